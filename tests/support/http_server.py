@@ -66,8 +66,11 @@ class _Handler(BaseHTTPRequestHandler):
         method, target, _ = self.requestline.split(" ")
         status, headers, body = self.answer(Received(method, target, list(self.headers.items()), self._body()))
         self.send_response(status)
-        for name, value in (*headers, ("Content-Length", str(len(body)))):
+        for name, value in headers:
             self.send_header(name, value)
+        # An answer to HEAD may say the length of what it does not have.
+        if not any(name.lower() == "content-length" for name, _ in headers):
+            self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if method != "HEAD":
             self.wfile.write(body)

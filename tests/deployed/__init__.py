@@ -1,0 +1,1 @@
+"""The stack as `sam deploy` makes it, in an emulator of AWS."""

@@ -1,0 +1,92 @@
+"""One deployment for all tests of this folder: the emulator, the stack in it with both APIs, and a gateway before each."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.support.http_server import serving
+
+from .emulator import Emulator, start_emulator
+from .front import Caller, serving_api
+from .stack import Stack, deploy, lay_out
+from .wire import Wire
+
+#: MLflow's user interface, out of the client that is installed.
+_UI = Path(find_spec("mlflow").origin).parent / "server/js/build"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process runs all tests of the deployment, so that there is one."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("deployed"))
+
+
+@dataclass(frozen=True)
+class Account:
+    """The emulator, what was asked of it, and a directory that `sam deploy` can be called in."""
+
+    emulator: Emulator
+    wire: Wire
+    directory: Path
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A stack, and the URLs of gateways before its APIs."""
+
+    account: Account
+    stack: Stack
+    caller: Caller
+    signed: str
+    users: str
+
+
+@pytest.fixture(scope="session")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    directory = tmp_path_factory.mktemp("deployed")
+    wire = Wire()
+    with ExitStack() as stops:
+        surroundings = {
+            "DYNAMODB_ENDPOINT": stops.enter_context(serving(wire.dynamodb)),
+            "AWS_ENDPOINT_URL_S3": stops.enter_context(serving(wire.s3)),
+            # The emulator lays no layers before programs of their own runtime.
+            "UI_DIRECTORY": str(_UI),
+        }
+        emulator = start_emulator(directory, surroundings)
+        stops.callback(emulator.process.stop)
+        wire.url = emulator.url
+        project = directory / "project"
+        project.mkdir()
+        yield Account(emulator, wire, lay_out(project, _UI))
+
+
+@pytest.fixture(scope="session")
+def deployment(account: Account) -> Iterator[Deployment]:
+    stack = deploy(account.emulator, account.directory, "mlflow", Users="on")
+    caller = _trainer(account.emulator)
+    with ExitStack() as stops:
+        urls = {name: stops.enter_context(serving_api(account.emulator, api, caller)) for name, api in stack.apis().items()}
+        yield Deployment(account, stack, caller, urls["Api"], urls["UsersApi"])
+
+
+@pytest.fixture
+def signing(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """This process signs as the caller whom the gateway knows."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in deployment.caller.environment.items():
+        monkeypatch.setenv(name, value)
+    return deployment
+
+
+def _trainer(emulator: Emulator) -> Caller:
+    """Somebody who trains models, with keys."""
+    emulator.iam.create_user(UserName="trainer")
+    key = emulator.iam.create_access_key(UserName="trainer")["AccessKey"]
+    return Caller("trainer", key["AccessKeyId"], key["SecretAccessKey"])

@@ -1,0 +1,124 @@
+"""AWS on this machine: ministack, which takes a real `sam deploy`, runs the functions' programs, and asks their roles for each call."""
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from botocore.config import Config
+from botocore.session import Session
+
+from tests.support.processes import ChildProcess, PortTaken, start_on_own_port, wait_until
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+#: An environment of its own: it pins botocore.
+PYTHON = REPOSITORY / ".venv-emulator/bin/python"
+
+REGION = "eu-central-1"
+ACCOUNT = "123456789012"
+#: The account's root, who deploys.
+_ROOT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+#: Other services are never loaded.
+_SERVICES = "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas"
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """Where it listens, and what a program of the operator's needs in its environment to take it for AWS."""
+
+    process: ChildProcess
+    url: str
+    home: Path
+
+    @property
+    def operator(self) -> dict[str, str]:
+        """Nothing of who runs the tests: neither credentials nor settings."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_"))}
+        return kept | _ROOT | {
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.url,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "HOME": str(self.home),
+            "SAM_CLI_TELEMETRY": "0",
+            # Seconds between two looks at a stack; 5 by itself.
+            "SAM_CLI_POLL_DELAY": "0.5",
+        }
+
+    def client(self, service: str, credentials: Mapping[str, str] = _ROOT) -> Any:
+        """AWS's own client of a service."""
+        return Session().create_client(
+            service,
+            REGION,
+            endpoint_url=self.url,
+            aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=credentials.get("AWS_SESSION_TOKEN"),
+            # As long as a function may take, and each call once.
+            config=Config(s3={"addressing_style": "path"}, read_timeout=300, retries={"total_max_attempts": 1}, max_pool_connections=64),
+        )
+
+    @cached_property
+    def cloudformation(self) -> Any:
+        return self.client("cloudformation")
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.client("dynamodb")
+
+    @cached_property
+    def s3(self) -> Any:
+        return self.client("s3")
+
+    @cached_property
+    def functions(self) -> Any:
+        return self.client("lambda")
+
+    @cached_property
+    def iam(self) -> Any:
+        return self.client("iam")
+
+
+def start_emulator(directory: Path, of_functions: Mapping[str, str]) -> Emulator:
+    """An empty account. Functions find the variables of `of_functions` in their environment, beside those of the template."""
+    if not PYTHON.is_file():
+        raise FileNotFoundError(f"{PYTHON} is missing: make emulator")
+    return start_on_own_port(lambda port: _start(directory, of_functions, port))
+
+
+def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emulator:
+    home = directory / "home"
+    home.mkdir(parents=True, exist_ok=True)
+    # Nothing of this process's environment: functions get all of it.
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_REGION": REGION,
+        "MINISTACK_ACCOUNT_ID": ACCOUNT,
+        "SERVICES": _SERVICES,
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        # Roles and policies are enforced.
+        "AUTH": "true",
+        "CLOUDTRAIL_RECORDING": "1",
+        **of_functions,
+    }
+    process = ChildProcess([str(PYTHON), str(Path(__file__).with_name("launch.py"))], environment, home, directory / "emulator.log")
+    try:
+        wait_until(lambda: _listens(port), "port of the emulator", process)
+    except RuntimeError:
+        if "already in use" in process.log_text():
+            raise PortTaken(f"port {port}") from None
+        raise
+    return Emulator(process, f"http://127.0.0.1:{port}", home)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

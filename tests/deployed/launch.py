@@ -1,0 +1,55 @@
+"""Starts ministack, with what it lacks. It runs in the emulator's own environment, and imports nothing of the tests.
+
+- A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
+- CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected. Ministack does neither.
+"""
+
+from contextvars import ContextVar
+from typing import Any
+
+from ministack.app import main
+from ministack.services import dynamodb
+from ministack.services.cloudformation import provisioners
+
+_asked: ContextVar[dict[str, Any]] = ContextVar("asked", default={})
+_query, _of_index = dynamodb._query, dynamodb._apply_index_projection
+
+
+def _remembering(data: dict[str, Any], *others: Any) -> Any:
+    _asked.set(data)
+    return _query(data, *others)
+
+
+def _of_local_index(item: dict[str, Any], table: dict[str, Any], index: str) -> dict[str, Any]:
+    asked = _asked.get()
+    is_local = any(one["IndexName"] == index for one in table.get("LocalSecondaryIndexes") or [])
+    wants_more = "ProjectionExpression" in asked or asked.get("Select") == "ALL_ATTRIBUTES"
+    return item if is_local and wants_more else _of_index(item, table, index)
+
+
+_tables = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]
+_create, _update, _delete = (_tables[name] for name in ("create", "update", "delete"))
+
+
+def _typed(properties: dict[str, Any]) -> dict[str, Any]:
+    return properties | {"DeletionProtectionEnabled": str(properties.get("DeletionProtectionEnabled", "")).lower() == "true"}
+
+
+def _create_table(name: str, properties: dict[str, Any], stack: str) -> Any:
+    return _create(name, _typed(properties), stack)
+
+
+def _update_table(table: str, old: dict[str, Any], new: dict[str, Any], *others: Any) -> Any:
+    return _update(table, _typed(old), _typed(new), *others)
+
+
+def _delete_table(table: str, properties: dict[str, Any]) -> Any:
+    if (dynamodb._tables.get(table) or {}).get("DeletionProtectionEnabled"):
+        raise ValueError(f"table {table} is protected")
+    return _delete(table, properties)
+
+
+if __name__ == "__main__":
+    dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
+    _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
+    main()

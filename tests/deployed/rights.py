@@ -1,0 +1,46 @@
+"""What of the functions' rights was used, and what is used only where something fails."""
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from .wire import Call
+
+#: Rights that the steps do not use, and the case that does: a function, an action, the end of a resource with `*` for what has names of its own.
+ELSEWHERE: dict[tuple[str, str, str], str] = {}
+
+#: The emulator writes logs and reads the stream itself, and asks no role.
+_BY_AWS = {
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+    "sqs:SendMessage",
+}
+
+
+def unused(roles: Mapping[str, Iterable[Mapping[str, Any]]], calls: Iterable[Call]) -> set[tuple[str, str, str]]:
+    """For each statement of each role, the actions that were done to none of its resources, and the resources to which none of its actions was done."""
+    done = {(call.caller, call.action, call.resource) for call in calls}
+    left = set()
+    for function, statements in roles.items():
+        own = [(action, resource) for caller, action, resource in done if caller == function]
+        for statement in statements:
+            actions, resources = _list(statement["Action"]), [_end(arn) for arn in _list(statement["Resource"])]
+            fitting = [(action, wanted) for action, of in own if action in actions for wanted in resources if fnmatchcase(of, wanted)]
+            left |= {(function, action, " ".join(resources)) for action in set(actions) - {action for action, _ in fitting} - _BY_AWS}
+            if not set(actions) <= _BY_AWS:
+                left |= {(function, "", resource) for resource in set(resources) - {resource for _, resource in fitting}}
+    return left
+
+
+def _list(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
+
+
+def _end(arn: str) -> str:
+    """What stands behind the account, or of S3 the bucket and the key."""
+    return re.sub(r"^arn:aws:[a-z0-9-]*:[a-z0-9-]*:[0-9]*:", "", arn)

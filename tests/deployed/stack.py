@@ -1,0 +1,143 @@
+"""The stack as the committed template.yaml and samconfig.toml make it, by `sam deploy` and `sam delete`."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .emulator import ACCOUNT, REGION, REPOSITORY, Emulator
+from .processed import HttpApi, Processed, read_api
+
+SAM = Path(sys.executable).with_name("sam")
+_FUNCTIONS = [crate.parent.name for crate in sorted(REPOSITORY.glob("functions/*/Cargo.toml"))]
+
+
+def lay_out(directory: Path, ui: Path) -> Path:
+    """What `sam deploy` asks for: template and settings as they are committed, and where the template names the code of a function its development build.
+
+    SAM sends an archive as it is, so that nothing has to be built, and each program is packed once for all deployments.
+    """
+    for name in ("template.yaml", "samconfig.toml"):
+        shutil.copyfile(REPOSITORY / name, directory / name)
+    (directory / "functions").mkdir()
+    for name in _FUNCTIONS:
+        _pack(REPOSITORY / "target/debug" / name, directory / "functions" / name)
+    with zipfile.ZipFile(directory / "ui", "w") as zipped:
+        for path in sorted(ui.rglob("*")):
+            zipped.write(path, Path("build") / path.relative_to(ui))
+    return directory
+
+
+def _pack(program: Path, archive: Path) -> None:
+    if not program.is_file():
+        raise FileNotFoundError(f"{program} is missing: build it")
+    bootstrap = archive.with_suffix(".bootstrap")
+    # Without what debuggers want: two thirds of it.
+    subprocess.run(["strip", "-o", bootstrap, program], check=True)
+    # Fast rather than small.
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
+        zipped.write(bootstrap, "bootstrap")
+    bootstrap.unlink()
+
+
+def run_sam(emulator: Emulator, directory: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
+    """One call of SAM, as the operator."""
+    process = subprocess.run(
+        [str(SAM), *arguments], cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+    )
+    if check and process.returncode:
+        raise AssertionError(f"sam {' '.join(arguments)} ended with {process.returncode}:\n{process.stdout[-6000:]}\n{process.stderr[-2000:]}")
+    return process
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A stack that stands."""
+
+    emulator: Emulator
+    name: str
+
+    @property
+    def outputs(self) -> dict[str, str]:
+        [stack] = self.emulator.cloudformation.describe_stacks(StackName=self.name)["Stacks"]
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        [stack] = self.emulator.cloudformation.describe_stacks(StackName=self.name)["Stacks"]
+        return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
+
+    def resources(self, kind: str | None = None) -> dict[str, str]:
+        """Physical ids by the names of the template."""
+        found = self.emulator.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
+        return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in found if kind in (None, one["ResourceType"])}
+
+    def apis(self) -> dict[str, HttpApi]:
+        """The stack's APIs by their names in the template. The emulator itself knows nothing of their bodies."""
+        template = self.emulator.cloudformation.get_template(StackName=self.name, TemplateStage="Processed")["TemplateBody"]
+        processed = Processed(template if isinstance(template, Mapping) else json.loads(template), {
+            "AWS::Partition": "aws",
+            "AWS::Region": REGION,
+            "AWS::AccountId": ACCOUNT,
+            "AWS::StackName": self.name,
+            **self.parameters,
+        })
+        return {name: read_api(processed, name, id_) for name, id_ in self.resources("AWS::ApiGatewayV2::Api").items()}
+
+    def roles(self) -> dict[str, list[dict[str, Any]]]:
+        """The statements of each function's role."""
+        iam, found = self.emulator.iam, {}
+        for function in _FUNCTIONS:
+            name = f"{self.name}-{function}"
+            role = self.emulator.functions.get_function_configuration(FunctionName=name)["Role"].rpartition("/")[2]
+            assert iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"] == []
+            policies = iam.list_role_policies(RoleName=role)["PolicyNames"]
+            documents = [iam.get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"] for policy in policies]
+            found[name] = [statement for document in documents for statement in document["Statement"]]
+        return found
+
+
+def deploy(emulator: Emulator, directory: Path, name: str, **parameters: str) -> Stack:
+    """As an operator does."""
+    overrides = ["--parameter-overrides", *(f"{key}={value}" for key, value in parameters.items())] if parameters else []
+    run_sam(emulator, directory, "deploy", "--stack-name", name, *overrides)
+    return Stack(emulator, name)
+
+
+def delete(stack: Stack, directory: Path) -> None:
+    run_sam(stack.emulator, directory, "delete", "--stack-name", stack.name, "--no-prompts", "--region", REGION)
+
+
+def everything(emulator: Emulator) -> set[str]:
+    """All that there is in the account, of the kinds that a stack has."""
+    logs, events, api = (emulator.client(service) for service in ("logs", "events", "apigatewayv2"))
+    sqs, watch = emulator.client("sqs"), emulator.client("cloudwatch")
+    stacks = emulator.cloudformation.describe_stacks()["Stacks"]
+    return {
+        *(f"stack {one['StackName']}" for one in stacks if one["StackStatus"] != "DELETE_COMPLETE"),
+        *(f"table {name}" for name in emulator.dynamodb.list_tables()["TableNames"]),
+        *(f"bucket {one['Name']}" for one in emulator.s3.list_buckets()["Buckets"]),
+        *(f"function {one['FunctionName']}" for one in emulator.functions.list_functions()["Functions"]),
+        *(f"layer {one['LayerName']}" for one in emulator.functions.list_layers()["Layers"]),
+        *(f"mapping {one['UUID']}" for one in emulator.functions.list_event_source_mappings()["EventSourceMappings"]),
+        *(f"role {one['RoleName']}" for one in emulator.iam.list_roles()["Roles"]),
+        *(f"log group {one['logGroupName']}" for one in logs.describe_log_groups()["logGroups"]),
+        *(f"metric filter {one['filterName']}" for one in logs.describe_metric_filters()["metricFilters"]),
+        *(f"rule {one['Name']}" for one in events.list_rules()["Rules"]),
+        *(f"api {one['ApiId']}" for one in api.get_apis()["Items"]),
+        *(f"queue {url}" for url in sqs.list_queues().get("QueueUrls", [])),
+        *(f"alarm {one['AlarmName']}" for one in watch.describe_alarms()["MetricAlarms"]),
+    }
+
+
+def kinds(things: set[str]) -> dict[str, int]:
+    """How many there are of each kind."""
+    names = [re.match(r"[a-z ]+?(?= \S+$)", thing)[0] for thing in things]
+    return {name: names.count(name) for name in sorted(set(names))}

@@ -1,0 +1,70 @@
+"""The stack from its first deployment to its deletion, and a second one that goes on with its data."""
+
+from pathlib import Path
+
+import pytest
+import requests
+from mlflow import MlflowClient
+
+from .conftest import Deployment
+from .front import serving_api
+from .rights import ELSEWHERE, unused
+from .stack import delete, deploy, everything, kinds
+from .steps import PASSWORD, STEPS, marked, wait_for
+
+
+def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtests: pytest.Subtests, tmp_path: Path) -> None:
+    account, stack = signing.account, signing.stack
+    for step in STEPS:
+        with subtests.test(step.__name__):
+            directory = tmp_path / step.__name__
+            directory.mkdir()
+            step(signing, directory)
+    with subtests.test("no call was denied"):
+        assert account.wire.denied == []
+    with subtests.test("each right was used"):
+        left = unused(stack.roles(), account.wire.calls)
+        names = {stack.outputs["TableName"]: "TABLE", stack.outputs["AccessTableName"]: "ACCESS", stack.outputs["BucketName"]: "BUCKET"}
+        for name, short in names.items():
+            left = {(function.removeprefix("mlflow-"), action, resource.replace(name, short)) for function, action, resource in left}
+        assert left == ELSEWHERE.keys()
+    outputs = stack.outputs
+    delete(stack, account.directory)
+    with subtests.test("data outlives the stack, and nothing else does"):
+        assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 2}
+    with subtests.test("a second deployment goes on with the data"):
+        _goes_on(signing, outputs)
+        assert account.wire.denied == []
+
+
+def _goes_on(first: Deployment, outputs: dict[str, str]) -> None:
+    """All of it is there: runs, files, users; and what is written now is indexed."""
+    account = first.account
+    table = account.emulator.dynamodb.describe_table(TableName=outputs["TableName"])["Table"]
+    again = deploy(
+        account.emulator,
+        account.directory,
+        "again",
+        Users="on",
+        ExistingTable=outputs["TableName"],
+        ExistingTableStream=table["LatestStreamLabel"],
+        ExistingAccessTable=outputs["AccessTableName"],
+        ArtifactRoot=f"s3://{outputs['BucketName']}",
+    )
+    assert "Table" not in again.resources() and "ArtifactBucket" not in again.resources()
+    apis = again.apis()
+    with serving_api(account.emulator, apis["Api"], first.caller) as signed, serving_api(account.emulator, apis["UsersApi"], first.caller) as users:
+        client = MlflowClient(signed)
+        [run] = client.search_runs([client.get_experiment_by_name("quickstart").experiment_id], "metrics.loss < 0.2")
+        fetched = client.download_artifacts(run.info.run_id, "notes.txt")
+        assert Path(fetched).read_text() == "Each step halves the loss."
+        shown = requests.get(f"{users}/api/2.0/mlflow/users/current", auth=("ann", PASSWORD), timeout=300)
+        assert shown.status_code == 200, shown.text
+        experiment = client.create_experiment("afterwards")
+        made = client.create_run(experiment, tags={"kind": "new"}).info.run_id
+        client.set_terminated(made)
+        wait_for(lambda: marked(again, experiment) == 0, "index of the second stack's run")
+        assert [found.info.run_id for found in client.search_runs([experiment], "tags.kind = 'new'")] == [made]
+    delete(again, account.directory)
+    assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 2}
+

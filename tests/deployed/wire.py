@@ -1,0 +1,131 @@
+"""What functions ask of DynamoDB and S3: it is passed on to the emulator, and written down.
+
+To the emulator it says that the request came over TLS, which only this stretch of the way does not have: the bucket's policy refuses everything else.
+"""
+
+import json
+import re
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.support.http_server import Answer, Received
+
+_TIMEOUT_SECONDS = 300
+_HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding"}
+#: Parts of a transaction are authorized as the requests that they stand for.
+_PARTS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
+_KEY = re.compile(r"Credential=([A-Z0-9]+)/")
+
+
+@dataclass(frozen=True)
+class Call:
+    """What somebody has asked for: an action of IAM, and what it was done to, as the end of its ARN."""
+
+    caller: str
+    action: str
+    resource: str
+    is_denied: bool = False
+
+
+@dataclass
+class Wire:
+    """Passes requests on to the emulator at `url`, once there is one."""
+
+    url: str = ""
+    calls: list[Call] = field(default_factory=list)
+    _names: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def denied(self) -> list[Call]:
+        return [call for call in self.calls if call.is_denied]
+
+    def dynamodb(self, request: Received) -> Answer:
+        return self._pass_on(request, _of_dynamodb)
+
+    def s3(self, request: Received) -> Answer:
+        return self._pass_on(request, _of_s3)
+
+    def _pass_on(self, request: Received, told: Callable[[Received], Iterable[tuple[str, str]]]) -> Answer:
+        caller = self._caller(request)
+        status, headers, body = _send(self.url, request)
+        is_denied = status == 403 or (status == 400 and b"AccessDenied" in body)
+        with self._lock:
+            self.calls += [Call(caller, action, resource, is_denied) for action, resource in told(request)]
+        return status, headers, body
+
+    def _caller(self, request: Received) -> str:
+        """The function whose key has signed: it waits for the answer, so that its process is there."""
+        text = unquote(" ".join(request.values("authorization")) or request.target.replace("X-Amz-Credential=", "Credential="))
+        found = _KEY.search(text)
+        key = found[1] if found else ""
+        with self._lock:
+            if key not in self._names:
+                self._names |= _functions()
+            return self._names.get(key, key or "nobody")
+
+
+def _functions() -> dict[str, str]:
+    """The functions that run, by their access keys."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            variables = dict(pair.split("=", 1) for pair in path.read_bytes().decode(errors="replace").split("\0") if "=" in pair)
+        except OSError:
+            continue
+        if "AWS_LAMBDA_FUNCTION_NAME" in variables and "AWS_ACCESS_KEY_ID" in variables:
+            found[variables["AWS_ACCESS_KEY_ID"]] = variables["AWS_LAMBDA_FUNCTION_NAME"]
+    return found
+
+
+def _send(url: str, request: Received) -> Answer:
+    parts = urlsplit(url)
+    connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS)
+    try:
+        # With the name of the host that was signed.
+        connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
+        for name, value in request.headers:
+            if name.lower() not in _HOP_BY_HOP:
+                connection.putheader(name, value)
+        connection.putheader("X-Forwarded-Proto", "https")
+        connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body)
+        response = connection.getresponse()
+        dropped = _HOP_BY_HOP - ({"content-length"} if request.method == "HEAD" else set())
+        headers = [(name, value) for name, value in response.getheaders() if name.lower() not in dropped]
+        return response.status, headers, response.read()
+    finally:
+        connection.close()
+
+
+def _of_dynamodb(request: Received) -> list[tuple[str, str]]:
+    action = request.values("x-amz-target")[0].partition(".")[2]
+    body = json.loads(request.body)
+    if action in ("TransactWriteItems", "TransactGetItems"):
+        parts = [next(iter(item.items())) for item in body["TransactItems"]]
+        return [(f"dynamodb:{_PARTS[kind]}", f"table/{part['TableName']}") for kind, part in parts]
+    if action in ("BatchGetItem", "BatchWriteItem"):
+        return [(f"dynamodb:{action}", f"table/{table}") for table in body["RequestItems"]]
+    index = f"/index/{body['IndexName']}" if "IndexName" in body else ""
+    return [(f"dynamodb:{action}", f"table/{body.get('TableName', '')}{index}")]
+
+
+def _of_s3(request: Received) -> list[tuple[str, str]]:
+    path, _, text = request.target.partition("?")
+    bucket, _, key = unquote(path).lstrip("/").partition("/")
+    query = parse_qs(text, keep_blank_values=True)
+    if not key:
+        return [("s3:ListBucket" if request.method in ("GET", "HEAD") else f"s3:{request.method}", bucket)]
+    in_parts = "uploadId" in query
+    actions = {
+        "GET": "s3:ListMultipartUploadParts" if in_parts else "s3:GetObject",
+        "HEAD": "s3:GetObject",
+        "PUT": "s3:PutObject",
+        "POST": "s3:PutObject",
+        "DELETE": "s3:AbortMultipartUpload" if in_parts else "s3:DeleteObject",
+    }
+    return [(actions.get(request.method, f"s3:{request.method}"), f"{bucket}/{key}")]
