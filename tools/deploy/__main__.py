@@ -1,0 +1,84 @@
+"""Creates or updates the stack, `make deploy`: `python tools/deploy [--environment dev] [--parameters NAME=VALUE ...]`.
+
+It looks first whether the deployment can succeed, before anything is built or changed, and says what to do where it cannot. It refuses changes by
+which data or URLs would be lost. It needs what SAM brings (boto3), and nothing else.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+import advice
+import preflight
+from changes import refused
+from settings import Settings, read_settings
+from stack import Stack
+
+
+def main() -> None:
+    settings = read_settings(_arguments())
+    try:
+        problems = preflight.find_problems(settings)
+        if problems:
+            sys.exit("Nothing was changed. Before the stack can be deployed:\n\n" + "\n".join(f"- {problem}" for problem in problems))
+        for warning in preflight.find_warnings(settings):
+            print(f"Note: {warning}")
+        _deploy(settings, Stack(boto3.client("cloudformation"), settings.stack))
+    except (BotoCoreError, ClientError) as error:
+        sys.exit(f"AWS: {error}")
+    except subprocess.CalledProcessError as error:
+        sys.exit(f"{' '.join(map(str, error.cmd[:3]))} ended with status {error.returncode}.")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="deploy", description="Creates or updates the stack.")
+    parser.add_argument("--environment", default="default", help="the part of samconfig.toml: default, dev or prod")
+    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the template; others keep their values")
+    parser.add_argument("--allow", nargs="*", default=[], metavar="RESOURCE", help="resources that may be replaced or removed all the same")
+    parser.add_argument("--built", action="store_true", help="the functions and the user interface are where the template names them: build nothing")
+    parser.add_argument("--check", action="store_true", help="only look whether the stack can be deployed")
+    return parser.parse_args()
+
+
+def _deploy(settings: Settings, stack: Stack) -> None:
+    if settings.only_checks:
+        print("The stack can be deployed.")
+        return
+    if not settings.is_built:
+        _sam("build", "--config-env", settings.environment)
+    command = ["deploy", "--config-env", settings.environment, *settings.as_arguments(is_new=not stack.exists())]
+    if stack.exists():
+        said = _sam(*command, "--no-execute-changeset", "--no-confirm-changeset")
+        change_set = stack.change_set_in(said)
+        if change_set:
+            found = refused(stack.changes(change_set), set(settings.allowed))
+            if found:
+                stack.drop(change_set)
+                sys.exit("Nothing was changed. This deployment would lose data or change the URL of clients:\n\n" + "\n".join(f"- {one}" for one in found))
+            stack.execute(change_set)
+    else:
+        _sam(*command)
+    if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
+        stack.protect()
+    print(advice.of(stack.outputs(), stack.name, settings.region))
+
+
+def _sam(*arguments: str) -> str:
+    """What SAM says, which is shown as well."""
+    command = [Path(sys.executable).with_name("sam"), *arguments]
+    said = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            said.append(line)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return "".join(said)
+
+
+if __name__ == "__main__":
+    main()

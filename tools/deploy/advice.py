@@ -1,0 +1,25 @@
+"""What to do with a stack that stands."""
+
+from collections.abc import Mapping
+
+_LONG_FILES = """\
+  MLflow 3.18 and later     nothing more
+  3.15 to 3.17              export MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=4500000
+  older ones                export MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=4500000 MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true"""
+
+
+def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
+    """The tracking URIs, what clients have to set, and the next commands."""
+    tables = f"--table {outputs['TableName']} --access-table {outputs['AccessTableName']}"
+    endpoint = f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com"
+    alarms = f"make deploy PARAMETERS=AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
+    text = ["", f"The stack {stack} stands.", "", "For programs with AWS credentials:", ""]
+    text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
+    text += ["", "The package makes clients of each age send long files past the API."]
+    if "UsersUri" in outputs:
+        text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
+        text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB", "", _LONG_FILES]
+        following = [f"mlflow-serverless admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
+    else:
+        following = ["python examples/quickstart.py", "make deploy PARAMETERS=Users=on", alarms]
+    return "\n".join([*text, "", "Next:", "", *(f"  {number}. {command}" for number, command in enumerate(following, 1)), ""])

@@ -1,0 +1,81 @@
+"""The stack in CloudFormation."""
+
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from botocore.exceptions import ClientError, WaiterError
+
+#: `update_stack` asks for the second, as the template has a transform.
+_CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+_WAIT = {"Delay": 5, "MaxAttempts": 720}
+
+
+class Stack:
+    """A stack by its name; it need not be there."""
+
+    def __init__(self, client: Any, name: str):
+        self._client, self.name = client, name
+
+    def exists(self) -> bool:
+        """Whether it was made. One of which there is a plan alone was not."""
+        try:
+            return self._described()["StackStatus"] != "REVIEW_IN_PROGRESS"
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return False
+            raise
+
+    def outputs(self) -> dict[str, str]:
+        return {output["OutputKey"]: output["OutputValue"] for output in self._described().get("Outputs", [])}
+
+    def parameter(self, name: str) -> str | None:
+        return self._parameters().get(name)
+
+    def has_tables(self) -> bool:
+        """Whether it has tables of its own."""
+        found = self._client.describe_stack_resources(StackName=self.name)["StackResources"]
+        return any(resource["ResourceType"] == "AWS::DynamoDB::Table" for resource in found)
+
+    def change_set_in(self, said: str) -> str | None:
+        """The change set that SAM has named; None if there is nothing to change."""
+        found = re.search(r"arn:[a-z-]+:cloudformation:\S+:changeSet/\S+", said)
+        return found[0] if found else None
+
+    def changes(self, change_set: str) -> Iterator[dict[str, Any]]:
+        for page in self._client.get_paginator("describe_change_set").paginate(StackName=self.name, ChangeSetName=change_set):
+            yield from page["Changes"]
+
+    def drop(self, change_set: str) -> None:
+        self._client.delete_change_set(StackName=self.name, ChangeSetName=change_set)
+
+    def execute(self, change_set: str) -> None:
+        self._client.execute_change_set(StackName=self.name, ChangeSetName=change_set)
+        self._wait()
+
+    def protect(self) -> None:
+        """Lets DynamoDB refuse to delete the tables. Nothing else changes."""
+        print("Protecting the tables from being deleted ...", flush=True)
+        kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in self._parameters() if name != "DeletionProtection"]
+        self._client.update_stack(
+            StackName=self.name,
+            UsePreviousTemplate=True,
+            Capabilities=_CAPABILITIES,
+            Parameters=[*kept, {"ParameterKey": "DeletionProtection", "ParameterValue": "true"}],
+        )
+        self._wait()
+
+    def _described(self) -> dict[str, Any]:
+        return self._client.describe_stacks(StackName=self.name)["Stacks"][0]
+
+    def _parameters(self) -> dict[str, str]:
+        return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
+
+    def _wait(self) -> None:
+        try:
+            self._client.get_waiter("stack_update_complete").wait(StackName=self.name, WaiterConfig=_WAIT)
+        except WaiterError:
+            events = self._client.describe_stack_events(StackName=self.name)["StackEvents"]
+            failed = [f"- {one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in events if one["ResourceStatus"].endswith("FAILED")]
+            sys.exit("The update failed, and the stack is as it was before:\n\n" + "\n".join(failed[:10]))
