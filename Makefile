@@ -9,16 +9,27 @@ VENV_READY := $(VENV)/ready
 UI_VERSION := 3.17.2
 # The next one, which the server shows as well.
 NEXT_UI_VERSION := 3.18.0
-# Stands once zig is there, too.
-ZIG_READY := $(VENV)/zig-ready
 REQUIREMENTS := tools/requirements.txt tests/requirements.txt
-# In front, because SAM finds zig only in the Python that it finds first.
+# What deploying needs and nothing else, so that nobody installs MLflow and a browser for it.
+DEPLOY_VENV := .venv-deploy
+DEPLOY_READY := $(DEPLOY_VENV)/ready
+DEPLOY_REQUIREMENTS := tools/deploy.txt tools/cargo-lambda.txt tools/zig.txt
+# What stands in for AWS in the tests, and what judges the template: each pins another version of the same library.
+EMULATOR_VENV := .venv-emulator
+EMULATOR_READY := $(EMULATOR_VENV)/ready
+CHECKOV_VENV := .venv-checkov
+CHECKOV_READY := $(CHECKOV_VENV)/ready
+# Of `make deploy`: the part of samconfig.toml, parameters (NAME=VALUE ...), and resources that may be replaced.
+ENVIRONMENT := default
+PARAMETERS :=
+ALLOW :=
+# In front, because tools find each other there.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate deny advisories docs scale build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov emulator deny advisories docs scale build deploy clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,7 +69,7 @@ test: export CLIPPY_ARGS := --deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that continuous integration checks
 	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
-	mkdir -p target; $(MAKE) $(VENV_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
+	mkdir -p target; $(MAKE) $(VENV_READY) $(EMULATOR_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	@# What needs neither server nor browser is checked beside the tests.
@@ -75,7 +86,7 @@ test-rust: $(VENV_READY) ## The tests of the crates
 	python tools/slowest.py target/nextest/default/junit.xml
 	cargo test --quiet --doc --package mlflow-api
 
-test-python: $(VENV_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, and the Lambda functions as they are deployed
+test-python: $(VENV_READY) $(EMULATOR_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
 	cargo build --workspace
 	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for. What tests bound are ratios and counts (tests/README.md).
 	python -m pytest tests --numprocesses 4 --dist loadgroup --durations 10
@@ -86,7 +97,7 @@ test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in C
 	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
 # All of what `make test` has a sample of, too: whole ledgers, all troubles at each request, all searches.
-test-slow: $(VENV_READY) ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
+test-slow: $(VENV_READY) $(EMULATOR_READY) checkov ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
 	cargo build --workspace
 	python -m pytest tests -m slow --ignore tests/browser
 	cargo build --release --bin mlflow-serverless
@@ -108,6 +119,11 @@ test-dynamodb: ## The store's requests against DynamoDB, with the environment's 
 validate: $(VENV_READY) ## Check template.yaml
 	sam validate --lint --region us-east-1
 
+checkov: $(CHECKOV_READY) ## Look for what template.yaml leaves open, but for what was reviewed (tools/checkov.baseline)
+	$(CHECKOV_VENV)/bin/checkov --quiet --compact --framework cloudformation --file template.yaml --baseline tools/checkov.baseline
+
+emulator: $(EMULATOR_READY) ## What stands in for AWS in tests/deployed
+
 deny: $(VENV_READY) ## Check the licences and sources of the dependencies
 	cargo deny check licenses bans sources
 
@@ -124,19 +140,25 @@ scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment
 	cargo build --workspace --bin sweep
 	target/debug/sweep
 
-build: ui $(ZIG_READY) ## The functions for Lambda, arm64, into .aws-sam
+# SAM finds zig only in the Python that it finds first.
+build: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+build: ui $(DEPLOY_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu
 	sam build
 
-deploy: build ## Create or update the stack in the AWS account of the current profile
-	@# A stack that exists keeps its parameters. A new one has an API for users, too.
-	overrides=$$(python tools/new_stack.py); sam deploy $$overrides
+# What can be found out without fetching and building anything is found out first.
+deploy: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW))
+deploy: $(DEPLOY_READY) ## Create or update the stack in the AWS account of the current profile: ENVIRONMENT=dev, PARAMETERS="Workspaces=on", ALLOW=UsersApi
+	$(DEPLOY) --check
+	$(MAKE) ui
+	$(DEPLOY)
 
 clean: ## Remove everything that was built; ./data stays
-	rm -rf target .aws-sam ui $(VENV)
+	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV)
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
-$(VENV_READY): $(REQUIREMENTS) tools/cargo-lambda.txt clients/python/pyproject.toml
+$(VENV_READY): $(REQUIREMENTS) tools/deploy.txt tools/cargo-lambda.txt clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
 	@# Most of what is installed is never imported, so nothing is compiled ahead.
 	$(VENV)/bin/pip install --quiet --no-compile $(REQUIREMENTS:%=--requirement %)
@@ -144,6 +166,17 @@ $(VENV_READY): $(REQUIREMENTS) tools/cargo-lambda.txt clients/python/pyproject.t
 	$(VENV)/bin/pip install --quiet --no-compile --no-deps --requirement tools/cargo-lambda.txt
 	touch $@
 
-$(ZIG_READY): $(VENV_READY) tools/zig.txt
-	$(VENV)/bin/pip install --quiet --no-compile --requirement tools/zig.txt
+$(DEPLOY_READY): $(DEPLOY_REQUIREMENTS)
+	python3 -m venv --clear $(DEPLOY_VENV)
+	$(DEPLOY_VENV)/bin/pip install --quiet --no-compile $(DEPLOY_REQUIREMENTS:%=--requirement %)
+	touch $@
+
+$(EMULATOR_READY): tests/deployed/requirements.txt
+	python3 -m venv --clear $(EMULATOR_VENV)
+	$(EMULATOR_VENV)/bin/pip install --quiet --no-compile --requirement $<
+	touch $@
+
+$(CHECKOV_READY): tools/checkov.txt
+	python3 -m venv --clear $(CHECKOV_VENV)
+	$(CHECKOV_VENV)/bin/pip install --quiet --no-compile --requirement $<
 	touch $@

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+import mlflow
 import pytest
 
 from tests.support.http_server import serving
 
 from .emulator import Emulator, start_emulator
 from .front import Caller, serving_api
-from .stack import Stack, deploy, lay_out
+from .stack import Stack, deploy_by_command, lay_out
 from .wire import Wire
 
 #: MLflow's user interface, out of the client that is installed.
@@ -38,10 +39,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Deployment:
-    """A stack, and the URLs of gateways before its APIs."""
+    """A stack as `make deploy` makes it, and the URLs of gateways before its APIs."""
 
     account: Account
     stack: Stack
+    #: What the command said that made it.
+    said: str
     caller: Caller
     signed: str
     users: str
@@ -68,11 +71,13 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture(scope="session")
 def deployment(account: Account) -> Iterator[Deployment]:
-    stack = deploy(account.emulator, account.directory, "mlflow", Users="on")
+    done = deploy_by_command(account.emulator, account.directory)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+    stack = Stack(account.emulator, "mlflow")
     caller = _trainer(account.emulator)
     with ExitStack() as stops:
         urls = {name: stops.enter_context(serving_api(account.emulator, api, caller)) for name, api in stack.apis().items()}
-        yield Deployment(account, stack, caller, urls["Api"], urls["UsersApi"])
+        yield Deployment(account, stack, done.stdout, caller, urls["Api"], urls["UsersApi"])
 
 
 @pytest.fixture
@@ -80,8 +85,12 @@ def signing(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Deployme
     """This process signs as the caller whom the gateway knows."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
-    for name, value in deployment.caller.environment.items():
+    for name, value in (deployment.caller.environment | {"MLFLOW_TRACKING_AUTH": "mlflow-serverless"}).items():
         monkeypatch.setenv(name, value)
+    # No test before this one says what these are.
+    for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "MLFLOW_EXPERIMENT_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
     return deployment
 
 

@@ -1,14 +1,14 @@
-"""What of the functions' rights was used, and what is used only where something fails."""
+"""What of the functions' rights was used."""
 
 import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 from .wire import Call
 
-#: Rights that the steps do not use, and the case that does: a function, an action, the end of a resource with `*` for what has names of its own.
-ELSEWHERE: dict[tuple[str, str, str], str] = {}
+_LIST = Path(__file__).with_name("unused.txt")
 
 #: The emulator writes logs and reads the stream itself, and asks no role.
 _BY_AWS = {
@@ -20,6 +20,12 @@ _BY_AWS = {
     "dynamodb:ListStreams",
     "sqs:SendMessage",
 }
+
+
+def expected() -> set[tuple[str, str, str]]:
+    """What unused.txt lists."""
+    lines = [line for line in _LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return {tuple(part.strip() for part in line.split("|")) for line in lines}
 
 
 def unused(roles: Mapping[str, Iterable[Mapping[str, Any]]], calls: Iterable[Call]) -> set[tuple[str, str, str]]:

@@ -111,6 +111,14 @@ def deploy(emulator: Emulator, directory: Path, name: str, **parameters: str) ->
     return Stack(emulator, name)
 
 
+def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """As `make deploy` does, with functions that are built already."""
+    command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments]
+    return subprocess.run(
+        command, cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+    )
+
+
 def delete(stack: Stack, directory: Path) -> None:
     run_sam(stack.emulator, directory, "delete", "--stack-name", stack.name, "--no-prompts", "--region", REGION)
 

@@ -49,6 +49,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         print("The stack can be deployed.")
         return
     if not settings.is_built:
+        subprocess.run(["rustup", "target", "add", preflight.TARGET], check=True)
         _sam("build", "--config-env", settings.environment)
     command = ["deploy", "--config-env", settings.environment, *settings.as_arguments(is_new=not stack.exists())]
     if stack.exists():

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from settings import Settings
 _LONGEST_STACK_NAME = 52
 #: AWS leaves so many of an account's sandboxes to functions for which none are reserved.
 _UNRESERVED = 100
-_FUNCTIONS = 9
+#: The processor of the functions.
+TARGET = "aarch64-unknown-linux-gnu"
 _STATES_THAT_CAN_BE_UPDATED = re.compile(r"(CREATE|UPDATE|UPDATE_ROLLBACK|IMPORT|IMPORT_ROLLBACK)_COMPLETE$")
 
 
@@ -42,11 +42,9 @@ def _of_this_machine(settings: Settings) -> Iterator[str]:
         yield f"The stack's name, {settings.stack}, has to have at most {_LONGEST_STACK_NAME} letters, digits and hyphens, and to begin with a letter."
     if settings.is_built:
         return
-    if not shutil.which("cargo"):
-        yield "Rust is missing. Install it with rustup: https://rustup.rs"
-    elif not shutil.which("rustup") or "aarch64-unknown-linux-gnu" not in _said("rustup", "target", "list", "--installed"):
-        yield "Rust cannot compile for the processor of the functions: rustup target add aarch64-unknown-linux-gnu"
-    if not Path("ui/build/index.html").is_file():
+    if not shutil.which("cargo") or not shutil.which("rustup"):
+        yield "Rust is missing. Install it with rustup, which can add the processor of the functions: https://rustup.rs"
+    if not settings.only_checks and not Path("ui/build/index.html").is_file():
         yield "The user interface is missing: make ui"
 
 
@@ -78,7 +76,7 @@ def _leftovers(settings: Settings) -> Iterator[str]:
     """Log groups of a stack that is gone would have the same names as those of the new one."""
     prefix = f"/aws/lambda/{settings.stack}/"
     found = boto3.client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
-    for group in found[:_FUNCTIONS]:
+    for group in found:
         yield f"A log group is left of an earlier stack: aws logs delete-log-group --log-group-name {group['logGroupName']}"
 
 
@@ -93,7 +91,3 @@ def _state_of(stack: str) -> str | None:
 
 def _sandboxes() -> int:
     return boto3.client("lambda").get_account_settings()["AccountLimit"]["ConcurrentExecutions"]
-
-
-def _said(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -1,0 +1,49 @@
+"""`make deploy` refuses what would lose data or change a URL, and begins with what it can find out."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .emulator import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
+from changes import refused  # noqa: E402
+
+
+def _change(kind: str, name: str, action: str, replacement: str | None = None) -> dict:
+    said = {"ResourceType": kind, "LogicalResourceId": name, "Action": action}
+    return {"ResourceChange": said | ({"Replacement": replacement} if replacement else {})}
+
+
+@pytest.mark.parametrize(
+    "kind, name", [("AWS::DynamoDB::Table", "Table"), ("AWS::S3::Bucket", "ArtifactBucket"), ("AWS::ApiGatewayV2::Api", "UsersApi")]
+)
+def test_what_holds_data_or_a_url_is_not_replaced(kind: str, name: str):
+    for change in [_change(kind, name, "Modify", "True"), _change(kind, name, "Modify", "Conditional"), _change(kind, name, "Remove")]:
+        [why] = refused([change], set())
+        assert name in why and f"ALLOW={name}" in why
+        assert refused([change], {name}) == []
+    assert refused([_change(kind, name, "Modify", "False"), _change(kind, name, "Add")], set()) == []
+
+
+def test_functions_may_be_replaced():
+    assert refused([_change("AWS::Lambda::Function", "UiFunction", "Modify", "True")], set()) == []
+
+
+def test_a_missing_region_is_told_before_anything_is_built(tmp_path: Path):
+    (tmp_path / "samconfig.toml").write_text((REPOSITORY / "samconfig.toml").read_text())
+    command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--check", "--built"]
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "Nothing was changed" in done.stderr and "export AWS_REGION=" in done.stderr
+
+
+def test_deploying_installs_only_what_it_needs():
+    done = subprocess.run(["make", "--dry-run", "--always-make", "deploy"], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert "tests/requirements.txt" not in done.stdout
+    # What fails early fails before the interface is fetched.
+    assert done.stdout.index("tools/deploy --environment default   --check") < done.stdout.index("fetch_ui.py")
