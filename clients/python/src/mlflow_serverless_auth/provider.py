@@ -11,11 +11,14 @@ _NAME = "mlflow-serverless"
 #: than 6 MB of base64. By itself it would begin at 500 MB.
 _LONGEST_IN_A_REQUEST = 4_500_000
 _SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
+#: Clients before MLflow 3.15 send no parts at all unless it is set.
+_SWITCH = "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
 
 
 def _lower_the_size_of_uploads_in_parts() -> None:
     """Unless the user has chosen it."""
     os.environ.setdefault(_SETTING, str(_LONGEST_IN_A_REQUEST))
+    os.environ.setdefault(_SWITCH, "true")
 
 
 class MlflowServerlessAuthProvider(RequestAuthProvider):
