@@ -1,7 +1,7 @@
 """What of the functions' rights was used."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,16 @@ _BY_AWS = {
 
 def expected() -> set[tuple[str, str, str]]:
     """What unused.txt lists."""
-    lines = [line for line in _LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return _listed(lambda line: not line.startswith(("#", "?")))
+
+
+def depends(right: tuple[str, str, str]) -> bool:
+    """Whether it depends on the moment if a right is used: unused.txt has a question mark before such."""
+    return any(all(map(fnmatchcase, right, pattern)) for pattern in _listed(lambda line: line.startswith("?")))
+
+
+def _listed(fits: Callable[[str], bool]) -> set[tuple[str, str, str]]:
+    lines = [line.removeprefix("?") for line in _LIST.read_text().splitlines() if line and fits(line)]
     return {tuple(part.strip() for part in line.split("|")) for line in lines}
 
 
