@@ -231,7 +231,7 @@ def test_functions_may_do_only_what_they_do(resources):
 
 
 #: Who is asked for a name and a password.
-SIGN_IN = {"WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "SIGNED_USER"}
+SIGN_IN = {"WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "CREATORS", "SIGNED_USER"}
 
 
 def test_functions_know_only_what_they_need(resources):
