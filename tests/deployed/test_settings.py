@@ -1,0 +1,29 @@
+"""The parameters that `make deploy` hands to SAM, for a stack that is new and for one that exists."""
+
+import sys
+
+import pytest
+
+from .emulator import REPOSITORY
+
+sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
+from settings import Settings  # noqa: E402
+
+
+def _arguments(parameters: dict[str, str], is_new: bool) -> set[str]:
+    settings = Settings("default", "mlflow", "eu-central-1", parameters, [], False, False)
+    return set(settings.as_arguments(is_new))
+
+
+def test_a_new_stack_has_users_and_no_protected_table_yet():
+    assert _arguments({}, is_new=True) == {"--parameter-overrides", "Users=on", "DeletionProtection=false"}
+
+
+@pytest.mark.parametrize("said", [{"Users": "off"}, {"Authorization": "NONE"}, {"AccessMode": "basic"}])
+def test_an_operator_who_says_how_callers_are_admitted_is_taken_at_his_word(said: dict[str, str]):
+    assert "Users=on" not in _arguments(said, is_new=True)
+
+
+def test_a_stack_that_exists_keeps_its_parameters():
+    assert _arguments({}, is_new=False) == set()
+    assert _arguments({"Workspaces": "on"}, is_new=False) == {"--parameter-overrides", "Workspaces=on"}
