@@ -1,9 +1,10 @@
-//! The list of all domains: one row each.
+//! The list of all domains, one line each.
 //!
 //! From it follow the local server with GraphQL's inner calls, and the API, the functions, the log
 //! groups and the alarms of `template.yaml`. So do the router of `cargo lambda watch`, the pages
-//! `docs/coverage.md`, `docs/limits.md` and `docs/access.md`, and the walks of the tests over all
-//! routes. `docs/adding.md` says how to add a domain.
+//! `docs/coverage.md`, `docs/access.md` and `docs/levels.md`, and the walks of the tests over all
+//! routes. `docs/limits.md` is written by hand: a test checks that it has every route.
+//! `docs/adding.md` says how to add a domain.
 
 use domain::{Domain, Function};
 

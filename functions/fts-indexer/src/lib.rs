@@ -1,4 +1,5 @@
-//! The indexer: consumes the table's stream and keeps the data that searches read up to date.
+//! The indexer: consumes the table's stream and keeps the data that searches read up to date. It is
+//! named after full-text search, and does more by now.
 //!
 //! A record of the stream only says *which* entity has changed. The indexer reads the entity as it
 //! is now, writes its copy, and puts and deletes entries of the index. So several changes of one

@@ -10,6 +10,7 @@
 //! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server.rs` | endpoints |
 //! | `absent.rs` | empty answers for what the user interface asks for and this server does not have |
 //! | `store/experiment`, `store/run`, `store/metric`, `store/logged_model` | one folder per resource |
+//! | `store/run/read.rs` | `runs/get`: `docs/run-metrics.md` |
 //! | `store/run_search` | searches of runs: `docs/run-index.md` |
 //! | `store/log_batch.rs`, `store/metric/log.rs`, `store/run/logged.rs` | logging: `docs/run-metrics.md` |
 //!

@@ -6,6 +6,9 @@
 //! the same key. A document says whether it may have rows, so a document without rows is read and
 //! written alone.
 //!
+//! Runs, experiments, logged models, registered models, their versions and evaluation datasets are
+//! such documents. The documents of traces and of a run's metrics are not: other code writes them.
+//!
 //! Writing is optimistic: the update is sent with conditions, as if nothing could go wrong. A
 //! refusal brings the document as it is, and the next attempt is planned from that.
 

@@ -1,4 +1,5 @@
-//! What a domain is: one function of the stack, its routes, and how a process mounts them.
+//! What a domain is: one function of the stack, its routes, and how a process mounts them. The
+//! indexer is a function too, without routes and so no domain.
 //!
 //! Each function crate has a constant [`Domain`]. The crate `domains` lists all of them. The local
 //! server, the template, the generated pages and the walks of the tests over all routes follow from
@@ -9,6 +10,8 @@
 //! (`shared/entities/src/layout.rs`). It refuses a table that another version keyed differently. So
 //! a connection to DynamoDB is open before the first call. Only the cold start of tracking writes:
 //! in an empty table the default experiment, and with it the number of the layout.
+//!
+//! A [`Setting`] is a variable that only some functions get. Others follow from their paths.
 //!
 //! | variable | meaning |
 //! |---|---|

@@ -13,7 +13,8 @@
 //! a process may rely on "active, version n" for the length of a **lease** after it began to read
 //! it. A deletion of an experiment is answered only when all older leases have run out. So a call
 //! that begins after that answer sees the deletion, in every process. `docs/adr/0004-leases.md` has
-//! the reasoning.
+//! the reasoning. [`LEASE`] is the length for experiments and for the runs that a process logs to.
+//! Users and grants have a lease of their own, in the crate `permissions`.
 
 mod kept_traces;
 mod trace_setting;

@@ -2,9 +2,10 @@
 //!
 //! Nothing here does I/O or knows the table. A message is declared once, with `messages!` in
 //! `requests/`: its fields, their types, and MLflow's checks in MLflow's order. An `Error` has two
-//! texts: the message for the client and the cause for the log. If MLflow's behaviour surprises,
-//! the surprise is deliberate: stock clients and their tests rely on it, and a comparison with the
-//! real server pins it.
+//! texts: the message for the client and the cause for the log. `error.rs` has all error codes,
+//! `auth.rs` the types and levels of grants. If MLflow's behaviour surprises, the surprise is
+//! deliberate: stock clients and their tests rely on it, and a comparison with the real server pins
+//! it.
 
 pub mod answer_size;
 pub mod artifact_path;

@@ -3,8 +3,9 @@
 //!
 //! [`Basic`] is the authorizer. It finds a user by a name and a password ([`Passwords`]), or by a
 //! session or a token ([`Secret`]). It reads the user's grants together with the guards of the
-//! request, unless it read them less than 300 ms ago. It decides by rules that know no table:
-//! [`rules`] says what an operation requires, [`grants`] what grants say of that.
+//! request, unless it read them less than [`LEASE`] ago. It decides by rules that know no table:
+//! [`rules`] says what an operation requires, [`grants`] what grants say of that. The types of
+//! grants are in `shared/mlflow-api/src/auth.rs`.
 //!
 //! A **known caller** is one whose credentials this process has found to be right before. A
 //! **principal** is a user or a role of AWS.

@@ -1,24 +1,24 @@
-//! The HTTP frame of every function: route rows, requests, answers, MLflow's 404.
+//! The HTTP frame of every function: routes, requests, answers, MLflow's 404.
 //!
-//! A function is a list of [`Route`]s over its [`Store`]. Each row names an [`Endpoint`].
-//! [`router`] makes the axum router that Lambda's adapter, the laptop's server and the tests run
-//! alike.
+//! A function is a list of [`Route`]s over its [`Store`]. Each route names an [`Endpoint`].
+//! Comments call a route a row of this list. [`router`] makes the axum router that Lambda's
+//! adapter, the laptop's server and the tests run alike.
 //!
 //! 1. `lambda.rs` refuses a path that `lambda_http` has read as another one. `front.rs` drops
 //!    slashes before the first, redirects paths with doubled slashes inside, and answers `OPTIONS`.
-//! 2. The router finds the row. Most rows are under `/api/2.0/mlflow/…` and
+//! 2. The router finds the route. Most are under `/api/2.0/mlflow/…` and
 //!    `/ajax-api/2.0/mlflow/…` alike. `.under(Paths::…)` names other paths: version 3.0, below
 //!    `mlflow-artifacts/`, `/ajax-api` only, or the path as written. If workspaces are off, a
-//!    request that names one is refused before any row (`workspaces.rs`).
+//!    request that names one is refused before any route (`workspaces.rs`).
 //! 3. **Authenticate**: the authorizer gets method, path, headers, and what the server or the
 //!    gateway knows of the sender. It says who is calling, in which workspace, and what the
-//!    credentials leave out. It answers 401 if it does not know. Open rows ask nobody. `signed_in`
-//!    asks the same for the page.
+//!    credentials leave out. It answers 401 if it does not know. Open routes ask nobody.
+//!    `signed_in` asks the same for the page.
 //! 4. **Read** ([`Endpoint::read`]): a body has at most 32 MB. Large bodies of all requests share
 //!    64 MB. Of decompressed ones, 16 MB are worked on at a time, or one longer body (`room.rs`).
 //!    Long ones are read on other threads.
 //! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and asks the
-//!    authorizer. A row says the least that its endpoint needs. A request whose needs do not
+//!    authorizer. A route says the least that its endpoint needs. A request whose needs do not
 //!    include that is answered 500.
 //! 6. [`Store::only_shown`] hides entities that clients are no longer shown: so far, traces whose
 //!    time is over.

@@ -3,9 +3,9 @@
 //! Pure: no I/O, no table. [`read`] splits the body of an OTLP request by trace (`otlp/`). It makes
 //! [`Span`]s as MLflow's store keeps them (`keep.rs`): each attribute is a JSON text. MLflow adds
 //! attributes for the conventions of other SDKs, and so does `translate/`. [`pack`] makes bytes of
-//! them for an item of the table. [`json`] and [`artifact_json`] make MLflow's answers.
-//! [`summarize`] makes what spans say about their trace, with tokens and their cost (`summary.rs`,
-//! `usage.rs`).
+//! them for an item of the table; packing traces into blocks is the indexer's. [`json`] and
+//! [`artifact_json`] make MLflow's answers. [`summarize`] makes what spans say about their trace,
+//! with tokens and their cost (`summary.rs`, `usage.rs`).
 //!
 //! The size of a body after decompression bounds what clients send, and the parsers bound nesting.
 //! Nothing here recurses deeper.
