@@ -60,14 +60,14 @@ use futures::stream::{self, StreamExt};
 pub use row::FUNCTION;
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
-use trace_blocks::{Place, TracePartition};
+use trace_blocks::{ASKED_AFTER, Place, TracePartition};
 pub use traces::Packing;
 
 use attempts::Attempts;
 use batch::{Subject, Work};
 use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
-use traces::{Asks, LATER, pack_partition};
+use traces::{Asks, pack_partition};
 use usage::{Brought, Counting};
 
 /// Partitions of traces that are packed at a time.
@@ -195,7 +195,7 @@ impl Indexer {
             left.settle([removed.clone()], &cleared, "what an entity left behind could not be removed")?;
         }
         let marked: Vec<_> = work.marked_traces().collect();
-        let put_off = self.pack_later(&marked, LATER).await;
+        let put_off = self.pack_later(&marked, ASKED_AFTER).await;
         left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
         self.grow(work.marked.crowded()).await;
         // At last: this takes longest.
@@ -225,7 +225,7 @@ impl Indexer {
             return Ok(());
         };
         tracing::error!(?failure, ?partition, "traces could not be packed, and are put off");
-        self.pack_later(&[partition], LATER).await
+        self.pack_later(&[partition], ASKED_AFTER).await
     }
 
     /// Packs a partition of traces, from a mark on or from the oldest. If more is left, or

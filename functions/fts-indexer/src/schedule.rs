@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use entities::attributes::{CLOSING, DUE, LEASED, OVERDUE, REBUILD, STATUS};
-use entities::{RUN, RunItems, RunLocation, now_ms};
+use entities::{CLOSING_TIME, RUN, RunItems, RunLocation, now_ms};
 use key_schema::index::RunsChanged;
 use key_schema::{Ascending, IndexEntry, Key, Shard, rows};
 use mlflow_api::RunId;
@@ -28,11 +28,6 @@ pub const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
-
-/// For how long after closing begins there may be calls that have not seen it, in ms. They rely on
-/// a run's mark for 20 seconds (`MARK_STAYS` of tracking) after they have read the run. Another 20
-/// seconds may pass until the write of `closing` succeeds, as it may be tried several times.
-const CLOSING_TIME: i64 = 60_000;
 
 /// The fate of a run's mark when the run was indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

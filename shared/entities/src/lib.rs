@@ -25,6 +25,7 @@ mod run;
 mod run_items;
 mod run_location;
 mod run_metrics;
+mod run_times;
 mod searched;
 mod stage;
 mod trace;
@@ -55,6 +56,7 @@ pub use run_location::{RunLocation, locate_run};
 pub use run_metrics::{
     MetricsPlace, RunMetrics, packed, place_of_metrics, read_journal_and_documents, read_run_metric, read_run_metrics,
 };
+pub use run_times::{CLOSING_TIME, MARK_STAYS};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{
     ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,

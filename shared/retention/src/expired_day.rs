@@ -16,21 +16,13 @@ use key_schema::{WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Reason, Write, number};
-use trace_blocks::{Block, Lease, Place, TracePartition};
+use trace_blocks::{ARRIVED_BEFORE, Block, LEASED, Lease, Place, QUIET, TracePartition};
 
 use crate::report::Report;
 use crate::store::Retention;
 use crate::trace_files::TraceFiles;
 use crate::traces::{REST, RESTS};
 
-/// How old a mark is on which nobody relies any more, in ms; the packer waits as long.
-const QUIET: i64 = 180_000;
-/// Age, in ms, after which no request in progress relies on a span: a request lasts half a minute.
-/// Spans that were written because of a quiet mark are older than this, since a request relies on a
-/// mark for a minute. So no spans remain when their mark is deleted.
-const ARRIVED_BEFORE: i64 = 60_000;
-/// For how long one lease is made use of: it lasts a minute and a half.
-const LEASED: Duration = Duration::from_secs(30);
 /// Blocks that are read at a time: each is about 30 KB.
 const BLOCKS: usize = 10;
 /// Marks that are read at a time.

@@ -21,6 +21,7 @@ mod lease;
 mod pack;
 mod place;
 mod read;
+mod times;
 mod trace_spans;
 mod values;
 
@@ -31,4 +32,5 @@ pub use lease::{LEASE, Lease};
 pub use pack::{LARGEST, MOST_TRACES, PackedBlock, PackedSpans, ROOM, SpansToPack, ToPack, pack, room};
 pub use place::{Place, TracePartition, day_of};
 pub use read::{read_block_spans, read_blocks, read_spans_to_pack};
+pub use times::{ARRIVED_BEFORE, ASKED_AFTER, LEASED, QUIET, RELIABLE};
 pub use trace_spans::{TraceSpans, Turn, read_few_spans, read_trace_spans};

@@ -11,8 +11,6 @@ use trace_blocks::{Place, TracePartition};
 
 /// The name of rows of partitions that are to be looked at later.
 const TRACES: &str = "traces";
-/// How long after the first mark a partition is packed, in ms: when it is quiet, and somewhat later, so that many are packed together.
-pub(crate) const LATER: i64 = 210_000;
 /// Partitions that are remembered to have a row, at most. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
 

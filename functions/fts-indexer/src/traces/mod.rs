@@ -32,13 +32,10 @@ use entities::Moment;
 use table::Table;
 use trace_blocks::{MOST_TRACES, Place, TracePartition};
 
-pub(crate) use asks::{Asks, LATER, asking, partition_of_row, row_of};
+pub(crate) use asks::{Asks, asking, partition_of_row, row_of};
 pub(crate) use marked::Marked;
 pub(crate) use pass::pack_partition;
 
-/// How old a mark is whose trace is packed, in ms: nobody relies any more on its being there. Requests do so for a minute after it was put, and last
-/// half of one; the rest is for clocks that differ.
-const QUIET: i64 = 180_000;
 /// Marks of a block that are dealt with together: with the block's own traces, they make no more blocks than fit into a transaction.
 const MOST_WITHIN: usize = 128;
 /// How long a pass goes on, unless somebody says otherwise.

@@ -4,11 +4,11 @@ use entities::attributes::{MARKED_AT, WAITS};
 use entities::{Moment, StoredTrace};
 use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
-use trace_blocks::{Block, Lease, Place, TracePartition};
+use trace_blocks::{Block, Lease, Place, QUIET, TracePartition};
 
 use super::ends::{Ends, Owner};
 use super::write::Home;
-use super::{MOST_WITHIN, Mark, Packer, Packing, QUIET};
+use super::{MOST_WITHIN, Mark, Packer, Packing};
 
 /// Marks that are read at a time.
 const AT_A_TIME: usize = 1_000;

@@ -14,12 +14,9 @@ use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Place, TracePartition, day_of};
+use trace_blocks::{Place, RELIABLE, TracePartition, day_of};
 
 use super::store::Store;
-
-/// How old a mark may be, in ms, on which a request relies that begins now.
-const RELIABLE: i64 = 60_000;
 
 /// A day that has traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, PACKED, STAGE, STAGE_VERSION};
 use entities::journal::{Sealed, Series, Step, pack_call};
-use entities::{Moment, RunLocation, metric_of, packed};
+use entities::{MARK_STAYS, Moment, RunLocation, metric_of, packed};
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
@@ -34,9 +34,6 @@ const UNPACKED_BYTES: usize = 96 << 10;
 const UNPACKED_CALLS: usize = 100;
 /// Bytes after which it asks in any case.
 const MOST_UNPACKED: usize = 4 << 20;
-/// How long after it was read that a run's mark stays a call may rely on it and answer. The mark stays for at least 60 seconds
-/// after it was said that it goes (`CLOSING_TIME` of the indexer).
-const MARK_STAYS: Duration = Duration::from_secs(20);
 /// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
 const MOST_RUNS: usize = 10_000;
 const UNUSED: Duration = Duration::from_mins(1);
