@@ -21,6 +21,8 @@ REGION = "eu-central-1"
 ACCOUNT = "123456789012"
 #: The account's root, who deploys.
 _ROOT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+#: A stack that cannot be made: this resource of it fails, after the indexer and the tables.
+FAILING_STACK, FAILING_RESOURCE = "mlflow-dev", "IndexerErrors"
 #: Other services are never loaded.
 _SERVICES = "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas"
 
@@ -107,6 +109,7 @@ def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emula
         # Roles and policies are enforced.
         "AUTH": "true",
         "CLOUDTRAIL_RECORDING": "1",
+        "FAILING": f"{FAILING_STACK} {FAILING_RESOURCE}",
         **of_functions,
     }
     process = ChildProcess([str(PYTHON), str(Path(__file__).with_name("launch.py"))], environment, home, directory / "emulator.log")

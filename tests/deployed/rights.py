@@ -1,14 +1,14 @@
 """What of the functions' rights was used."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from .wire import Call
 
-_LIST = Path(__file__).with_name("unused.txt")
+LIST = Path(__file__).with_name("unused.txt")
 
 #: The emulator writes logs and reads the stream itself, and asks no role.
 _BY_AWS = {
@@ -22,22 +22,34 @@ _BY_AWS = {
 }
 
 
-def expected() -> set[tuple[str, str, str]]:
+Right = tuple[str, str, str]
+
+
+def expected() -> set[Right]:
     """What unused.txt lists."""
-    return _listed(lambda line: not line.startswith(("#", "?")))
+    return {right for mark, right, _ in read_list(LIST.read_text()) if not mark}
 
 
-def depends(right: tuple[str, str, str]) -> bool:
+def depends(right: Right) -> bool:
     """Whether it depends on the moment if a right is used: unused.txt has a question mark before such."""
-    return any(all(map(fnmatchcase, right, pattern)) for pattern in _listed(lambda line: line.startswith("?")))
+    return any(mark and all(map(fnmatchcase, right, pattern)) for mark, pattern, _ in read_list(LIST.read_text()))
 
 
-def _listed(fits: Callable[[str], bool]) -> set[tuple[str, str, str]]:
-    lines = [line.removeprefix("?") for line in _LIST.read_text().splitlines() if line and fits(line)]
-    return {tuple(part.strip() for part in line.split("|")) for line in lines}
+def read_list(text: str) -> list[tuple[str, Right, str]]:
+    """Of each line its mark, the right, and the case in which the right is used; a line that says no case is refused."""
+    found = []
+    for line in text.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        said, _, case = line.partition("#")
+        parts = tuple(part.strip() for part in said.removeprefix("?").split("|"))
+        if len(parts) != 3 or not case.strip():
+            raise ValueError(f"not a right and the case in which it is used: {line}")
+        found.append(("?" if line.startswith("?") else "", parts, case.strip()))
+    return found
 
 
-def unused(roles: Mapping[str, Iterable[Mapping[str, Any]]], calls: Iterable[Call]) -> set[tuple[str, str, str]]:
+def unused(roles: Mapping[str, Iterable[Mapping[str, Any]]], calls: Iterable[Call]) -> set[Right]:
     """For each statement of each role, the actions that were done to none of its resources, and the resources to which none of its actions was done."""
     done = {(call.caller, call.action, call.resource) for call in calls}
     left = set()

@@ -79,8 +79,8 @@ class Stack:
         found = self.emulator.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
         return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in found if kind in (None, one["ResourceType"])}
 
-    def apis(self) -> dict[str, HttpApi]:
-        """The stack's APIs by their names in the template. The emulator itself knows nothing of their bodies."""
+    def apis(self, **others: str) -> dict[str, HttpApi]:
+        """The stack's APIs by their names in the template, or what they were with other parameters. The emulator itself knows nothing of their bodies."""
         template = self.emulator.cloudformation.get_template(StackName=self.name, TemplateStage="Processed")["TemplateBody"]
         processed = Processed(template if isinstance(template, Mapping) else json.loads(template), {
             "AWS::Partition": "aws",
@@ -88,6 +88,7 @@ class Stack:
             "AWS::AccountId": ACCOUNT,
             "AWS::StackName": self.name,
             **self.parameters,
+            **others,
         })
         return {name: read_api(processed, name, id_) for name, id_ in self.resources("AWS::ApiGatewayV2::Api").items()}
 

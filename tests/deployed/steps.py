@@ -131,7 +131,7 @@ def traces(world, directory: Path) -> None:
     long = "f" * 31 + "1"
     words = {f"{number:016x}": bytes(range(256)).hex() * 3 for number in range(1, 9)}
     for span_id, word in words.items():
-        _export(world.signed, experiment, long, span_id, _noise(word, 1_250_000))
+        _export(world.signed, experiment, long, span_id, noise(word, 1_250_000))
     spans = MlflowClient().get_trace(f"tr-{long}").data.spans
     assert {one.span_id: len(one.get_attribute("payload")) for one in spans} == dict.fromkeys(words, 2_500_000)
 
@@ -319,6 +319,6 @@ def _export(url: str, experiment: str, trace: str, span: str, payload: str) -> N
     assert answer.status_code == 200, answer.text
 
 
-def _noise(seed: str, count: int) -> str:
+def noise(seed: str, count: int) -> str:
     """So many bytes in hexadecimal that no compression makes short."""
     return random.Random(seed).randbytes(count).hex()

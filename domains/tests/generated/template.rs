@@ -203,7 +203,7 @@ fn role(function: &Function) -> String {
         let (actions, why) = if function.writes_access {
             (TableActions::Write, "It is the only function that writes the table of access.")
         } else {
-            (TableActions::Read, "Who is calling, and what roles they have: it may read that, and change nothing.")
+            (TableActions::GetMany, "Who is calling, and what roles they have: it may read that, and change nothing.")
         };
         statements += &statement(why, actions.iam(), &[table_arn(ACCESS_TABLE, "")]);
     }

@@ -28,7 +28,7 @@ pub const DOMAIN: Domain = Domain::with_router(
             "/tokens",
         ],
         table: Some(TableRights {
-            actions: TableActions::Write,
+            actions: TableActions::Change,
             indexes: Indexes::None,
             why: "It keeps in the table of data what users are granted themselves.",
         }),

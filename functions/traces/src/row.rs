@@ -24,7 +24,7 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
         "/ajax-api/3.0/mlflow/get-trace-artifact",
     ],
     table: Some(TableRights {
-        actions: TableActions::Write,
+        actions: TableActions::Change,
         indexes: Indexes::Only(&["GSI1"]),
         why: "What the function does, and no Scan. It looks up runs whose ids were made elsewhere, and traces of clients' requests.",
     }),

@@ -57,11 +57,15 @@ pub struct TableRights {
 /// Kinds of requests to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableActions {
+    /// Reads items whose keys it knows, of several tables together.
+    GetMany,
     /// Reads items and queries.
     Read,
     /// Reads and writes, with transactions.
     Write,
-    /// Reads and writes without conditions on other items, and reads the table's stream.
+    /// The same without conditions on items that it does not write.
+    Change,
+    /// The same as `Change`, and reads the table's stream.
     Index,
 }
 
@@ -70,6 +74,7 @@ impl TableActions {
     #[must_use]
     pub const fn iam(self) -> &'static [&'static str] {
         match self {
+            Self::GetMany => &["dynamodb:BatchGetItem"],
             Self::Read => &["dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"],
             Self::Write => &[
                 "dynamodb:BatchGetItem",
@@ -81,7 +86,7 @@ impl TableActions {
                 "dynamodb:Query",
                 "dynamodb:UpdateItem",
             ],
-            Self::Index => &[
+            Self::Change | Self::Index => &[
                 "dynamodb:BatchGetItem",
                 "dynamodb:BatchWriteItem",
                 "dynamodb:DeleteItem",
@@ -96,7 +101,7 @@ impl TableActions {
     /// Whether a function with these rights can fill a partition.
     #[must_use]
     pub const fn writes(self) -> bool {
-        !matches!(self, Self::Read)
+        !matches!(self, Self::GetMany | Self::Read)
     }
 }
 
