@@ -160,6 +160,8 @@ TABLE = [arn("Table"), arn("Table", "/index/*")]
 REGISTRY_TABLE = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2", "GSI1"]]
 #: Artifacts are looked up by runs; so are the runs that traces are linked to, and traces by clients' requests.
 RUNS = TABLE[:1] + [arn("Table", "/index/GSI1")]
+#: Where packed traces end, and which clients' requests are found.
+PACKED = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "GSI1"]]
 EXISTING_STREAM = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${ExistingTable}/stream/${ExistingTableStream}"
 STREAM_ARN = {"Fn::If": ["HasOwnTable", {"Fn::GetAtt": ["Table", "StreamArn"]}, {"Fn::Sub": EXISTING_STREAM}]}
 ITEMS = {
@@ -220,7 +222,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert statements(resources, "GraphqlFunctionRole") == [(looks_up, TABLE), knows_users, LISTS_FILES]
     assert statements(resources, "UiFunctionRole") == [knows_users]
     assert statements(resources, "IndexerFunctionRole") == [
-        (changes, TABLE),
+        (changes, PACKED),
         (STREAM, STREAM_ARN),
         ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
