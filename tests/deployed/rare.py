@@ -131,6 +131,13 @@ def users_come_and_go(world, directory: Path) -> None:
     assert status() == 401
 
 
+def a_user_opens_the_page(world, directory: Path) -> None:
+    """One who is no administrator: the function of the page finds out who he is, and no more."""
+    page = requests.get(f"{world.users}/", auth=("ann", PASSWORD), timeout=_SECONDS)
+    assert page.status_code == 200, page.text
+    assert "<html" in page.text
+
+
 def too_many_requests(world, directory: Path) -> None:
     """The gateway refuses what comes faster than the operator allows, and a client that repeats it gets through."""
     api = world.stack.apis(RequestRate="3", RequestBurst="5")["Api"]
@@ -172,6 +179,7 @@ RARE = [
     scorers,
     versions_of_models,
     users_come_and_go,
+    a_user_opens_the_page,
     too_many_requests,
 ]
 
@@ -202,7 +210,7 @@ def _done(world, method: str, path: str, body: dict | None = None, query: dict[s
 
 def _sent(world, path: str, query: dict[str, str]) -> bytes:
     """A file that the server sends its clients to."""
-    place = _expect(world, 302, "GET", path, query=query).headers["Location"]
+    place = _expect(world, 307, "GET", path, query=query).headers["Location"]
     content = requests.get(place, timeout=_SECONDS)
     assert content.status_code == 200, content.text
     return content.content

@@ -133,10 +133,7 @@ impl Basic {
     /// The keys to read for a caller and the guards of his request: those whose items count for the
     /// lease, and the others.
     fn keys(&self, identity: &Identity, guards: &[Guarded]) -> (Vec<TableKey>, Vec<TableKey>) {
-        let (mut lasting, mut others) = (Vec::new(), Vec::new());
-        if let Some(sent) = &identity.sent {
-            lasting.extend(self.keys_of(&sent.credentials, identity.caller.user()));
-        }
+        let (mut lasting, mut others) = (self.keys_of_sender(identity), Vec::new());
         for guard in guards {
             let key = guard.key(&identity.workspace).map(TableKey::here);
             // The ids of experiments are never used again, and deleting a workspace waits for the
@@ -159,6 +156,12 @@ impl Basic {
         (lasting, others)
     }
 
+    /// The keys to read for a caller alone: all of them are in the table of access.
+    fn keys_of_sender(&self, identity: &Identity) -> Vec<TableKey> {
+        let sent = identity.sent.as_ref();
+        sent.map(|sent| self.keys_of(&sent.credentials, identity.caller.user())).unwrap_or_default()
+    }
+
     /// The sender of a request. One request, or none within the lease; two for a principal of AWS
     /// that is a user.
     async fn find(&self, sent: &Arc<Sent>) -> Result<Identity> {
@@ -173,9 +176,14 @@ impl Basic {
         Err(Error::unavailable("the caller kept changing"))
     }
 
-    async fn read_for(&self, mut identity: Identity, guards: &[Guarded]) -> Result<(Identity, Read)> {
+    /// Reads the items for a caller and the guards of his request. With `None`, it reads who he is,
+    /// and no grants.
+    async fn read_for(&self, mut identity: Identity, guards: Option<&[Guarded]>) -> Result<(Identity, Read)> {
         for _ in 0..ATTEMPTS {
-            let (lasting, others) = self.keys(&identity, guards);
+            let (lasting, others) = match guards {
+                Some(guards) => self.keys(&identity, guards),
+                None => (self.keys_of_sender(&identity), Vec::new()),
+            };
             let read = self.read_items(lasting, others).await?;
             let Some(sent) = identity.sent.clone() else { return Ok((identity, read)) };
             let found = self.caller_of(&sent, identity.caller.user(), &read).await;
@@ -227,11 +235,12 @@ impl Authorizer for Basic {
         _: &'a Table,
         guards: &'a [Guarded],
     ) -> BoxFuture<'a, Result<(Identity, Read)>> {
-        Box::pin(self.read_for(identity, guards))
+        Box::pin(self.read_for(identity, Some(guards)))
     }
 
+    /// Reads the table of access alone: the function of the user interface may read no other.
     fn confirm(&self, identity: Identity) -> BoxFuture<'_, Result<Identity>> {
-        Box::pin(async move { Ok(self.read_for(identity, &[]).await?.0) })
+        Box::pin(async move { Ok(self.read_for(identity, None).await?.0) })
     }
 
     fn authorize<'a>(
