@@ -65,7 +65,7 @@ def test_all_that_the_server_hides_is_there_and_hidden(newcomer: Visit):
     assert unexpected(newcomer) == []
 
 
-@pytest.mark.parametrize("kind", ["GenAI", "Model training"])
+@pytest.mark.parametrize("kind", [pytest.param("GenAI", marks=pytest.mark.slow), "Model training"])
 def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
     """Each link and button that they show, from home, from an experiment and from the settings."""
     experiment = _experiment(newcomer)

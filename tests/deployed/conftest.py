@@ -9,6 +9,8 @@ from pathlib import Path
 
 import mlflow
 import pytest
+from mlflow.tracking.request_auth import registry
+from mlflow_serverless_auth.signer import SigV4
 
 from tests.support.http_server import serving
 
@@ -91,6 +93,11 @@ def signing(deployment: Deployment, monkeypatch: pytest.MonkeyPatch) -> Deployme
     for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
+    # MLflow has one signer for the whole process. It keeps the credentials that it found, and sets these variables.
+    [provider] = [one for one in registry._request_auth_provider_registry if one.get_name() == "mlflow-serverless"]
+    monkeypatch.setattr(provider, "_auth", SigV4())
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "4500000")
+    monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "true")
     return deployment
 
 

@@ -29,7 +29,7 @@ _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 _PASSWORD = "correct horse battery"
 
 
-@pytest.mark.parametrize("mode", ["none", "basic"])
+@pytest.mark.parametrize("mode", ["none", pytest.param("basic", marks=pytest.mark.slow)])
 def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: LocalS3):
     engine = start_engine(tmp_path, tmp_path / "data")
     try:
