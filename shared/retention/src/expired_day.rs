@@ -6,8 +6,6 @@
 //! trace that was changed a moment ago stays with its mark. So does one that has moved to another
 //! day, which its document shows.
 
-use std::time::Duration;
-
 use clock::Moment;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{StoredTrace, now_ms, read_traces};
