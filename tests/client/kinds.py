@@ -1,6 +1,7 @@
 """Every kind of write, for tests that cut a server off: one write, and whether it is there afterwards."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ _V2 = "/api/2.0/mlflow"
 _V3 = "/api/3.0/mlflow"
 #: Of a thousand records each; more than any test writes.
 _MOST_PAGES = 100
+_PATIENCE_SECONDS = 120
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,16 @@ def ask(side: Side, method: str, path: str, body: dict | None = None, **query: A
 
 
 def done(side: Side, method: str, path: str, body: dict | None = None, **query: Any) -> Any:
-    """The body of a success."""
-    answer = ask(side, method, path, body, **query)
+    """The body of a success.
+
+    A server that says that it is busy is asked again, as MLflow's client does. On a machine that does much else, a change may lose to others
+    for as long as the server tries it.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        answer = ask(side, method, path, body, **query)
+        if answer.status != 503 or time.monotonic() > deadline:
+            break
     assert answer.status == 200, answer
     return answer.body
 

@@ -26,7 +26,7 @@ async fn statuses(client: &Client) -> Vec<u16> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_users_with_the_role_create_experiments_models_and_prompts() {
-    // Whatever the default is: it is about what is there.
+    // The default permission applies to existing resources, not to creation.
     let mut server = Server::new(Level::Manage).await;
     let api = process_for(&server.site.table, &server.access, Level::Manage, Some("makers")).await;
     server.admin = Client { api, ..server.admin };
@@ -44,7 +44,7 @@ async fn only_users_with_the_role_create_experiments_models_and_prompts() {
     }
     assert_eq!(statuses(&ann).await, [200; 3]);
     assert_eq!(statuses(&bob).await, [403; 3], "another role");
-    // What is in an experiment is for those who may change it.
+    // A run belongs to an experiment, so the right to change the experiment suffices.
     let experiment = server.admin.experiment("open").await;
     bob.v2("POST", "runs/create", json!({ "experiment_id": experiment })).await.ok();
 

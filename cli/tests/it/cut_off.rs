@@ -1,5 +1,5 @@
-//! A process that is cut off while it takes something away from a user: nothing is granted at any moment that was not before, and when it is
-//! said again, it holds.
+//! A process is cut off while it takes a right away from a user. The user never has more rights than
+//! before. When the request is sent again, the right is gone.
 
 use clock::Simulation;
 use mlflow_api::auth::Level;
@@ -97,8 +97,8 @@ async fn each_is_cut_off() {
             // As before, or as it is to be; and what it changes to grants nothing more.
             let meanwhile = (there.reads(&own).await, there.reads(&other).await);
             assert!(matches!(meanwhile, (200 | 403, 403) | (401, 401)), "{user}: {meanwhile:?}");
-            let anew = Client { password: "another horse battery", ..there.clone() };
-            assert_ne!(anew.reads(&other).await, 200, "{user}");
+            let changed = Client { password: "another horse battery", ..there.clone() };
+            assert_ne!(changed.reads(&other).await, 200, "{user}");
             let is_over = calls < at;
             assert_eq!(is_over, answer == 200, "{user}: {answer}, {calls} calls");
             if !is_over {

@@ -80,7 +80,7 @@ async fn lists(table: &Table) -> (String, Vec<Value>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow"]
+#[ignore = "makes a thousand workspaces; part of `make test-slow`"]
 async fn a_list_costs_its_page_however_many_workspaces_there_are() {
     let [few, many] = [Site::new().await, Site::new().await];
     for (site, workspaces) in [(&few, 2), (&many, WORKSPACES)] {

@@ -96,10 +96,10 @@ async fn roles_grant_what_they_say_to_those_who_have_them() {
     server.admin.v3("DELETE", "roles/delete", json!({ "role_id": role })).await.ok();
     assert_eq!(there.reads(&experiment).await, 403);
     // A role of the same name has nobody.
-    let anew = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
-    let anew = anew["role"]["id"].as_u64().unwrap();
-    assert_ne!(anew, role);
-    let users = server.admin.v3("GET", &format!("roles/users/list?role_id={anew}"), json!({})).await.ok();
+    let second = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
+    let second = second["role"]["id"].as_u64().unwrap();
+    assert_ne!(second, role);
+    let users = server.admin.v3("GET", &format!("roles/users/list?role_id={second}"), json!({})).await.ok();
     assert_eq!(users["assignments"], json!([]));
 }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use artifact_store::Artifacts;
 use clock::now_ms;
-use embedded_engine::faults::Trouble;
 use experiments::KeptTraces;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{TraceId, Workspace};
@@ -14,7 +13,7 @@ use retention::Retention;
 use serde_json::{Value, json};
 use table::{Condition, Table};
 use tempfile::TempDir;
-use test_site::{Api, Dump, ROOT, Site, is_tried};
+use test_site::{Api, Dump, ROOT, Site, TROUBLES, tried};
 use trace_blocks::{TracePartition, day_of};
 
 use crate::faults::packing::{counts, keys, pass, timed};
@@ -188,19 +187,8 @@ fn an_expiry_survives_a_fault_at_each_of_its_requests() {
         let requests = clean.faults.order();
         let (tables, mut met) = (Seen::<()>::of(&ground.site, "").await, BTreeSet::new());
         assert!(requests.len() > 20, "{requests:?}");
-        let troubles = [
-            (Trouble::Disconnected, u64::MAX),
-            (Trouble::AnswerLost, 1),
-            (Trouble::AnswerLost, u64::MAX),
-            (Trouble::Throttled, 1),
-            (Trouble::Conflict, 1),
-            (Trouble::Halved, 1),
-        ];
         for (nth, operation) in (1..).zip(&requests) {
-            for (place, (trouble, calls)) in troubles.into_iter().enumerate() {
-                if !trouble.is_met_by(operation) || !is_tried(nth, place) {
-                    continue;
-                }
+            for (trouble, calls) in tried(nth, operation, &TROUBLES) {
                 let course = format!("{trouble:?} at {nth} for {calls}");
                 let wrong = |what: String| panic!("{course}: {what}");
                 ground.put_files();

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 
 use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
-use embedded_engine::faults::Trouble;
 use fts_indexer::{Batch, Indexer};
 use key_schema::{Ordinal, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
-use test_site::{Api, ROOT, Site, TABLE, is_tried};
+use test_site::{Api, ROOT, Site, TABLE, TROUBLES, tried};
 
 use crate::faults::packing::timed;
 use crate::faults::sweep::seen::Seen;
@@ -155,18 +154,8 @@ async fn removals() {
     assert!(before.len() > after.len() && after.len() > 3, "{after:?}");
     let requests = clean.faults.order();
     assert!(requests.len() > 30, "{requests:?}");
-    let troubles = [
-        (Trouble::Disconnected, u64::MAX),
-        (Trouble::AnswerLost, 1),
-        (Trouble::AnswerLost, u64::MAX),
-        (Trouble::Throttled, 1),
-        (Trouble::Halved, 1),
-    ];
     for (nth, operation) in (1..).zip(&requests) {
-        for (place, (trouble, calls)) in troubles.into_iter().enumerate() {
-            if !trouble.is_met_by(operation) || !is_tried(nth, place) {
-                continue;
-            }
+        for (trouble, calls) in tried(nth, operation, &TROUBLES) {
             let course = format!("{trouble:?} at {nth} for {calls}");
             let copy = site.copy();
             copy.faults.trouble_at(trouble, nth, calls);

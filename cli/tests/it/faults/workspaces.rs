@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use access::InWorkspaces;
 use domain::Surroundings;
-use embedded_engine::faults::Trouble;
 use http::Request;
 use mlflow_api::{ErrorCode, Workspace};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Api, ROOT, Site, everybody, is_tried};
+use test_site::{Api, ROOT, Site, TROUBLES, everybody, tried};
 use workspaces::{Change, Mode, Workspaces};
 
 use crate::faults::packing::timed;
@@ -109,14 +108,7 @@ async fn deletions() {
         assert_eq!(says_team, 0, "{mode:?}");
         let requests = clean.faults.order();
         for (nth, operation) in (1..).zip(&requests) {
-            for (place, (trouble, calls)) in
-                [(Trouble::Disconnected, u64::MAX), (Trouble::AnswerLost, u64::MAX), (Trouble::Throttled, 1)]
-                    .into_iter()
-                    .enumerate()
-            {
-                if !trouble.is_met_by(operation) || !is_tried(nth, place) {
-                    continue;
-                }
+            for (trouble, calls) in tried(nth, operation, &TROUBLES) {
                 let course = format!("{mode:?}: {trouble:?} at {nth} for {calls}");
                 let copy = site.copy();
                 copy.faults.trouble_at(trouble, nth, calls);

@@ -4,12 +4,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use embedded_engine::faults::Trouble;
 use entities::attributes::{CHARTED, CLOSING, INDEXED, PACKED, SEEN};
 use fts_indexer::{Batch, Indexer};
 use serde_json::{Value, json};
 use table::Table;
-use test_site::{Dump, all_troubles, is_tried};
+use test_site::{Dump, TROUBLES, all_troubles, tried};
 
 use crate::charts::{charted, check_all, log};
 use crate::indexed::changes;
@@ -131,19 +130,10 @@ async fn a_pass_may_meet_any_fault_anywhere() {
     check(&undisturbed.server, &run, 0).await;
     let (requests, left) = (undisturbed.faults.order(), lasting(undisturbed.dump().await));
     assert_eq!(journal(&undisturbed).await, Vec::<String>::new());
-    let troubles = [
-        (Trouble::Disconnected, u64::MAX),
-        (Trouble::AnswerLost, 1),
-        (Trouble::AnswerLost, u64::MAX),
-        (Trouble::Throttled, 1),
-        (Trouble::Conflict, 1),
-        (Trouble::Halved, 1),
-    ];
     // The further course follows from the content of the table.
     let (mut seen, mut courses) = (HashSet::new(), 0);
     for (nth, operation) in (1..).zip(&requests) {
-        let met = troubles.into_iter().enumerate().filter(|(_, (trouble, _))| trouble.is_met_by(operation));
-        for (_, (trouble, calls)) in met.filter(|(place, _)| is_tried(nth, *place)) {
+        for (trouble, calls) in tried(nth, operation, &TROUBLES) {
             courses += 1;
             let course = format!("{trouble:?} at {nth}, {operation}, for {calls}");
             let copy = site.copy();
