@@ -122,30 +122,49 @@ class PortTaken(Exception):
     """Another program listens at the port."""
 
 
-def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 180):
-    """Poll `condition` until it is truthy and return its value; fail with the log if the process died.
+class Patience:
+    """How long a process is waited for. On a machine that does much else, a start takes as long as it takes.
 
-    On a machine that does much else, a start takes as long as it takes: it fails once the process has computed for so many seconds,
-    or for so many has done next to nothing.
+    It is over once the process has computed for so many seconds, or has done next to nothing for so many.
     """
-    looks = [(time.monotonic(), process.group_cpu_seconds())]
-    begin, computed_before = looks[0]
+
+    def __init__(self, seconds: float, now: float, computed: float):
+        self._seconds = seconds
+        self._begin = now
+        self._computed_before = computed
+        self._looks = [(now, computed)]
+
+    def is_due(self, now: float) -> bool:
+        """Whether a second has passed since the last look: a look reads all processes."""
+        return now >= self._looks[-1][0] + 1
+
+    def is_over(self, now: float, computed: float) -> bool:
+        """Take a look at how long the process has computed, and say whether that was enough."""
+        # The first of them is the last before the time that counts.
+        while len(self._looks) > 1 and self._looks[1][0] <= now - self._seconds:
+            self._looks.pop(0)
+        since, before = self._looks[0]
+        rests = now - since >= self._seconds and computed - before < self._seconds * _AT_REST
+        self._looks.append((now, computed))
+        return rests or computed - self._computed_before > self._seconds
+
+    def spent(self) -> str:
+        """What it was waited for, in words."""
+        now, computed = self._looks[-1]
+        return f"{now - self._begin:.0f} s, of which it has computed {computed - self._computed_before:.0f}"
+
+
+def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 180):
+    """Poll `condition` until it is truthy and return its value; fail with the log if the process died, or `Patience` is over."""
+    left = Patience(patience, time.monotonic(), process.group_cpu_seconds())
     while True:
         if value := condition():
             return value
         if not process.is_running:
             raise RuntimeError(f"the server ended while waiting for {what}:\n{process.log_tail()}")
         now = time.monotonic()
-        if now > looks[-1][0] + 1:
-            computed = process.group_cpu_seconds()
-            # The first of them is the last before the time that counts.
-            while len(looks) > 1 and looks[1][0] <= now - patience:
-                looks.pop(0)
-            rests = now - looks[0][0] > patience and computed - looks[0][1] < patience * _AT_REST
-            if rests or computed - computed_before > patience:
-                spent = f"{now - begin:.0f} s, of which it has computed {computed - computed_before:.0f}"
-                raise TimeoutError(f"no {what} within {spent}:\n{process.log_tail()}")
-            looks.append((now, computed))
+        if left.is_due(now) and left.is_over(now, process.group_cpu_seconds()):
+            raise TimeoutError(f"no {what} within {left.spent()}:\n{process.log_tail()}")
         time.sleep(0.02)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import ChildProcess, PortTaken, start_on_own_port, wait_until
+from tests.support.processes import ChildProcess, Patience, PortTaken, start_on_own_port, wait_until
 
 
 def test_a_port_that_somebody_has_is_left_alone():
@@ -41,22 +41,39 @@ def _python(directory: Path, program: str) -> ChildProcess:
     return ChildProcess([sys.executable, "-S", "-c", program], os.environ, directory, directory / "log")
 
 
-def test_who_computes_is_waited_for(tmp_path):
-    # A child does it, as the worker of a server does, and takes twice as long as it computes.
-    rounds = "import time\nfor end in range(1, 10):\n    while time.process_time() < end / 4: pass\n    time.sleep(0.25)"
-    process = _python(tmp_path, f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {rounds!r}])")
+def _waited(looks: list[tuple[float, float]], seconds: float = 10) -> float | None:
+    """When patience was over with a process that had computed for so long at each of these times; None if it never was."""
+    patience = Patience(seconds, 0, 0)
+    return next((now for now, computed in looks if patience.is_due(now) and patience.is_over(now, computed)), None)
+
+
+def test_who_computes_is_waited_for():
+    # A machine that does much else gives the process a fiftieth of a core.
+    assert _waited([(second, second / 50) for second in range(1, 400)]) is None
+    # It rests for a while, nine seconds at a time.
+    assert _waited([(second, second // 9 * 0.2) for second in range(1, 400)]) is None
+
+
+def test_who_rests_or_computes_for_ever_is_not():
+    assert _waited([(second, 0.05) for second in range(1, 400)]) == 10
+    assert _waited([(second, min(second, 100) / 50) for second in range(1, 400)]) == 106
+    assert _waited([(second, second) for second in range(1, 400)]) == 11
+
+
+def test_what_a_process_and_its_children_compute_is_told(tmp_path):
+    # The child says when it has computed for a while, and then rests until it is killed.
+    child = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ntime.sleep(600)"
+    process = _python(tmp_path, f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {child!r}])")
     try:
-        with pytest.raises(RuntimeError, match="ended while waiting"):
-            wait_until(lambda: False, "nothing", process, patience=3)
+        wait_until(lambda: "done" in process.log_text(), "word of the child", process)
+        assert process.group_cpu_seconds() >= 0.29
+        with pytest.raises(TimeoutError, match="no wonder within"):
+            wait_until(lambda: False, "wonder", process, patience=2)
     finally:
         process.kill()
 
 
-def test_who_rests_or_computes_for_ever_is_not(tmp_path):
-    for program in ("import time; time.sleep(600)", "while True: pass"):
-        process = _python(tmp_path, program)
-        try:
-            with pytest.raises(TimeoutError, match="no wonder within"):
-                wait_until(lambda: False, "wonder", process, patience=2)
-        finally:
-            process.kill()
+def test_who_has_ended_is_not_waited_for(tmp_path):
+    process = _python(tmp_path, "print('I end here')")
+    with pytest.raises(RuntimeError, match="ended while waiting for nothing:\nI end here"):
+        wait_until(lambda: False, "nothing", process)

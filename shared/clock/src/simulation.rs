@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::marker::PhantomData;
-use std::task::{Poll, Waker};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
 use crate::Moment;
@@ -88,7 +89,9 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        CLOCK.with_borrow_mut(|clock| *clock = None);
+        // Its wakers are dropped after the borrow: with the last of a task, its sleepers are dropped as well.
+        let ended = CLOCK.with_borrow_mut(Option::take);
+        drop(ended);
     }
 }
 
@@ -100,11 +103,28 @@ pub(crate) fn now() -> Option<Moment> {
 /// Sleeping in this thread's simulation, if it has one.
 pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Send> {
     let until = CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.elapsed + duration))?;
-    Some(poll_fn(move |context| {
+    Some(Sleep { until, number: None })
+}
+
+/// A sleeper. Time does not pass for one who has been dropped, such as the other half of a call that
+/// has failed.
+struct Sleep {
+    until: Duration,
+    /// Its number among the sleepers, once it is one of them.
+    number: Option<u64>,
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         CLOCK.with_borrow_mut(|clock| match clock {
-            Some(clock) if clock.elapsed < until => {
-                clock.asleep += 1;
-                clock.sleepers.insert((until, clock.asleep), context.waker().clone());
+            Some(clock) if clock.elapsed < self.until => {
+                let number = *self.number.get_or_insert_with(|| {
+                    clock.asleep += 1;
+                    clock.asleep
+                });
+                clock.sleepers.insert((self.until, number), context.waker().clone());
                 if let Some(driver) = clock.driver.take() {
                     driver.wake();
                 }
@@ -112,13 +132,25 @@ pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Sen
             }
             _ => Poll::Ready(()),
         })
-    }))
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let forget = |clock: &RefCell<Option<Clock>>| {
+            // Nobody is woken while the clock is borrowed; only its end may drop sleepers, with all of them.
+            let mut clock = clock.try_borrow_mut().ok()?;
+            clock.as_mut()?.sleepers.remove(&(self.until, number))
+        };
+        let waker = CLOCK.try_with(forget);
+        drop(waker);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::task::Context;
 
     use super::*;
     use crate::now_ms;
@@ -141,6 +173,17 @@ mod tests {
         assert!(long.poll(&mut context).is_ready() && !simulation.advance());
         drop(simulation);
         assert!(Moment::now().age() < Duration::from_mins(1));
+    }
+
+    #[test]
+    fn no_time_passes_for_a_sleeper_who_was_dropped() {
+        let simulation = Simulation::begin();
+        let mut context = Context::from_waker(Waker::noop());
+        let mut dropped = Box::pin(crate::sleep(Duration::from_hours(1)));
+        assert!(dropped.as_mut().poll(&mut context).is_pending() && dropped.as_mut().poll(&mut context).is_pending());
+        drop(dropped);
+        assert!(!simulation.advance());
+        assert_eq!(simulation.elapsed(), Duration::ZERO);
     }
 
     #[test]
