@@ -192,7 +192,7 @@ def _prices(model: Model) -> str:
 ## Prices
 
 On demand, in {model.prices["region"]}. AWS's pages fill in their amounts by script, so that most were read elsewhere, in stored copies, on {model.prices["read"]}: the last column says where. What is
-not verified is remembered, and was found nowhere. Check the current ones before you rely on them.
+not verified was found in no source that repeats AWS's own words. Check the current ones before you rely on them.
 
 {_table(("dollars", "for a", "AWS's page", "amount seen"), rows).replace("| --- | ---: | ---: | ---: |", "| ---: | --- | --- | --- |")}"""
 

@@ -109,7 +109,7 @@ def read(path: Path) -> Stack:
         metrics=sorted({name for block in template.of("AWS::Logs::MetricFilter").values() for name in re.findall(r"MetricName: (\w+)", block)}),
         dashboards=len(template.of("AWS::CloudWatch::Dashboard")),
         log_days=retentions.pop(),
-        ticks=sum(_ticks(block) for block in [*template.of("AWS::Events::Rule").values(), *template.of("AWS::Scheduler::Schedule").values()]),
+        ticks=sum(_ticks(block) for block in template.of("AWS::Events::Rule").values()),
         gathered=int(template.defaults["IndexingDelay"]),
         gateway_lines=any("AccessLogSettings" in block for block in template.of("AWS::ApiGatewayV2::Stage").values()),
     )
