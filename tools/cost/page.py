@@ -191,8 +191,9 @@ def _prices(model: Model) -> str:
     return f"""\
 ## Prices
 
-On demand, in {model.prices["region"]}. AWS's pages fill in their amounts by script, so that most were read elsewhere, in stored copies, on {model.prices["read"]}: the last column says where. What is
-not verified was found in no source that repeats AWS's own words. Check the current ones before you rely on them.
+On demand, in {model.prices["region"]}. AWS's pages fill in their amounts by script. So most were read elsewhere,
+in stored copies, on {model.prices["read"]}. The last column says where. An amount that is not verified was found
+in no source with AWS's own words. Check the current ones before you rely on them.
 
 {_table(("dollars", "for a", "AWS's page", "amount seen"), rows).replace("| --- | ---: | ---: | ---: |", "| ---: | --- | --- | --- |")}"""
 

@@ -89,7 +89,7 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // Its wakers are dropped after the borrow: with the last of a task, its sleepers are dropped as well.
+        // Wakers are dropped after the borrow: the last one of a task drops its sleepers, too.
         let ended = CLOCK.with_borrow_mut(Option::take);
         drop(ended);
     }
@@ -106,8 +106,8 @@ pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Sen
     Some(Sleep { until, number: None })
 }
 
-/// A sleeper. Time does not pass for one who has been dropped, such as the other half of a call that
-/// has failed.
+/// A sleeper. Time does not pass for one that was dropped, such as the other half of a call that
+/// failed.
 struct Sleep {
     until: Duration,
     /// Its number among the sleepers, once it is one of them.
@@ -139,7 +139,7 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let forget = |clock: &RefCell<Option<Clock>>| {
-            // Nobody is woken while the clock is borrowed; only its end may drop sleepers, with all of them.
+            // Nobody is woken while the clock is borrowed. Only its end drops sleepers then.
             let mut clock = clock.try_borrow_mut().ok()?;
             clock.as_mut()?.sleepers.remove(&(self.until, number))
         };
