@@ -29,7 +29,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov emulator deny advisories docs scale build deploy clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov emulator deny advisories docs scale build deploy restore clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,6 +153,13 @@ deploy: $(DEPLOY_READY) ## Create or update the stack in the AWS account of the 
 	$(DEPLOY) --check
 	$(MAKE) ui
 	$(DEPLOY)
+
+# The command that ends sessions and tokens is the program's own.
+restore: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+restore: $(DEPLOY_READY) ## Restore both tables of a stack to one moment, under new names: STACK=mlflow AT=2030-01-31T12:00:00Z, and INTO=dev to deploy on them
+	cargo build --release --bin mlflow-serverless
+	$(if $(INTO),$(MAKE) build)
+	python tools/restore --stack $(STACK) --at $(AT) --program target/release/mlflow-serverless $(if $(INTO),--into $(INTO) --built)
 
 clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV)

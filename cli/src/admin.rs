@@ -72,6 +72,12 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// End all sessions and revoke all tokens of all users, as after a restore: a restored table has
+    /// those again that were ended or revoked since. Passwords stay.
+    EndSessions {
+        #[command(flatten)]
+        place: Place,
+    },
     /// Let a user in again.
     Enable {
         /// Name of the user.
@@ -133,6 +139,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             say(&format!("{principal} is {is} now."));
         }
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
+        Command::EndSessions { place } => {
+            let ended = store(&place).await?.all_end().await;
+            let ended = ended.map_err(|error| error.cause.unwrap_or(error.message))?;
+            say(&format!(
+                "{} sessions and {} tokens were ended. Passwords are as they were.",
+                ended.sessions, ended.tokens
+            ));
+        }
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
     Ok(())

@@ -2,7 +2,8 @@
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +22,12 @@ REGION = "eu-central-1"
 ACCOUNT = "123456789012"
 #: The account's root, who deploys.
 _ROOT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-#: A stack that cannot be made: this resource of it fails, after the indexer and the tables.
-FAILING_STACK, FAILING_RESOURCE = "mlflow-dev", "IndexerErrors"
 #: Other services are never loaded.
-_SERVICES = "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas"
+_SERVICES = (
+    "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas,acm,route53,kms,budgets"
+)
+
+_FAILING = "failing"
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,15 @@ class Emulator:
             config=Config(s3={"addressing_style": "path"}, read_timeout=300, retries={"total_max_attempts": 1}, max_pool_connections=64),
         )
 
+    @contextmanager
+    def failing(self, stack: str, resource: str) -> Iterator[None]:
+        """This resource of this stack cannot be made."""
+        (self.home / _FAILING).write_text(f"{stack} {resource}")
+        try:
+            yield
+        finally:
+            (self.home / _FAILING).write_text("")
+
     @cached_property
     def cloudformation(self) -> Any:
         return self.client("cloudformation")
@@ -94,6 +106,7 @@ def start_emulator(directory: Path, of_functions: Mapping[str, str]) -> Emulator
 def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emulator:
     home = directory / "home"
     home.mkdir(parents=True, exist_ok=True)
+    (home / _FAILING).write_text("")
     # Nothing of this process's environment: functions get all of it.
     environment = {
         "PATH": os.environ["PATH"],
@@ -109,7 +122,7 @@ def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emula
         # Roles and policies are enforced.
         "AUTH": "true",
         "CLOUDTRAIL_RECORDING": "1",
-        "FAILING": f"{FAILING_STACK} {FAILING_RESOURCE}",
+        "FAILING": str(home / _FAILING),
         **of_functions,
     }
     process = ChildProcess([str(PYTHON), str(Path(__file__).with_name("launch.py"))], environment, home, directory / "emulator.log")

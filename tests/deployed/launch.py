@@ -2,15 +2,19 @@
 
 - A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
 - CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected. Ministack does neither.
-- One alarm of one stack cannot be made: the variable FAILING names both.
+- CloudFormation makes budgets. Ministack has some, but not for its stacks.
+- One resource of one stack cannot be made: the file that the variable FAILING names says which.
 """
 
+import json
 import os
+from collections.abc import Callable
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from ministack.app import main
-from ministack.services import dynamodb
+from ministack.services import budgets, dynamodb
 from ministack.services.cloudformation import provisioners
 
 _asked: ContextVar[dict[str, Any]] = ContextVar("asked", default={})
@@ -51,18 +55,36 @@ def _delete_table(table: str, properties: dict[str, Any]) -> Any:
     return _delete(table, properties)
 
 
-_alarms = provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::Alarm"]
-_create_any_alarm = _alarms["create"]
+def _create_budget(name: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:
+    budget = properties["Budget"]
+    limit = budget["BudgetLimit"] | {"Amount": str(budget["BudgetLimit"]["Amount"])}
+    asked = {"Budget": budget | {"BudgetLimit": limit}, "NotificationsWithSubscribers": properties["NotificationsWithSubscribers"]}
+    status, _, body = budgets._create_budget(asked)
+    if status != 200:
+        raise ValueError(json.loads(body))
+    return budget["BudgetName"], {}
 
 
-def _create_alarm(name: str, properties: dict[str, Any], stack: str) -> Any:
-    if f"{stack} {name}" == os.environ.get("FAILING"):
-        raise ValueError("this alarm cannot be made")
-    return _create_any_alarm(name, properties, stack)
+def _delete_budget(budget: str, properties: dict[str, Any]) -> None:
+    budgets._delete_budget({"BudgetName": budget})
+
+
+def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
+    """A resource is made unless it is the one that cannot be made."""
+
+    def create_or_fail(name: str, properties: dict[str, Any], stack: str) -> Any:
+        if f"{stack} {name}" == Path(os.environ["FAILING"]).read_text():
+            raise ValueError("this resource cannot be made")
+        return create(name, properties, stack)
+
+    return create_or_fail
 
 
 if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
-    _alarms["create"] = _create_alarm
+    provisioners._RESOURCE_HANDLERS["AWS::Budgets::Budget"] = {"create": _create_budget, "delete": _delete_budget}
+    for handlers in provisioners._RESOURCE_HANDLERS.values():
+        if "create" in handlers:
+            handlers["create"] = _unless_failing(handlers["create"])
     main()

@@ -45,6 +45,8 @@ class Processed:
             return not self._decide(arguments[0])
         if name == "Fn::And":
             return all(map(self._decide, arguments))
+        if name == "Condition":
+            return self.holds(arguments)
         raise NotImplementedError(name)
 
 

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.servers import binary
+
 from .emulator import ACCOUNT, REGION, REPOSITORY, Emulator
 from .processed import HttpApi, Processed, read_api
 
 SAM = Path(sys.executable).with_name("sam")
 _FUNCTIONS = [crate.parent.name for crate in sorted(REPOSITORY.glob("functions/*/Cargo.toml"))]
+
+#: SAM keeps the code of all stacks of an account there, and leaves it.
+_OF_SAM = "aws-sam-cli-managed-default"
 
 
 def lay_out(directory: Path, ui: Path) -> Path:
@@ -112,12 +117,43 @@ def deploy(emulator: Emulator, directory: Path, name: str, **parameters: str) ->
     return Stack(emulator, name)
 
 
+def restore_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
+    """As `make restore` does, with a program that is built already."""
+    command = [sys.executable, str(REPOSITORY / "tools/restore"), "--program", str(binary()), *arguments]
+    return subprocess.run(
+        command, cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+    )
+
+
 def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
     """As `make deploy` does, with functions that are built already."""
     command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments]
     return subprocess.run(
         command, cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
     )
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A first deployment that has failed at one resource: what happened to each, and what is left."""
+
+    resource: str
+    status: int
+    events: set[tuple[str, str]]
+    left: set[str]
+
+
+def fail(emulator: Emulator, directory: Path, name: str, resource: str, *arguments: str) -> Failed:
+    """Deploys as `make deploy` does, and one resource cannot be made."""
+    before = everything(emulator)
+    with emulator.failing(name, resource):
+        done = deploy_by_command(emulator, directory, *arguments)
+    stacks = emulator.cloudformation.list_stacks()["StackSummaries"]
+    tried = max((one for one in stacks if one["StackName"] == name), key=lambda one: one["CreationTime"])
+    events = emulator.cloudformation.describe_stack_events(StackName=tried["StackId"])["StackEvents"]
+    happened = {(one["LogicalResourceId"], one["ResourceStatus"]) for one in events}
+    left = {thing for thing in everything(emulator) - before if _OF_SAM not in thing}
+    return Failed(resource, done.returncode, happened, left)
 
 
 def delete(stack: Stack, directory: Path) -> None:
@@ -127,7 +163,10 @@ def delete(stack: Stack, directory: Path) -> None:
 def everything(emulator: Emulator) -> set[str]:
     """All that there is in the account, of the kinds that a stack has."""
     logs, events, api = (emulator.client(service) for service in ("logs", "events", "apigatewayv2"))
-    sqs, watch = emulator.client("sqs"), emulator.client("cloudwatch")
+    sqs, watch, route53 = emulator.client("sqs"), emulator.client("cloudwatch"), emulator.client("route53")
+    budgets = emulator.client("budgets").describe_budgets(AccountId=ACCOUNT).get("Budgets", [])
+    zones = [one["Id"] for one in route53.list_hosted_zones()["HostedZones"]]
+    records = [one for zone in zones for one in route53.list_resource_record_sets(HostedZoneId=zone)["ResourceRecordSets"]]
     stacks = emulator.cloudformation.describe_stacks()["Stacks"]
     return {
         *(f"stack {one['StackName']}" for one in stacks if one["StackStatus"] != "DELETE_COMPLETE"),
@@ -141,6 +180,9 @@ def everything(emulator: Emulator) -> set[str]:
         *(f"metric filter {one['filterName']}" for one in logs.describe_metric_filters()["metricFilters"]),
         *(f"rule {one['Name']}" for one in events.list_rules()["Rules"]),
         *(f"api {one['ApiId']}" for one in api.get_apis()["Items"]),
+        *(f"domain {one['DomainName']}" for one in api.get_domain_names()["Items"]),
+        *(f"record {one['Name']}" for one in records if one["Type"] == "A"),
+        *(f"budget {one['BudgetName']}" for one in budgets),
         *(f"queue {url}" for url in sqs.list_queues().get("QueueUrls", [])),
         *(f"alarm {one['AlarmName']}" for one in watch.describe_alarms()["MetricAlarms"]),
     }

@@ -194,7 +194,7 @@ def users_sign_in(world, directory: Path) -> None:
     hidden = admin(f"{_API}/experiments/create", {"name": "hidden"})["experiment_id"]
     grant = {"username": "ann", "resource_type": "experiment", "resource_id": shown, "permission": "EDIT"}
     admin("/api/3.0/mlflow/users/permissions/grant", grant)
-    token = _command(world, "token", "create", "ann", "laptop").stdout.split()[-1]
+    token = make_token(world, "ann")
 
     def status(experiment: str, **by: Any) -> int:
         url = f"{world.users}{_API}/experiments/get?experiment_id={experiment}"
@@ -269,6 +269,10 @@ STEPS = [
 def administrator(world, name: str) -> None:
     """The first one, as the guide says: with credentials of AWS, past the API."""
     _command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
+
+
+def make_token(world, user: str) -> str:
+    return _command(world, "token", "create", user, "laptop").stdout.split()[-1]
 
 
 def _command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:

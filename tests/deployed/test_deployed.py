@@ -9,11 +9,13 @@ import requests
 from mlflow import MlflowClient
 
 from .conftest import Deployment
+from .extras import has_names_keys_and_a_budget, name_and_keys
 from .front import serving_api
 from .rare import RARE, sends_in_parts
+from .restoring import Restored, restore
 from .rights import depends, expected, unused
 from .stack import delete, deploy, everything, kinds
-from .steps import PASSWORD, STEPS, marked, wait_for
+from .steps import PASSWORD, STEPS, make_token, marked, wait_for
 from .wire import Call
 
 
@@ -32,15 +34,23 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("no call was denied"):
         assert account.wire.denied == []
     outputs, roles = stack.outputs, stack.roles()
+    token = make_token(signing, "ann")
+    with subtests.test("both tables are restored to one moment"):
+        restored = restore(account, "mlflow", outputs)
     delete(stack, account.directory)
     with subtests.test("data outlives the stack, and nothing else does"):
-        assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 2}
-    with subtests.test("a second deployment goes on with the data"):
-        _goes_on(signing, outputs)
+        assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 4}
+    with subtests.test("a second deployment goes on with what was restored"):
+        _goes_on(signing, outputs, restored, token)
         assert account.wire.denied == []
     with subtests.test("each right was used by one of the two, or is listed"):
         names = {outputs["TableName"]: "TABLE", outputs["AccessTableName"]: "ACCESS", outputs["BucketName"]: "BUCKET"}
-        _each_right_was_used(roles, account.wire.calls, names)
+        calls = [replace(call, resource=_as_before(call.resource, restored, outputs)) for call in account.wire.calls]
+        _each_right_was_used(roles, calls, names)
+
+
+def _as_before(resource: str, restored: Restored, outputs: dict[str, str]) -> str:
+    return resource.replace(restored.data, outputs["TableName"]).replace(restored.access, outputs["AccessTableName"])
 
 
 def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names: dict[str, str]) -> None:
@@ -55,36 +65,39 @@ def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names:
     assert not used, "\n".join(["rights that are in use: take them off the list", *map(str, used)])
 
 
-def _goes_on(first: Deployment, outputs: dict[str, str]) -> None:
-    """All of it is there: runs, files, users; and what is written now is indexed."""
-    account = first.account
-    table = account.emulator.dynamodb.describe_table(TableName=outputs["TableName"])["Table"]
+def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
+    """All of it is there: runs, files, users, but no token; and what is written now is indexed. The stack has names, keys and a budget besides."""
+    account, emulator = first.account, first.account.emulator
+    named = name_and_keys(emulator)
     again = deploy(
-        account.emulator,
+        emulator,
         account.directory,
         "again",
+        **named.parameters,
         Users="on",
-        ExistingTable=outputs["TableName"],
-        ExistingTableStream=table["LatestStreamLabel"],
-        ExistingAccessTable=outputs["AccessTableName"],
+        ExistingTable=restored.data,
+        ExistingTableStream=restored.stream,
+        ExistingAccessTable=restored.access,
         ArtifactRoot=f"s3://{outputs['BucketName']}",
         MaxArtifactSize="1000000",
     )
     assert "Table" not in again.resources() and "ArtifactBucket" not in again.resources()
     apis = again.apis()
-    with serving_api(account.emulator, apis["Api"], first.caller) as signed, serving_api(account.emulator, apis["UsersApi"], first.caller) as users:
+    has_names_keys_and_a_budget(again, apis, named)
+    with serving_api(emulator, apis["Api"], first.caller) as signed, serving_api(emulator, apis["UsersApi"], first.caller) as users:
         client = MlflowClient(signed)
         [run] = client.search_runs([client.get_experiment_by_name("quickstart").experiment_id], "metrics.loss < 0.2")
         fetched = client.download_artifacts(run.info.run_id, "notes.txt")
         assert Path(fetched).read_text() == "Each step halves the loss."
         sends_in_parts(signed)
-        shown = requests.get(f"{users}/api/2.0/mlflow/users/current", auth=("ann", PASSWORD), timeout=300)
+        current = f"{users}/api/2.0/mlflow/users/current"
+        shown = requests.get(current, auth=("ann", PASSWORD), timeout=300)
         assert shown.status_code == 200, shown.text
+        assert requests.get(current, headers={"Authorization": f"Bearer {token}"}, timeout=300).status_code == 401
         experiment = client.create_experiment("afterwards")
         made = client.create_run(experiment, tags={"kind": "new"}).info.run_id
         client.set_terminated(made)
         wait_for(lambda: marked(again, experiment) == 0, "index of the second stack's run")
         assert [found.info.run_id for found in client.search_runs([experiment], "tags.kind = 'new'")] == [made]
     delete(again, account.directory)
-    assert kinds(everything(account.emulator)) == {"bucket": 2, "stack": 1, "table": 2}
-
+    assert kinds(everything(emulator)) == {"bucket": 2, "stack": 1, "table": 4}

@@ -145,7 +145,11 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
         mode = function["Properties"]["Environment"]["Variables"].get("ACCESS_MODE")
         assert mode in (None, {"Fn::If": ["HasUsersApi", "both", {"Ref": "AccessMode"}]})
     # What would open routes, or leave users out, is refused before anything is changed.
-    assert set(template["Rules"]) == {"AnExistingTableHasAStream", "UsersBesideSignedCallers", "PasswordsAreNotSigned"}
+    # tests/deployed/test_parameters.py breaks each.
+    assert set(template["Rules"]) == {
+        "AnExistingTableHasAStream", "UsersBesideSignedCallers", "PasswordsAreNotSigned", "ANameHasACertificate",
+        "UsersHaveAnApiBeforeTheyHaveAName", "NothingIsSaidOfNoName", "ReadsAndWritesAreBoundTogether", "ABudgetIsToldToSomebody",
+    }
 
 
 def arn(of: str, below: str = "") -> dict:
@@ -186,12 +190,25 @@ def statements(resources: dict, role: str) -> list[tuple[set[str], object]]:
     """What a role may do beside writing its log."""
     [policy] = resources[role]["Properties"]["Policies"]
     log, *found = policy["PolicyDocument"]["Statement"]
-    assert all(statement["Effect"] == "Allow" for statement in [log, *found])
+    assert all(statement.get("Effect", "Allow") == "Allow" for statement in [log, *found])
     # In no other group, and without making any: a call that comes late would leave one behind for which there is no stack.
     group = f"{role.removesuffix('FunctionRole')}Log"
     assert (actions(log["Action"]), log["Resource"]) == ({"logs:CreateLogStream", "logs:PutLogEvents"}, {"Fn::GetAtt": [group, "Arn"]})
     assert resources[group]["Type"] == "AWS::Logs::LogGroup"
-    return [(actions(statement["Action"]), statement["Resource"]) for statement in found]
+    return [(actions(statement["Action"]), statement["Resource"]) for statement in found if "Fn::If" not in statement]
+
+
+def keys_of(resources: dict, role: str) -> dict[str, set[str]]:
+    """What it may do with the keys of KMS that parameters name, where they name one."""
+    [policy] = resources[role]["Properties"]["Policies"]
+    found = {}
+    for statement in policy["PolicyDocument"]["Statement"]:
+        if "Fn::If" in statement:
+            condition, there, otherwise = statement["Fn::If"]
+            key = condition.removeprefix("Has")
+            assert (there["Effect"], there["Resource"], otherwise) == ("Allow", {"Ref": key}, {"Ref": "AWS::NoValue"})
+            found[key] = actions(there["Action"])
+    return found
 
 
 def actions(named: str | list[str]) -> set[str]:
@@ -232,6 +249,92 @@ def test_functions_may_do_only_what_they_do(resources):
         assert resources[name.removesuffix("Role")]["Properties"]["Role"] == {"Fn::GetAtt": [name, "Arn"]}
         [trusted] = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
         assert trusted == {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
+
+
+def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resources):
+    """DynamoDB and S3 ask for the key in the name of who calls them."""
+    reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
+    assert {role: keys_of(resources, role) for role in of_type(resources, "AWS::IAM::Role")} == {
+        "TrackingFunctionRole": {"TableKey": reads, "BucketKey": reads},
+        "EvaluationFunctionRole": {"TableKey": reads},
+        "RegistryFunctionRole": {"TableKey": reads, "BucketKey": reads},
+        "TracesFunctionRole": {"TableKey": reads, "BucketKey": writes},
+        "ArtifactsFunctionRole": {"TableKey": reads, "BucketKey": writes},
+        "AuthFunctionRole": {"TableKey": reads},
+        "GraphqlFunctionRole": {"TableKey": reads},
+        "UiFunctionRole": {"TableKey": reads},
+        "IndexerFunctionRole": {"TableKey": reads},
+    }
+    nothing = {"Ref": "AWS::NoValue"}
+    for name in ["TableKey", "BucketKey", "LogKey"]:
+        assert template["Parameters"][name]["Default"] == ""
+        assert template["Conditions"][f"Has{name}"] == {"Fn::Not": [{"Fn::Equals": [{"Ref": name}, ""]}]}
+    encrypted = {"SSEEnabled": True, "SSEType": "KMS", "KMSMasterKeyId": {"Ref": "TableKey"}}
+    for name in ["Table", "AccessTable"]:
+        assert resources[name]["Properties"]["SSESpecification"] == {"Fn::If": ["HasTableKey", encrypted, nothing]}
+    for group in of_type(resources, "AWS::Logs::LogGroup").values():
+        assert group["Properties"]["KmsKeyId"] == {"Fn::If": ["HasLogKey", {"Ref": "LogKey"}, nothing]}
+
+
+def test_each_table_and_each_global_index_is_bounded_where_the_operator_says_so(template, resources):
+    units = {"MaxReadRequestUnits": {"Ref": "MaxReadUnits"}, "MaxWriteRequestUnits": {"Ref": "MaxWriteUnits"}}
+    bound = {"Fn::If": ["HasUnitLimits", units, {"Ref": "AWS::NoValue"}]}
+    tables = [resources[name]["Properties"] for name in ("Table", "AccessTable")]
+    indexes = [index for table in tables for index in table.get("GlobalSecondaryIndexes", [])]
+    assert len(indexes) == 5
+    assert [one["OnDemandThroughput"] for one in [*tables, *indexes]] == [bound] * 7
+    assert not any("OnDemandThroughput" in index for index in tables[0]["LocalSecondaryIndexes"])
+    assert template["Parameters"]["MaxReadUnits"]["Default"] == template["Parameters"]["MaxWriteUnits"]["Default"] == 0
+
+
+def test_a_budget_counts_what_bears_the_tag_of_the_stack(template, resources):
+    assert template["Parameters"]["MonthlyBudget"]["Default"] == 0
+    budget = resources["Budget"]
+    assert budget["Condition"] == "HasBudget"
+    tag = {"Fn::Join": ["$", ["user:mlflow-stack", {"Ref": "AWS::StackName"}]]}
+    assert budget["Properties"]["Budget"]["CostFilters"] == {"TagKeyValue": [tag]}
+    for told in budget["Properties"]["NotificationsWithSubscribers"]:
+        assert told["Subscribers"] == [{"SubscriptionType": "EMAIL", "Address": {"Ref": "BudgetEmail"}}]
+    config = tomllib.loads((REPOSITORY / "samconfig.toml").read_text())
+    for environment in (config[name] for name in config if name != "version"):
+        name = environment["global"]["parameters"]["stack_name"]
+        assert environment["deploy"]["parameters"]["tags"] == f"mlflow-stack={name}"
+
+
+def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings(template, resources):
+    for name, function in of_type(resources, "AWS::Lambda::Function").items():
+        log = function["Properties"]["LoggingConfig"]
+        assert {key: log[key] for key in ("SystemLogLevel", "ApplicationLogLevel")} == {
+            "SystemLogLevel": {"Ref": "SystemLogLevel"}, "ApplicationLogLevel": {"Ref": "ApplicationLogLevel"},
+        }, name
+    # What is filtered out of the log reaches no metric: what the alarms count are warnings and errors.
+    for name in ("SystemLogLevel", "ApplicationLogLevel"):
+        assert (template["Parameters"][name]["Default"], template["Parameters"][name]["AllowedValues"]) == ("INFO", ["INFO", "WARN"])
+    for metric in of_type(resources, "AWS::Logs::MetricFilter").values():
+        said = re.search(r'message = "(.+)"', metric["Properties"]["FilterPattern"])[1]
+        assert re.search(rf'(warn|error)!\([^;]*"{said}"\)', "".join(path.read_text() for path in SOURCES)), said
+
+
+#: Where functions say what alarms count.
+SOURCES = [REPOSITORY / path for path in (
+    "shared/service/src/answer.rs", "shared/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
+)]
+
+
+def test_a_name_of_ones_own_leads_to_one_api_as_a_whole(template, resources):
+    """Functions see the path with what a mapping has for a key, and know no route that begins so."""
+    for name, api, parameter in [("Domain", "Api", "DomainName"), ("UsersDomain", "UsersApi", "UsersDomainName")]:
+        assert resources[name]["Properties"]["DomainName"] == {"Ref": parameter}
+        mapping = resources[f"{name}Mapping"]
+        assert mapping["Properties"] == {"ApiId": {"Ref": api}, "DomainName": {"Ref": name}, "Stage": {"Ref": f"{api}Stage"}}
+        record = resources[f"{name}Record"]
+        assert record["Properties"]["AliasTarget"] == {
+            "DNSName": {"Fn::GetAtt": [name, "RegionalDomainName"]}, "HostedZoneId": {"Fn::GetAtt": [name, "RegionalHostedZoneId"]},
+        }
+        assert (resources[name]["Condition"], mapping["Condition"], record["Condition"]) == (f"Has{name}", f"Has{name}", f"Has{name}Record")
+        assert {f"{name}Uri", f"{name}Target"} <= set(template["Outputs"])
+        for parameter in (parameter, "DomainCertificate", "DomainZone"):
+            assert template["Parameters"][parameter]["Default"] == ""
 
 
 #: Who is asked for a name and a password.
@@ -462,10 +565,18 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     bucket = resources["ArtifactBucket"]["Properties"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     [encryption] = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
-    assert encryption["ServerSideEncryptionByDefault"] == {"SSEAlgorithm": "AES256"}
+    nothing = {"Ref": "AWS::NoValue"}
+    assert encryption == {
+        "ServerSideEncryptionByDefault": {
+            "SSEAlgorithm": {"Fn::If": ["HasBucketKey", "aws:kms", "AES256"]},
+            "KMSMasterKeyID": {"Fn::If": ["HasBucketKey", {"Ref": "BucketKey"}, nothing]},
+        },
+        "BucketKeyEnabled": {"Fn::If": ["HasBucketKey", True, nothing]},
+    }
     [rule] = bucket["CorsConfiguration"]["CorsRules"]
     signed, users = ({"Fn::GetAtt": [api, "ApiEndpoint"]} for api in ("Api", "UsersApi"))
-    assert rule["AllowedOrigins"] == {"Fn::If": ["HasUsersApi", [signed, users], [signed]]}
+    names = [{"Fn::If": [f"Has{of}", {"Fn::Sub": f"https://${{{of}Name}}"}, nothing]} for of in ("Domain", "UsersDomain")]
+    assert rule["AllowedOrigins"] == [signed, {"Fn::If": ["HasUsersApi", users, nothing]}, *names]
     assert rule["AllowedMethods"] == ["GET", "PUT"]
     # Without it, pages of MLflow 3.18 cannot complete what they have sent.
     assert rule["ExposedHeaders"] == ["ETag"]

@@ -22,6 +22,11 @@ class Template:
     def of(self, kind: str) -> dict[str, str]:
         return {name: block for name, block in self.resources.items() if _value(block, "Type") == kind}
 
+    def default_of(self, value: str | None) -> str | None:
+        """What a property is with the defaults: a parameter may say it."""
+        found = re.fullmatch(r"!Ref (\w+)", value or "")
+        return self.defaults[found[1]] if found else value
+
     def _is_made(self, block: str) -> bool:
         condition = re.search(r"^    Condition: (\w+)$", block, re.MULTILINE)
         return not condition or self.holds(condition[1])
@@ -103,7 +108,7 @@ def read(path: Path) -> Stack:
     assert len(retentions) == 1, f"logs are kept for different times: {retentions}"
     return Stack(
         memory={name: _number(block, "MemorySize") for name, block in functions.items()},
-        silent={name for name, block in functions.items() if _value(block, "SystemLogLevel") == "WARN"},
+        silent={name for name, block in functions.items() if template.default_of(_value(block, "SystemLogLevel")) == "WARN"},
         alarm_metrics=sum(_alarm_metrics(block) for block in template.of("AWS::CloudWatch::Alarm").values()),
         all_alarm_metrics=sum(_alarm_metrics(block) for block in template.all.values() if _value(block, "Type") == "AWS::CloudWatch::Alarm"),
         metrics=sorted({name for block in template.of("AWS::Logs::MetricFilter").values() for name in re.findall(r"MetricName: (\w+)", block)}),

@@ -16,6 +16,9 @@ def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
     text = ["", f"The stack {stack} stands.", "", "For programs with AWS credentials:", ""]
     text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
     text += ["", "The package makes clients of each age send long files past the API."]
+    for name, uri in (("Domain", "TrackingUri"), ("UsersDomain", "UsersUri")):
+        if f"{name}Uri" in outputs:
+            text += ["", f"{outputs[f'{name}Uri']} is the same as {outputs[uri]}, once the name leads to {outputs[f'{name}Target']}."]
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB", "", _LONG_FILES]

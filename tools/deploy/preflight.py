@@ -2,18 +2,23 @@
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
+import data
+import names
 from settings import Settings
+from stack import Stack
+from template import read_template, refused
 
 #: Functions are called `<stack>-<function>`, and a name has 64 characters.
 _LONGEST_STACK_NAME = 52
 #: AWS leaves so many of an account's sandboxes to functions for which none are reserved.
 _UNRESERVED = 100
+_CONCURRENCY = ("TrackingConcurrency", "IndexerConcurrency")
 #: The processor of the functions.
 TARGET = "aarch64-unknown-linux-gnu"
 _STATES_THAT_CAN_BE_UPDATED = re.compile(r"(CREATE|UPDATE|UPDATE_ROLLBACK|IMPORT|IMPORT_ROLLBACK)_COMPLETE$")
@@ -22,6 +27,39 @@ _STATES_THAT_CAN_BE_UPDATED = re.compile(r"(CREATE|UPDATE|UPDATE_ROLLBACK|IMPORT
 def find_problems(settings: Settings) -> list[str]:
     """What has to be done first; nothing if the deployment can begin."""
     return [*_of_this_machine(settings), *_of_the_account(settings)]
+
+
+def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
+    """Each by itself, all of them together, and what they name."""
+    stack = Stack(boto3.client("cloudformation"), settings.stack)
+    has_been_made = state not in (None, "REVIEW_IN_PROGRESS")
+    kept = stack.parameters() if has_been_made else {}
+    said = settings.of_new_stack() if not has_been_made else settings.parameters
+    template = read_template()
+    wrong = list(refused(template, said, kept))
+    yield from wrong
+    if wrong:
+        return
+    all_of_them = {**kept, **said}
+    yield from names.find_problems(all_of_them, settings.region, stack.resources() if has_been_made else {})
+    # CloudFormation has looked at what the stack keeps.
+    yield from data.find_problems(said, settings.region, template)
+    yield from _of_sandboxes(said, kept)
+
+
+def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
+    """What the stack reserves already is its own to reserve again."""
+    before = sum(int(kept.get(name, 0)) for name in _CONCURRENCY)
+    wanted = sum(int({**kept, **said}.get(name, 0)) for name in _CONCURRENCY)
+    if wanted <= before:
+        return
+    limit = boto3.client("lambda").get_account_settings()["AccountLimit"]
+    free = limit.get("UnreservedConcurrentExecutions", limit["ConcurrentExecutions"]) + before
+    if free - wanted < _UNRESERVED:
+        yield (
+            f"{wanted} sandboxes cannot be reserved: the account has {limit['ConcurrentExecutions']}, {free} of them not reserved by others, and AWS leaves "
+            f"{_UNRESERVED} to other functions. Ask for more, or reserve fewer."
+        )
 
 
 def find_warnings(settings: Settings) -> Iterator[str]:
@@ -35,6 +73,12 @@ def find_warnings(settings: Settings) -> Iterator[str]:
         )
     if settings.parameters.get("Authorization") == "NONE" and settings.parameters.get("AccessMode", "none") == "none":
         yield "Authorization=NONE without users lets the whole internet read and delete everything."
+    if settings.parameters.get("MonthlyBudget", "0") != "0":
+        yield (
+            "MonthlyBudget counts what bears the tag mlflow-stack, once that is activated for cost allocation: "
+            "aws ce update-cost-allocation-tags-status --cost-allocation-tags-status TagKey=mlflow-stack,Status=Active "
+            "(a new tag is known to AWS a day after the first deployment)."
+        )
 
 
 def _of_this_machine(settings: Settings) -> Iterator[str]:
@@ -67,9 +111,8 @@ def _of_the_account(settings: Settings) -> Iterator[str]:
             f"The stack is in the state {state}, in which it cannot be updated. Tables and buckets that have data stay when it is deleted: "
             f"aws cloudformation delete-stack --stack-name {settings.stack}"
         )
-    reserved = sum(int(settings.parameters.get(name, 0)) for name in ("TrackingConcurrency", "IndexerConcurrency"))
-    if reserved and (limit := _sandboxes()) - reserved < _UNRESERVED:
-        yield f"{reserved} sandboxes cannot be reserved: the account has {limit}, and AWS leaves {_UNRESERVED} to other functions. Ask for more, or reserve fewer."
+        return
+    yield from _of_parameters(settings, state)
 
 
 def _leftovers(settings: Settings) -> Iterator[str]:

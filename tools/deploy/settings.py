@@ -26,14 +26,17 @@ class Settings:
         """Whether the tables are to be protected once the stack stands."""
         return self.parameters.get("DeletionProtection") != "false"
 
+    def of_new_stack(self) -> dict[str, str]:
+        """The parameters for a stack that is not there yet."""
+        parameters = self.parameters | {"DeletionProtection": "false"}
+        # Stacks of before keep their own answer: no API opens by an update.
+        if not parameters.keys() & {"Users", "Authorization", "AccessMode"}:
+            parameters["Users"] = "on"
+        return parameters
+
     def as_arguments(self, is_new: bool) -> list[str]:
         """The parameters for SAM. CloudFormation takes back what it could not make, but no table that is protected."""
-        parameters = dict(self.parameters)
-        if is_new:
-            parameters["DeletionProtection"] = "false"
-            # Stacks of before keep their own answer: no API opens by an update.
-            if not parameters.keys() & {"Users", "Authorization", "AccessMode"}:
-                parameters["Users"] = "on"
+        parameters = self.of_new_stack() if is_new else self.parameters
         return ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())] if parameters else []
 
 

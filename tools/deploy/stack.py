@@ -31,12 +31,20 @@ class Stack:
         return {output["OutputKey"]: output["OutputValue"] for output in self._described().get("Outputs", [])}
 
     def parameter(self, name: str) -> str | None:
-        return self._parameters().get(name)
+        return self.parameters().get(name)
+
+    def parameters(self) -> dict[str, str]:
+        return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
+
+    def resources(self) -> dict[str, str]:
+        """Physical ids by the names of the template. They are listed by pages: a description has no more than 100."""
+        pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
+        listed = [one for page in pages for one in page["StackResourceSummaries"]]
+        return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE"}
 
     def has_tables(self) -> bool:
         """Whether it has tables of its own."""
-        found = self._client.describe_stack_resources(StackName=self.name)["StackResources"]
-        return any(resource["ResourceType"] == "AWS::DynamoDB::Table" for resource in found)
+        return bool({"Table", "AccessTable"} & self.resources().keys())
 
     def change_set_in(self, said: str) -> str | None:
         """The change set that SAM has named; None if there is nothing to change."""
@@ -57,7 +65,7 @@ class Stack:
     def protect(self) -> None:
         """Lets DynamoDB refuse to delete the tables. Nothing else changes."""
         print("Protecting the tables from being deleted ...", flush=True)
-        kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in self._parameters() if name != "DeletionProtection"]
+        kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in self.parameters() if name != "DeletionProtection"]
         self._client.update_stack(
             StackName=self.name,
             UsePreviousTemplate=True,
@@ -68,9 +76,6 @@ class Stack:
 
     def _described(self) -> dict[str, Any]:
         return self._client.describe_stacks(StackName=self.name)["Stacks"][0]
-
-    def _parameters(self) -> dict[str, str]:
-        return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
 
     def _wait(self) -> None:
         try:

@@ -222,6 +222,36 @@ async fn whoever_is_disabled_or_deleted_is_out_and_the_next_of_the_name_is_not_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_sessions_and_tokens_of_everybody_end_at_once_and_passwords_stay() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    server.user("ben").await;
+    let name = UserName::new("ann").unwrap();
+    let there = process(&server.site.table, &server.access, Level::Read).await;
+    let mut browsers = Vec::new();
+    for user in ["ann", "ann", "ben"] {
+        let mut browser = Browser::new(&ann.api);
+        browser.sign_in("/signin", user, PASSWORD).await;
+        assert_eq!(browser.elsewhere(&there).get(CURRENT).await.status, 200);
+        browsers.push(browser);
+    }
+    let new = auth::new_token("t", "everything", "", "").unwrap();
+    let bearer = format!("Bearer {}", server.users.token_create(&name, new).await.unwrap().0.token());
+    let by_token = async |api: &Api| Browser::new(api).send("GET", CURRENT, &[("authorization", &bearer)], "").await.status;
+    assert_eq!(by_token(&there).await, 200);
+    let ended = server.users.all_end().await.unwrap();
+    assert_eq!((ended.sessions, ended.tokens), (3, 1));
+    for browser in browsers {
+        for api in [&ann.api, &there] {
+            assert_eq!(browser.elsewhere(api).get(CURRENT).await.status, 401);
+        }
+    }
+    assert_eq!((by_token(&ann.api).await, by_token(&there).await), (401, 401));
+    assert_eq!(ann.reads("0").await, 200);
+    assert_eq!(server.users.all_end().await.unwrap(), auth::store::Ended::default());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_can_sign_in_yet_the_page_says_what_to_do() {
     let server = Server::new(Level::Read).await;
     let nobody = server.site.table.beside("nobody".to_owned());

@@ -170,6 +170,39 @@ fn bucket_statement(right: BucketRight) -> String {
     statement(right.why(), actions, &[resource])
 }
 
+/// The right to a key that a parameter of the stack names, where it names one.
+fn key_statement(why: &str, key: &str, actions: &[&str]) -> String {
+    format!(
+        "{}              - !If [Has{key}, {{ Effect: Allow, Action: [{}], Resource: !Ref {key} }}, !Ref AWS::NoValue]\n",
+        comment(14, why),
+        actions.join(", ")
+    )
+}
+
+fn table_key_statement() -> String {
+    key_statement(
+        "Tables that are encrypted with a key of one's own: DynamoDB asks for it in the caller's name, for writes and the stream, too.",
+        "TableKey",
+        &["kms:Decrypt"],
+    )
+}
+
+/// A part of an upload is read when it is joined, so who writes has to decrypt, too.
+fn bucket_key_statement(rights: &[BucketRight]) -> String {
+    let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::PutAnswers);
+    let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {
+        (
+            "A bucket that is encrypted with a key of one's own. To join the parts of a file, S3 reads them.",
+            &["kms:Decrypt", "kms:GenerateDataKey"],
+        )
+    } else if rights.contains(&BucketRight::Read) {
+        ("A bucket that is encrypted with a key of one's own.", &["kms:Decrypt"])
+    } else {
+        return String::new();
+    };
+    key_statement(why, "BucketKey", actions)
+}
+
 /// What a function needs whose events come from the table's stream.
 fn stream_statements() -> String {
     statement(
@@ -207,7 +240,11 @@ fn role(function: &Function) -> String {
         };
         statements += &statement(why, actions.iam(), &[table_arn(ACCESS_TABLE, "")]);
     }
+    if function.table.is_some() || !function.paths.is_empty() {
+        statements += &table_key_statement();
+    }
     statements.extend(function.bucket.iter().map(|right| bucket_statement(*right)));
+    statements += &bucket_key_statement(function.bucket);
     for secret in function.secrets {
         statements += &statement("", &["secretsmanager:GetSecretValue"], &[format!("!Ref {secret}")]);
     }
@@ -239,7 +276,7 @@ fn function(function: &Function) -> String {
     }
     let _ = write!(
         text,
-        "      LoggingConfig:\n        LogGroup: !Ref {resource}Log\n        LogFormat: JSON\n\n{}",
+        "      LoggingConfig:\n        LogGroup: !Ref {resource}Log\n        LogFormat: JSON\n        SystemLogLevel: !Ref SystemLogLevel\n        ApplicationLogLevel: !Ref ApplicationLogLevel\n\n{}",
         role(function)
     );
     if !function.paths.is_empty() {
@@ -255,7 +292,7 @@ fn function(function: &Function) -> String {
     let _ = write!(
         text,
         "  {resource}Log:\n    Type: AWS::Logs::LogGroup\n    Properties:\n      LogGroupName: !Sub /aws/lambda/${{AWS::StackName}}/{name}\n      \
-         RetentionInDays: 30\n\n"
+         RetentionInDays: 30\n      KmsKeyId: !If [HasLogKey, !Ref LogKey, !Ref AWS::NoValue]\n\n"
     );
     if function.table.as_ref().is_some_and(|rights| rights.actions.writes()) {
         text += &metric(resource, "Partitions", "a partition is nearly full", "PartitionsNearlyFull");

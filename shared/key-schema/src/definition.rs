@@ -107,16 +107,23 @@ impl Definition {
         if self.has_stream {
             let _ = writeln!(yaml, "      StreamSpecification: {{ StreamViewType: NEW_AND_OLD_IMAGES }}");
         }
+        let _ = writeln!(yaml, "      {ON_DEMAND}");
         let _ = writeln!(yaml, "      TimeToLiveSpecification: {{ AttributeName: {TTL}, Enabled: true }}");
         yaml
     }
 }
 
+/// A bound of the units per second, where the stack's parameters set one. A global index has its
+/// own; local ones use the table's.
+const ON_DEMAND: &str = "OnDemandThroughput: !If [HasUnitLimits, { MaxReadRequestUnits: !Ref MaxReadUnits, \
+                         MaxWriteRequestUnits: !Ref MaxWriteUnits }, !Ref AWS::NoValue]";
+
 fn index_yaml(index: &Index) -> String {
     let keys = key_schema("            ", index.partition, index.sort);
     let name = index.name;
+    let bound = if index.is_global() { format!("          {ON_DEMAND}\n") } else { String::new() };
     format!(
-        "        - IndexName: {name}\n          KeySchema:\n{keys}          Projection: {{ ProjectionType: KEYS_ONLY }}\n"
+        "        - IndexName: {name}\n          KeySchema:\n{keys}          Projection: {{ ProjectionType: KEYS_ONLY }}\n{bound}"
     )
 }
 

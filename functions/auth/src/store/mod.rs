@@ -16,7 +16,7 @@ use table::Table;
 
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
-pub use sessions::SESSION;
+pub use sessions::{Ended, SESSION};
 pub use tokens::NewToken;
 pub use users::Found;
 pub use workspaces::WorkspaceStore;

@@ -7,12 +7,21 @@ use key_schema::access_rows;
 use key_schema::attributes::{EXPIRES, OPENED_WITH, USER_ID, VERSION};
 use mlflow_api::{Result, UserName};
 use permissions::{Account, LEASE, Secret, session_key};
-use table::{Condition, Failure, Item, Update, Write, number, text};
+use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 
 use super::Store;
 
 /// For how long one stays signed in, in seconds: a day of work, however long it takes.
 pub const SESSION: u64 = 24 * 3_600;
+
+/// How many ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Sessions of browsers.
+    pub sessions: usize,
+    /// Tokens of programs.
+    pub tokens: usize,
+}
 
 impl Store {
     /// Opens a session if the password is the user's; `None` if it is not. `from` is the address of
@@ -77,6 +86,28 @@ impl Store {
             Err(error) if error.code.http_status() < 500 => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Ends all sessions and tokens of all users, in every process, as after a restore of the table:
+    /// what was ended or revoked since then is in it again. Passwords stay. One request per hundred
+    /// users, and two per user. A call that is cut off has ended a part, and another one goes on.
+    ///
+    /// # Errors
+    /// The table cannot be read or written.
+    pub async fn all_end(&self) -> Result<Ended> {
+        let mut ended = Ended::default();
+        for user in self.users().await? {
+            let name = &user.user.name;
+            let sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;
+            let tokens = self.access.query(Query::of(access_rows::Token::all(name))).await?;
+            let keys: Vec<_> = sessions.iter().chain(&tokens).filter_map(Item::key).collect();
+            self.access.write_many(Vec::new(), &keys).await?;
+            ended.sessions += sessions.len();
+            ended.tokens += tokens.len();
+        }
+        tracing::info!(target: "audit", event = "all sessions and tokens ended", ended.sessions, ended.tokens);
+        clock::sleep(LEASE).await;
+        Ok(ended)
     }
 
     /// Gives a user another password and keeps this session of his: all others end, in every process. One request.

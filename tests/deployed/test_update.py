@@ -1,0 +1,104 @@
+"""A stack of an earlier template becomes one of this one, and keeps its data and its URLs."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+
+from .conftest import Account, trainer
+from .extras import has_names_keys_and_a_budget, name_and_keys
+from .front import serving_api
+from .stack import Stack, delete, deploy_by_command, everything, kinds
+from .steps import marked, wait_for
+
+_ENVIRONMENT = ("--environment", "prod")
+
+
+@pytest.mark.slow
+def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pytest.MonkeyPatch) -> None:
+    before = everything(account.emulator)
+    with _earlier_template(account.directory):
+        _deployed(account)
+    stack, caller = Stack(account.emulator, "mlflow-prod"), trainer(account.emulator, "updater")
+    outputs, apis = stack.outputs, stack.apis()
+    assert all("/tokens" not in api.functions for api in apis.values())
+    assert _memory(stack) == 256
+    for name, value in caller.environment.items():
+        sign.setenv(name, value)
+    with serving_api(account.emulator, apis["Api"], caller) as url:
+        run = _log(url, stack, "before")
+
+    _deployed(account)
+    assert stack.outputs == outputs
+    apis = stack.apis()
+    assert all(api.functions["/tokens"] == "mlflow-prod-auth" for api in apis.values())
+    assert _memory(stack) == 512
+    for name in ("TableName", "AccessTableName"):
+        assert account.emulator.dynamodb.describe_table(TableName=outputs[name])["Table"]["DeletionProtectionEnabled"] is True
+    with serving_api(account.emulator, apis["Api"], caller) as url:
+        assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
+        _log(url, stack, "after")
+
+    # What would take a URL away is refused, and nothing is changed.
+    done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT, "--parameters", "Users=off")
+    assert done.returncode == 1 and "UsersApi would leave the stack" in done.stderr, done.stderr
+    assert stack.outputs == outputs
+
+    extras = name_and_keys(account.emulator)
+    more = extras.parameters | {"MaxReadUnits": "4000", "MaxWriteUnits": "1000"}
+    _deployed(account, "--parameters", *(f"{name}={value}" for name, value in more.items()))
+    assert {name: stack.outputs[name] for name in outputs} == outputs
+    has_names_keys_and_a_budget(stack, stack.apis(), extras)
+    for name in ("TableName", "AccessTableName"):
+        table = account.emulator.dynamodb.describe_table(TableName=outputs[name])["Table"]
+        bounds = {"MaxReadRequestUnits": 4000, "MaxWriteRequestUnits": 1000}
+        assert table["OnDemandThroughput"] == bounds
+        assert table["SSEDescription"]["KMSMasterKeyArn"] == extras.key
+    [rule] = account.emulator.s3.get_bucket_encryption(Bucket=outputs["BucketName"])["ServerSideEncryptionConfiguration"]["Rules"]
+    assert rule["ApplyServerSideEncryptionByDefault"] == {"SSEAlgorithm": "aws:kms", "KMSMasterKeyID": extras.key}
+    [cors] = account.emulator.s3.get_bucket_cors(Bucket=outputs["BucketName"])["CORSRules"]
+    assert set(cors["AllowedOrigins"]) == {outputs["TrackingUri"], outputs["UsersUri"], "https://ml.example.com", "https://people.example.com"}
+    with serving_api(account.emulator, stack.apis()["Api"], caller) as url:
+        assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
+    delete(stack, account.directory)
+    assert kinds({one for one in everything(account.emulator) - before if "managed" not in one}) == {"bucket": 1, "table": 2}
+
+
+def _deployed(account: Account, *arguments: str) -> None:
+    done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT, *arguments)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+
+
+@contextmanager
+def _earlier_template(directory: Path) -> Iterator[None]:
+    """One without a route, and with less memory for a function."""
+    path, kept = directory / "template.yaml", directory / "template.kept"
+    shutil.copyfile(path, kept)
+    text, routes = re.subn(r"^          /tokens:\n(            .*\n)+", "", path.read_text(), flags=re.MULTILINE)
+    assert routes == 2
+    tracking = text.index("  TrackingFunction:")
+    path.write_text(text[:tracking] + text[tracking:].replace("MemorySize: 512", "MemorySize: 256", 1))
+    try:
+        yield
+    finally:
+        shutil.move(kept, path)
+
+
+def _memory(stack: Stack) -> int:
+    return stack.emulator.functions.get_function_configuration(FunctionName=f"{stack.name}-tracking")["MemorySize"]
+
+
+def _log(url: str, stack: Stack, name: str) -> str:
+    """A run, which is found as soon as it is indexed."""
+    client = MlflowClient(url)
+    experiment = client.create_experiment(name)
+    run = client.create_run(experiment).info.run_id
+    client.log_metric(run, "loss", 0.5)
+    client.set_terminated(run)
+    wait_for(lambda: marked(stack, experiment) == 0, f"index of the run {name}")
+    assert [one.info.run_id for one in client.search_runs([experiment], "metrics.loss = 0.5")] == [run]
+    return run

@@ -1,0 +1,85 @@
+"""Tables that DynamoDB restores, and what a restored one does not inherit."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+#: Their names in the template.
+DATA, ACCESS = "Table", "AccessTable"
+_WAIT = {"Delay": 20, "MaxAttempts": 4320}
+
+
+@dataclass(frozen=True)
+class Restored:
+    """The new tables, and the label of the stream of the first."""
+
+    data: str
+    access: str
+    stream: str
+
+
+def moment_of(client: Any, tables: Iterable[str], said: str) -> datetime:
+    """The moment that is meant, if both tables can be restored to it."""
+    latest, earliest = [], []
+    for table in tables:
+        described = client.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        if described["PointInTimeRecoveryStatus"] != "ENABLED":
+            raise ValueError(f"the table {table} has no point-in-time recovery")
+        latest.append(described.get("LatestRestorableDateTime"))
+        earliest.append(described.get("EarliestRestorableDateTime"))
+    last = min((one for one in latest if one), default=datetime.now(timezone.utc))
+    if said == "latest":
+        return last.replace(microsecond=0)
+    try:
+        moment = datetime.fromisoformat(said)
+    except ValueError:
+        raise ValueError(f"{said} is no moment: say 2030-01-31T12:00:00Z, or latest") from None
+    if moment.tzinfo is None:
+        raise ValueError(f"{said} says no time zone: say {said}Z for UTC")
+    first = max((one for one in earliest if one), default=moment)
+    if not first <= moment <= last:
+        raise ValueError(f"both tables can be restored to moments from {first.isoformat()} to {last.isoformat()}")
+    return moment
+
+
+def restore(client: Any, stack: str, names: Mapping[str, str], moment: datetime) -> Restored:
+    """Makes both at once, and then complete."""
+    label = moment.astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    made = {of: f"{stack}-restored-{of}-{label}" for of in names}
+    for of, name in names.items():
+        if not _exists(client, made[of]):
+            client.restore_table_to_point_in_time(SourceTableName=name, TargetTableName=made[of], RestoreDateTime=moment)
+    for of, name in made.items():
+        _wait(client, name)
+        _complete(client, name, stack, has_stream=of == DATA)
+    stream = client.describe_table(TableName=made[DATA])["Table"]["LatestStreamLabel"]
+    return Restored(made[DATA], made[ACCESS], stream)
+
+
+def _complete(client: Any, table: str, stack: str, has_stream: bool) -> None:
+    """What a restored table does not inherit."""
+    described = client.describe_table(TableName=table)["Table"]
+    if has_stream and not described.get("StreamSpecification", {}).get("StreamEnabled"):
+        client.update_table(TableName=table, StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
+        _wait(client, table)
+    ttl = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
+    if ttl == "DISABLED":
+        client.update_time_to_live(TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
+    client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
+    client.tag_resource(ResourceArn=described["TableArn"], Tags=[{"Key": "mlflow-stack", "Value": stack}])
+    if not described.get("DeletionProtectionEnabled"):
+        client.update_table(TableName=table, DeletionProtectionEnabled=True)
+        _wait(client, table)
+
+
+def _exists(client: Any, table: str) -> bool:
+    try:
+        client.describe_table(TableName=table)
+    except client.exceptions.ResourceNotFoundException:
+        return False
+    return True
+
+
+def _wait(client: Any, table: str) -> None:
+    client.get_waiter("table_exists").wait(TableName=table, WaiterConfig=_WAIT)
