@@ -72,8 +72,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// End all sessions and revoke all tokens of all users, as after a restore: a restored table has
-    /// those again that were ended or revoked since. Passwords stay.
+    /// End all sessions and tokens of all users, as after a restore. A restored table has those
+    /// again that ended later. Passwords stay.
     EndSessions {
         #[command(flatten)]
         place: Place,

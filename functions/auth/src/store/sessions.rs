@@ -88,9 +88,9 @@ impl Store {
         }
     }
 
-    /// Ends all sessions and tokens of all users, in every process, as after a restore of the table:
-    /// what was ended or revoked since then is in it again. Passwords stay. One request per hundred
-    /// users, and two per user. A call that is cut off has ended a part, and another one goes on.
+    /// Ends all sessions and tokens of all users, in every process. Passwords stay. It is for a
+    /// restored table, which has those again that ended later. One request per hundred users, and
+    /// two per user. A call that is cut off has ended a part, and another one goes on.
     ///
     /// # Errors
     /// The table cannot be read or written.
