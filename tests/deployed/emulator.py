@@ -43,8 +43,8 @@ class Emulator:
         """Nothing of who runs the tests: neither credentials nor settings."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_"))}
         return kept | _ROOT | {
+            # By the one variable that the guide names.
             "AWS_REGION": REGION,
-            "AWS_DEFAULT_REGION": REGION,
             "AWS_ENDPOINT_URL": self.url,
             "AWS_EC2_METADATA_DISABLED": "true",
             "HOME": str(self.home),

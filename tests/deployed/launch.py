@@ -2,6 +2,7 @@
 
 - A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
 - CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected. Ministack does neither.
+- CloudFormation knows by which changes a table, a bucket or an API is replaced. Ministack takes each change for one by which it might be.
 - CloudFormation makes budgets. Ministack has some, but not for its stacks.
 - One resource of one stack cannot be made: the file that the variable FAILING names says which.
 """
@@ -55,6 +56,15 @@ def _delete_table(table: str, properties: dict[str, Any]) -> Any:
     return _delete(table, properties)
 
 
+#: "Update requires: Replacement", in the reference of each type; and what depends on the change.
+_REPLACING = {
+    "AWS::DynamoDB::Table": ("TableName", "KeySchema", "LocalSecondaryIndexes", "ImportSourceSpecification"),
+    "AWS::S3::Bucket": ("BucketName", "BucketNamePrefix", "BucketNamespace"),
+    "AWS::ApiGatewayV2::Api": ("ProtocolType",),
+}
+_MAYBE_REPLACING = {"AWS::DynamoDB::Table": ("AttributeDefinitions",)}
+
+
 def _create_budget(name: str, properties: dict[str, Any], stack: str) -> tuple[str, dict[str, str]]:
     budget = properties["Budget"]
     limit = budget["BudgetLimit"] | {"Amount": str(budget["BudgetLimit"]["Amount"])}
@@ -83,6 +93,8 @@ def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
 if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
+    provisioners._REPLACING_PROPERTIES.update(_REPLACING)
+    provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)
     provisioners._RESOURCE_HANDLERS["AWS::Budgets::Budget"] = {"create": _create_budget, "delete": _delete_budget}
     for handlers in provisioners._RESOURCE_HANDLERS.values():
         if "create" in handlers:

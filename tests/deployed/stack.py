@@ -53,9 +53,9 @@ def _pack(program: Path, archive: Path) -> None:
 
 
 def run_sam(emulator: Emulator, directory: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
-    """One call of SAM, as the operator."""
+    """One call of SAM, as the operator. SAM knows the variable of the region by its older name."""
     process = subprocess.run(
-        [str(SAM), *arguments], cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+        [str(SAM), *arguments], cwd=directory, env=emulator.operator | {"AWS_DEFAULT_REGION": REGION}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
     )
     if check and process.returncode:
         raise AssertionError(f"sam {' '.join(arguments)} ended with {process.returncode}:\n{process.stdout[-6000:]}\n{process.stderr[-2000:]}")

@@ -1,5 +1,6 @@
 """The parameters that `make deploy` hands to SAM, for a stack that is new and for one that exists."""
 
+import argparse
 import sys
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from .emulator import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
-from settings import Settings  # noqa: E402
+from settings import Settings, read_settings  # noqa: E402
 
 
 def _arguments(parameters: dict[str, str], is_new: bool) -> set[str]:
@@ -27,3 +28,14 @@ def test_an_operator_who_says_how_callers_are_admitted_is_taken_at_his_word(said
 def test_a_stack_that_exists_keeps_its_parameters():
     assert _arguments({}, is_new=False) == set()
     assert _arguments({"Workspaces": "on"}, is_new=False) == {"--parameter-overrides", "Workspaces=on"}
+
+
+def test_the_region_is_known_by_either_variable(monkeypatch: pytest.MonkeyPatch):
+    """boto3 by itself reads the older one alone."""
+    said = argparse.Namespace(environment="dev", parameters=[], allow=[], built=True, check=True)
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.delenv("AWS_REGION", raising=False)
+    assert read_settings(said).region == "us-east-1"
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    assert read_settings(said).region == "eu-central-1"

@@ -1,8 +1,7 @@
 """A stack of an earlier template becomes one of this one, and keeps its data and its URLs."""
 
 import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +20,7 @@ _ENVIRONMENT = ("--environment", "prod")
 @pytest.mark.slow
 def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pytest.MonkeyPatch) -> None:
     before = everything(account.emulator)
-    with _earlier_template(account.directory):
+    with _changed(account.directory, _earlier):
         _deployed(account)
     stack, caller = Stack(account.emulator, "mlflow-prod"), trainer(account.emulator, "updater")
     outputs, apis = stack.outputs, stack.apis()
@@ -43,7 +42,10 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
         assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
         _log(url, stack, "after")
 
-    # What would take a URL away is refused, and nothing is changed.
+    # What would lose data or take a URL away is refused, and nothing is changed.
+    with _changed(account.directory, lambda text: text.replace("lsi1sk", "lsi6sk")):
+        done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT)
+    assert done.returncode == 1 and "Table would be made anew" in done.stderr, done.stderr
     done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT, "--parameters", "Users=off")
     assert done.returncode == 1 and "UsersApi would leave the stack" in done.stderr, done.stderr
     assert stack.outputs == outputs
@@ -74,18 +76,23 @@ def _deployed(account: Account, *arguments: str) -> None:
 
 
 @contextmanager
-def _earlier_template(directory: Path) -> Iterator[None]:
-    """One without a route, and with less memory for a function."""
-    path, kept = directory / "template.yaml", directory / "template.kept"
-    shutil.copyfile(path, kept)
-    text, routes = re.subn(r"^          /tokens:\n(            .*\n)+", "", path.read_text(), flags=re.MULTILINE)
-    assert routes == 2
-    tracking = text.index("  TrackingFunction:")
-    path.write_text(text[:tracking] + text[tracking:].replace("MemorySize: 512", "MemorySize: 256", 1))
+def _changed(directory: Path, change: Callable[[str], str]) -> Iterator[None]:
+    """Another template in place of this one."""
+    path = directory / "template.yaml"
+    text = path.read_text()
+    path.write_text(change(text))
     try:
         yield
     finally:
-        shutil.move(kept, path)
+        path.write_text(text)
+
+
+def _earlier(text: str) -> str:
+    """One without a route, and with less memory for a function."""
+    text, routes = re.subn(r"^          /tokens:\n(            .*\n)+", "", text, flags=re.MULTILINE)
+    assert routes == 2
+    tracking = text.index("  TrackingFunction:")
+    return text[:tracking] + text[tracking:].replace("MemorySize: 512", "MemorySize: 256", 1)
 
 
 def _memory(stack: Stack) -> int:

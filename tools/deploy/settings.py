@@ -1,6 +1,7 @@
 """What to deploy: of samconfig.toml and of the command line."""
 
 import argparse
+import os
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ class Settings:
 def read_settings(said: argparse.Namespace) -> Settings:
     """Reads samconfig.toml in the current directory."""
     config = tomllib.loads(Path("samconfig.toml").read_text())
+    _know_region()
     if said.environment not in config or said.environment == "version":
         sys.exit(f"samconfig.toml has no environment {said.environment}: it has {', '.join(name for name in config if name != 'version')}.")
     of_environment = config[said.environment]
@@ -50,6 +52,12 @@ def read_settings(said: argparse.Namespace) -> Settings:
     parameters = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
     stack = of_environment["global"]["parameters"]["stack_name"]
     return Settings(said.environment, stack, boto3.Session().region_name, parameters, said.allow, said.built, said.check)
+
+
+def _know_region() -> None:
+    """boto3 and SAM know this variable by its older name alone; everything else of AWS knows this one."""
+    if region := os.environ.get("AWS_REGION"):
+        os.environ["AWS_DEFAULT_REGION"] = region
 
 
 def _pair(text: str) -> tuple[str, str]:

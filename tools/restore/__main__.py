@@ -6,6 +6,7 @@ cut off is made again.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tomllib
@@ -22,6 +23,9 @@ _DEPLOY = Path(__file__).parents[1] / "deploy"
 
 def main() -> None:
     said = _arguments()
+    # boto3 knows this variable by its older name alone.
+    if region := os.environ.get("AWS_REGION"):
+        os.environ["AWS_DEFAULT_REGION"] = region
     try:
         source = boto3.client("cloudformation").describe_stacks(StackName=said.stack)["Stacks"][0]
         outputs = {one["OutputKey"]: one["OutputValue"] for one in source["Outputs"]}
