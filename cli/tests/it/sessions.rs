@@ -237,7 +237,8 @@ async fn all_sessions_and_tokens_of_everybody_end_at_once_and_passwords_stay() {
     }
     let new = auth::new_token("t", "everything", "", "").unwrap();
     let bearer = format!("Bearer {}", server.users.token_create(&name, new).await.unwrap().0.token());
-    let by_token = async |api: &Api| Browser::new(api).send("GET", CURRENT, &[("authorization", &bearer)], "").await.status;
+    let by_token =
+        async |api: &Api| Browser::new(api).send("GET", CURRENT, &[("authorization", &bearer)], "").await.status;
     assert_eq!(by_token(&there).await, 200);
     let ended = server.users.all_end().await.unwrap();
     assert_eq!((ended.sessions, ended.tokens), (3, 1));
