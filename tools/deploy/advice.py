@@ -22,7 +22,7 @@ def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB", "", _LONG_FILES]
-        following = [f"mlflow-serverless admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
+        following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
     else:
         following = ["python examples/quickstart.py", "make deploy PARAMETERS=Users=on", alarms]
     return "\n".join([*text, "", "Next:", "", *(f"  {number}. {command}" for number, command in enumerate(following, 1)), ""])
