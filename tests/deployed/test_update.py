@@ -11,7 +11,7 @@ from mlflow import MlflowClient
 from .conftest import Account, trainer
 from .extras import has_names_keys_and_a_budget, name_and_keys
 from .front import serving_api
-from .stack import Stack, delete, deploy_by_command, everything, kinds
+from .stack import Stack, delete, deploy_by_command, everything, kinds, restore_by_command
 from .steps import marked, wait_for
 
 _ENVIRONMENT = ("--environment", "prod")
@@ -66,8 +66,26 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
     assert set(cors["AllowedOrigins"]) == {outputs["TrackingUri"], outputs["UsersUri"], "https://ml.example.com", "https://people.example.com"}
     with serving_api(account.emulator, stack.apis()["Api"], caller) as url:
         assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
+    _restored_in_place(account, stack, outputs)
+    with serving_api(account.emulator, stack.apis()["Api"], caller) as url:
+        assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
+        _log(url, stack, "restored")
     delete(stack, account.directory)
-    assert kinds({one for one in everything(account.emulator) - before if "managed" not in one}) == {"bucket": 1, "table": 2}
+    assert kinds({one for one in everything(account.emulator) - before if "managed" not in one}) == {"bucket": 1, "table": 4}
+
+
+def _restored_in_place(account: Account, stack: Stack, outputs: dict[str, str]) -> None:
+    """The same stack goes on with restored tables, under the same URLs. Its own stay."""
+    into = ("--stack", stack.name, "--at", "latest", "--into", "prod", "--built")
+    done = restore_by_command(account.emulator, account.directory, *into)
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
+    now = stack.outputs
+    for name in ("TableName", "AccessTableName"):
+        assert "-restored-" in now[name]
+        assert account.emulator.dynamodb.describe_table(TableName=outputs[name])["Table"]["TableStatus"] == "ACTIVE"
+    assert {name: now[name] for name in ("TrackingUri", "UsersUri", "BucketName")} == {
+        name: outputs[name] for name in ("TrackingUri", "UsersUri", "BucketName")
+    }
 
 
 def _deployed(account: Account, *arguments: str) -> None:

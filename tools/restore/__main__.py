@@ -72,6 +72,11 @@ def _go_on(said: argparse.Namespace, kept: dict[str, str], outputs: dict[str, st
     reindex = f"cargo run --release --bin mlflow-serverless -- reindex --dynamodb-endpoint {endpoint} --table {made.data}"
     environments = {name: part["global"]["parameters"]["stack_name"] for name, part in _config().items()}
     own = next((name for name, stack in environments.items() if stack == said.stack), None)
+    own_parameters = dict(parameters)
+    if kept.get("MaxReadUnits", "0") != "0":
+        # The stack bounds no tables that it did not make.
+        own_parameters |= {"MaxReadUnits": "0", "MaxWriteUnits": "0"}
+        print("\nThe stack bounds the units of its own tables. It cannot bound these: do so by aws dynamodb update-table --on-demand-throughput.")
     # Its own tables leave the stack, and stay.
     allowed = [name for name in (DATA, ACCESS) if not kept.get(f"Existing{name}")]
     others = parameters | {name: kept[name] for name in ("TableKey", "BucketKey") if kept.get(name)}
@@ -81,7 +86,7 @@ def _go_on(said: argparse.Namespace, kept: dict[str, str], outputs: dict[str, st
             sys.exit(f"samconfig.toml has no environment {said.into}: it has {', '.join(environments)}.")
         command = [sys.executable, str(_DEPLOY), "--environment", said.into, *(["--built"] if said.built else [])]
         if said.into == own:
-            command += ["--parameters", *_pairs(parameters), *(["--allow", *allowed] if allowed else [])]
+            command += ["--parameters", *_pairs(own_parameters), *(["--allow", *allowed] if allowed else [])]
         else:
             command += ["--parameters", *_pairs(others)]
         if status := subprocess.run(command).returncode:
@@ -91,7 +96,7 @@ def _go_on(said: argparse.Namespace, kept: dict[str, str], outputs: dict[str, st
     allow = f"ALLOW='{' '.join(allowed)}' " if allowed else ""
     print("\nNext:\n\n  1. Deploy on these tables, the same stack or another one, to look first:\n")
     if own:
-        print(f"       make deploy ENVIRONMENT={own} {allow}PARAMETERS='{' '.join(_pairs(parameters))}'")
+        print(f"       make deploy ENVIRONMENT={own} {allow}PARAMETERS='{' '.join(_pairs(own_parameters))}'")
     print(f"       make deploy ENVIRONMENT=dev PARAMETERS='{' '.join(_pairs(others))}'")
     print(f"\n  2. {reindex}\n")
 
