@@ -96,6 +96,15 @@ def test_files(echoing: str, auth: SigV4, tmp_path: Path, content: bytes):
         assert _sent("PUT", echoing, auth, data=opened)["body"] == content.decode("latin-1")
 
 
+def test_an_empty_file_is_sent_with_its_length(echoing: str, auth: SigV4, tmp_path: Path):
+    """By itself, `requests` would send it in chunks."""
+    (tmp_path / "empty").write_bytes(b"")
+    with (tmp_path / "empty").open("rb") as file:
+        prepared = _prepared(f"{echoing}/files", auth, "PUT", data=file)
+    assert prepared.headers["Content-Length"] == "0" and "Transfer-Encoding" not in prepared.headers
+    assert requests.Session().send(prepared, timeout=60).json()["body"] == ""
+
+
 def test_a_file_is_sent_from_where_it_stands(echoing: str, auth: SigV4):
     file = io.BytesIO(b"not sent, sent")
     file.seek(10)

@@ -61,6 +61,7 @@ class SigV4:
         if isinstance(request.body, str):
             request.body = request.body.encode()
         _check_body(request.body)
+        _say_the_length_of_an_empty_file(request)
         if request.method == "PUT" and _FILES in request.url:
             request.headers["Content-Type"] = "application/octet-stream"
         for name in _ADDED:
@@ -123,6 +124,19 @@ def _check_body(body: Any) -> None:
         )
     if not isinstance(body.read(0), bytes):
         raise SigningError("A file that is sent in a signed request has to be opened in binary mode.")
+
+
+def _say_the_length_of_an_empty_file(request: PreparedRequest) -> None:
+    """`requests` sends a file of 0 bytes in chunks and without a length, which nobody says that API Gateway takes."""
+    if "Transfer-Encoding" not in request.headers or not hasattr(request.body, "seek"):
+        return
+    at = request.body.tell()
+    if request.body.seek(0, os.SEEK_END) == at:
+        request.body = b""
+        del request.headers["Transfer-Encoding"]
+        request.headers["Content-Length"] = "0"
+    else:
+        request.body.seek(at)
 
 
 def _before_redirect(response: Response, **_: Any) -> None:
