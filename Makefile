@@ -19,17 +19,24 @@ EMULATOR_VENV := .venv-emulator
 EMULATOR_READY := $(EMULATOR_VENV)/ready
 CHECKOV_VENV := .venv-checkov
 CHECKOV_READY := $(CHECKOV_VENV)/ready
+# MLflow's clients of each age that is told what to set, for the tests of the deployed stack.
+CLIENT_LISTS := tests/deployed/clients
+CLIENTS_READY := $(patsubst $(CLIENT_LISTS)/%.txt,.venv-client-%/ready,$(filter-out %.alone.txt,$(wildcard $(CLIENT_LISTS)/*.txt)))
 # Of `make deploy`: the part of samconfig.toml, parameters (NAME=VALUE ...), and resources that may be replaced.
 ENVIRONMENT := default
 PARAMETERS :=
 ALLOW :=
+# Of `make smoke`: the stack that is asked, whether a table is restored, and checks by their names.
+STACK :=
+RESTORE :=
+ONLY :=
 # In front, because tools find each other there.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov emulator deny advisories docs scale build deploy restore clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build deploy restore smoke clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,7 +104,7 @@ test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in C
 	BROWSER_UI=target/ui-$(NEXT_UI_VERSION)/build python -m pytest tests/browser
 
 # All of what `make test` has a sample of, too: whole ledgers, all troubles at each request, all searches.
-test-slow: $(VENV_READY) $(EMULATOR_READY) checkov ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
+test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
 	cargo build --workspace
 	python -m pytest tests -m slow --ignore tests/browser
 	cargo build --release --bin mlflow-serverless
@@ -121,6 +128,8 @@ validate: $(VENV_READY) ## Check template.yaml
 
 checkov: $(CHECKOV_READY) ## Look for what template.yaml leaves open, but for what was reviewed (tools/checkov.yaml)
 	$(CHECKOV_VENV)/bin/checkov --config-file tools/checkov.yaml
+
+clients: $(CLIENTS_READY) ## Clients of MLflow of each age, with which make test-slow sends models to the deployed stack
 
 emulator: $(EMULATOR_READY) ## What stands in for AWS in tests/deployed
 
@@ -161,8 +170,12 @@ restore: $(DEPLOY_READY) ## Restore both tables of a stack to one moment, under 
 	$(if $(INTO),$(MAKE) build)
 	python tools/restore --stack $(STACK) --at $(AT) --program target/release/mlflow-serverless $(if $(INTO),--into $(INTO) --built)
 
+smoke: $(DEPLOY_READY) ## Ask a deployed stack what no emulator can tell: STACK=mlflow, at most 20 minutes and a dollar; RESTORE=1 restores a table, too
+	@test -n "$(STACK)" || { echo "Say which stack: make smoke STACK=mlflow" >&2; exit 2; }
+	$(DEPLOY_VENV)/bin/python -m tools.smoke --stack $(STACK) $(if $(RESTORE),--restore) $(if $(ONLY),--only $(ONLY))
+
 clean: ## Remove everything that was built; ./data stays
-	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV)
+	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) .venv-client-*
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
 $(VENV_READY): $(REQUIREMENTS) tools/deploy.txt tools/cargo-lambda.txt clients/python/pyproject.toml
@@ -186,4 +199,11 @@ $(EMULATOR_READY): tests/deployed/requirements.txt
 $(CHECKOV_READY): tools/checkov.txt
 	python3 -m venv --clear $(CHECKOV_VENV)
 	$(CHECKOV_VENV)/bin/pip install --quiet --no-compile --requirement $<
+	touch $@
+
+# What the second list has is installed without what it asks for.
+$(CLIENTS_READY): .venv-client-%/ready: $(CLIENT_LISTS)/%.txt clients/python/pyproject.toml
+	python3 -m venv --clear $(@D)
+	$(@D)/bin/pip install --quiet --no-compile --requirement $<
+	for list in $(wildcard $(CLIENT_LISTS)/$*.alone.txt); do $(@D)/bin/pip install --quiet --no-compile --no-deps --requirement $$list; done
 	touch $@

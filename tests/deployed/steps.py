@@ -24,6 +24,7 @@ from tests.support.processes import child_environment
 from tests.support.servers import binary
 
 from .emulator import REPOSITORY
+from .stock_clients import models_come_back, printed_settings
 
 PASSWORD = "correct horse battery"
 _SECONDS = 300
@@ -194,7 +195,7 @@ def users_sign_in(world, directory: Path) -> None:
     hidden = admin(f"{_API}/experiments/create", {"name": "hidden"})["experiment_id"]
     grant = {"username": "ann", "resource_type": "experiment", "resource_id": shown, "permission": "EDIT"}
     admin("/api/3.0/mlflow/users/permissions/grant", grant)
-    token = make_token(world, "ann")
+    token = token_of(world, "ann")
 
     def status(experiment: str, **by: Any) -> int:
         url = f"{world.users}{_API}/experiments/get?experiment_id={experiment}"
@@ -217,6 +218,12 @@ def users_sign_in(world, directory: Path) -> None:
     wait_for(lambda: requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 403, "refusal of the mapped principal", 30)
     _command(world, "admin", "unmap", "--forget", arn)
     wait_for(lambda: requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 200, "principal who is not mapped", 30)
+
+
+def a_stock_client_without_the_package(world, directory: Path) -> None:
+    """A model of files that the API does not take, with what `make deploy` prints for this client."""
+    settings = {"MLFLOW_TRACKING_URI": world.users, "MLFLOW_TRACKING_TOKEN": token_of(world, "admin")}
+    models_come_back(Path(sys.executable), mlflow.__version__, settings | printed_settings(world.said, mlflow.__version__), 6_000_000, directory)
 
 
 def a_browser_signs_in(world, directory: Path) -> None:
@@ -261,6 +268,7 @@ STEPS = [
     traces,
     search_while_the_stream_is_late,
     users_sign_in,
+    a_stock_client_without_the_package,
     a_browser_signs_in,
     graphql,
 ]
@@ -271,8 +279,9 @@ def administrator(world, name: str) -> None:
     _command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
 
 
-def make_token(world, user: str) -> str:
-    return _command(world, "token", "create", user, "laptop").stdout.split()[-1]
+def token_of(world, name: str) -> str:
+    """A new one of this user."""
+    return _command(world, "token", "create", name, "laptop").stdout.split()[-1]
 
 
 def _command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:

@@ -34,7 +34,7 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("no call was denied"):
         assert account.wire.denied == []
     outputs, roles = stack.outputs, stack.roles()
-    token = make_token(signing, "ann")
+    token = token_of(signing, "ann")
     with subtests.test("both tables are restored to one moment"):
         restored = restore(account, "mlflow", outputs)
     delete(stack, account.directory)

@@ -2,10 +2,25 @@
 
 from collections.abc import Mapping
 
-_LONG_FILES = """\
-  MLflow 3.18 and later     nothing more
-  3.15 to 3.17              export MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=4500000
-  older ones                export MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE=4500000 MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true"""
+_SIZE, _SWITCH = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
+#: What clients of a version and later ones set, the newest first. With a size of 1, files pass the API by, which takes neither long ones nor texts
+#: that are not UTF-8.
+_FILES = [
+    ("MLflow 3.18 and later", (3, 18), {}),
+    ("3.15 to 3.17", (3, 15), {_SIZE: "1"}),
+    ("older ones", (0,), {_SIZE: "1", _SWITCH: "true"}),
+]
+
+
+def of_files(version: str) -> dict[str, str]:
+    """The settings by which a client of this version sends files of any length and encoding without the package."""
+    parts = tuple(int(part) for part in version.split(".")[:2])
+    return next(settings for _, since, settings in _FILES if parts >= since)
+
+
+def _lines_of_files() -> list[str]:
+    said = {name: " ".join(f"{key}={value}" for key, value in settings.items()) for name, _, settings in _FILES}
+    return [f"  {name:<26}{f'export {settings}' if settings else 'nothing more'}" for name, settings in said.items()]
 
 
 def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
@@ -21,7 +36,7 @@ def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
             text += ["", f"{outputs[f'{name}Uri']} is the same as {outputs[uri]}, once the name leads to {outputs[f'{name}Target']}."]
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
-        text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB", "", _LONG_FILES]
+        text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
         following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
     else:
         following = ["python examples/quickstart.py", "make deploy PARAMETERS=Users=on", alarms]
