@@ -1,0 +1,132 @@
+"""Asks a stack in AWS what no emulator can tell, `make smoke STACK=mlflow`: at most 20 minutes and a dollar, and it removes what it made.
+
+It needs AWS credentials that may call the API, and rights to the table, the logs and the stack for what is asked of these: a question that may not be put
+is passed over. It needs what SAM brings (boto3, requests), and nothing else. The operator guide has the list.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+from requests import RequestException
+
+from . import bodies, gateway, paths, platform, report
+from .check import DIFFERS, Check, NotAsked, Result
+from .cleanup import Cleanup, remove_all
+from .spending import MOST_DOLLARS, MOST_SECONDS, SECONDS_TO_CLEAN_UP, Spent
+from .world import World
+
+#: Cold starts first, before anything is warm; what may be throttled last.
+CHECKS = [*platform.CHECKS[:1], *paths.CHECKS, *bodies.CHECKS, *gateway.CHECKS[:-1], *platform.CHECKS[1:], *gateway.CHECKS[-1:]]
+
+
+class Interrupted(BaseException):
+    """Somebody, or the clock, has ended the checks. No check takes it for a failure of its own."""
+
+
+def main() -> None:
+    said = _arguments()
+    checks = [check for check in CHECKS if not said.only or check.name in said.only]
+    _catch_signals()
+    results: list[Result] = []
+    left: list[str] = []
+    try:
+        world = World(said.stack, said.tracking_uri, said.users_uri, said.patience, restores=said.restore, cleanup=Cleanup())
+    except (BotoCoreError, ClientError) as error:
+        sys.exit(f"AWS: {error}")
+    print(f"At most {MOST_SECONDS // 60} minutes and {MOST_DOLLARS:.0f} dollar of {said.stack}, on the experiment {world.label}.\n", flush=True)
+    ended = None
+    try:
+        world.cleanup.add("what the checks made", lambda: remove_all(world))
+        for result in _answers(world, checks):
+            results.append(result)
+            print(report.redacted(report.told(result), _secrets(world)) + "\n", flush=True)
+    except Interrupted as why:
+        ended = str(why)
+        print(f"{ended}: removing what was made ...", flush=True)
+    finally:
+        _ignore_signals()
+        world.spending.most = MOST_DOLLARS
+        left = world.cleanup.run()
+    _write(Path(said.output), world, results, left, ended)
+    sys.exit(1 if left or ended or any(result.verdict == DIFFERS for result in results) else 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="smoke", description="Asks a stack in AWS what no emulator can tell.")
+    parser.add_argument("--stack", required=True, help="name of the stack, in the account and region of the current profile")
+    parser.add_argument("--only", nargs="*", metavar="CHECK", choices=[check.name for check in CHECKS], help="these checks alone")
+    parser.add_argument("--restore", action="store_true", help="restore the table of access to a new table, and delete that")
+    parser.add_argument("--output", default="smoke.json", help="the result file")
+    parser.add_argument("--tracking-uri", help="in place of the output TrackingUri, such as a domain of your own")
+    parser.add_argument("--users-uri", help="in place of the output UsersUri")
+    parser.add_argument("--patience", type=float, default=35, help="seconds that an answer may take")
+    return parser.parse_args()
+
+
+def _answers(world: World, checks: Iterable[Check]) -> Iterable[Result]:
+    for check in checks:
+        yield put(world, check)
+
+
+def put(world: Any, check: Check) -> Result:
+    """Puts a question. What goes wrong is an answer, too: the next question is put all the same."""
+    began = time.monotonic()
+    try:
+        facts = check.ask(world)
+        outcome = check.judge(facts)
+    except (NotAsked, Spent) as why:
+        outcome, facts = "not asked", {"why": str(why)}
+    except (RequestException, ClientError, BotoCoreError, KeyError, ValueError) as error:
+        outcome, facts = "something else", {"error": f"{type(error).__name__}: {error}"}
+    return Result(check, outcome, facts, time.monotonic() - began)
+
+
+def _secrets(world: World) -> list[str]:
+    """Texts that tell whose stack it is."""
+    return [world.signed, *world.outputs.values()]
+
+
+def _write(file: Path, world: World, results: list[Result], left: list[str], ended: str | None) -> None:
+    about = {
+        "version": 1,
+        "when": time.strftime("%Y-%m-%d", time.gmtime()),
+        "region": world.dynamodb.meta.region_name,
+        "requests": world.spending.requests,
+        "dollars at most": round(world.spending.dollars, 4),
+        "ended": ended,
+        "left": left,
+    }
+    kept = report.redacted(report.as_json(results, about), _secrets(world))
+    file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    print(report.redacted(report.as_table(results), _secrets(world)))
+    print(f"\n{about['requests']} requests cost at most ${world.spending.dollars:.2f}. Results: {file}. Paste the table, or send the file, to {report.place()}.")
+    for one in left:
+        # As it is: whoever removes it has to know the names.
+        print(f"LEFT: {one}")
+
+
+def _catch_signals() -> None:
+    def end(number: int, _: Any) -> None:
+        raise Interrupted("The time is over" if number == signal.SIGALRM else f"Interrupted by {signal.Signals(number).name}")
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
+        signal.signal(number, end)
+    signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS - SECONDS_TO_CLEAN_UP)
+
+
+def _ignore_signals() -> None:
+    """While what was made is removed, which has an end of its own."""
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: print("Still removing what was made ...", flush=True))
+
+
+if __name__ == "__main__":
+    main()

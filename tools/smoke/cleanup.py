@@ -1,0 +1,86 @@
+"""Removing what the checks made: at the end, when somebody interrupts them, and what an earlier run had to leave."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from botocore.exceptions import BotoCoreError, ClientError
+from requests import RequestException
+
+from .check import NotAsked
+from .platform import RESTORED, remove_table
+from .spending import Spent
+from .world import API, FILES, PREFIX, World
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+_SECONDS = 90
+
+
+@dataclass
+class Cleanup:
+    """Steps that undo, the last one first."""
+
+    _steps: list[tuple[str, Callable[[], None]]] = field(default_factory=list)
+
+    def add(self, what: str, step: Callable[[], None]) -> None:
+        self._steps.append((what, step))
+
+    def run(self) -> list[str]:
+        """What is left, with the reason."""
+        left = []
+        while self._steps:
+            what, step = self._steps.pop()
+            try:
+                step()
+            except (NotAsked, Spent, ClientError, BotoCoreError, RequestException, OSError, subprocess.SubprocessError) as error:
+                left.append(f"{what}: {error}")
+        return left
+
+
+def remove_all(world: World) -> None:
+    """Everything whose name says that a run of the checks made it, this one or one that was killed."""
+    found = world.done("POST", f"{API}/experiments/search", json={"max_results": 100, "view_type": "ALL", "filter": f"name LIKE '{PREFIX}%'"})
+    experiments = found.get("experiments", [])
+    for experiment in experiments:
+        identifier = experiment["experiment_id"]
+        # Files of this program have paths of their own in it, whatever the location of the experiment is.
+        world.call("DELETE", f"{FILES}/{identifier}/{experiment['name']}")
+        if experiment["lifecycle_stage"] == "active":
+            world.done("POST", f"{API}/experiments/delete", json={"experiment_id": identifier})
+    models = world.done("GET", f"{API}/registered-models/search", params={"filter": f"name LIKE '{PREFIX}%'"})
+    for model in models.get("registered_models", []):
+        world.done("DELETE", f"{API}/registered-models/delete", json={"name": model["name"]})
+    for table in _restored(world):
+        remove_table(world, table)
+    if experiments:
+        _remove_for_good(world, [experiment["experiment_id"] for experiment in experiments])
+
+
+def _restored(world: World) -> list[str]:
+    """Tables that a run restored and did not delete; none where tables may not be listed."""
+    with suppress(ClientError):
+        pages = world.dynamodb.get_paginator("list_tables").paginate()
+        return [name for page in pages for name in page["TableNames"] if name.startswith(world.stack + RESTORED)]
+    return []
+
+
+def _remove_for_good(world: World, experiments: list[str]) -> None:
+    """By the project's own program: the API only marks experiments as deleted."""
+    root = world.parameter("ArtifactRoot") or f"s3://{world.outputs['BucketName']}"
+    place = ["--dynamodb-endpoint", world.dynamodb.meta.endpoint_url, "--table", world.outputs["TableName"], "--artifacts-destination", root]
+    command = ["gc", "--experiment-ids", ",".join(experiments), *place]
+    program = _program()
+    if program is None:
+        raise NotAsked(f"the experiments are deleted, but not for good, as mlflow-serverless was not found. Call: mlflow-serverless {' '.join(command)}")
+    done = subprocess.run([program, *command], capture_output=True, text=True, timeout=_SECONDS)
+    if done.returncode:
+        raise NotAsked(f"mlflow-serverless gc ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+
+
+def _program() -> str | None:
+    built = [_REPOSITORY / "target" / profile / "mlflow-serverless" for profile in ("release", "debug")]
+    found = next((str(path) for path in built if path.is_file()), None)
+    return found or shutil.which("mlflow-serverless")

@@ -1,0 +1,130 @@
+"""The stack that is asked: its APIs, its tables, its logs, and an experiment of the checks' own in it."""
+
+import json
+import secrets
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import boto3
+import requests
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from .check import NotAsked
+from .spending import Deadline, Spending
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "clients/python/src"))
+from mlflow_serverless_auth import SigV4  # noqa: E402
+
+#: Names of all that the checks make begin so.
+PREFIX = "smoke-test-"
+API = "/api/2.0/mlflow"
+FILES = "/api/2.0/mlflow-artifacts/artifacts"
+
+
+class World:
+    """One run of the checks."""
+
+    def __init__(self, stack: str, signed: str | None, users: str | None, patience: float, *, restores: bool, cleanup: Any):
+        self.stack, self._patience, self.restores, self.cleanup = stack, patience, restores, cleanup
+        self.deadline, self.spending = Deadline(), Spending()
+        self._described = self.aws("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
+        self.outputs = {one["OutputKey"]: one["OutputValue"] for one in self._described.get("Outputs", [])}
+        self.signed = (signed or self.outputs["TrackingUri"]).rstrip("/")
+        self._users = users or self.outputs.get("UsersUri")
+        self.label = PREFIX + secrets.token_hex(4)
+        self.signer = SigV4()
+
+    @property
+    def users(self) -> str:
+        """The API of users."""
+        if not self._users:
+            raise NotAsked("the stack has no API of users")
+        return self._users.rstrip("/")
+
+    def parameter(self, name: str) -> str:
+        given = {one["ParameterKey"]: one["ParameterValue"] for one in self._described.get("Parameters", [])}
+        return given.get(name, "")
+
+    def aws(self, service: str, **credentials: str) -> Any:
+        config = Config(retries={"total_max_attempts": 3}, read_timeout=60)
+        return boto3.client(service, config=config, **credentials)
+
+    @cached_property
+    def dynamodb(self) -> Any:
+        return self.aws("dynamodb")
+
+    @cached_property
+    def experiment(self) -> str:
+        """Of this run. It is removed at the end."""
+        made = self.done("POST", f"{API}/experiments/create", json={"name": self.label})
+        return made["experiment_id"]
+
+    def call(self, method: str, path: str, *, url: str | None = None, auth: Any = None, is_signed: bool = True, **sent: Any) -> requests.Response:
+        """One request, signed unless it is said that it is not, and its answer, whatever that is."""
+        self.spending.before()
+        began = time.monotonic()
+        by = auth or (self.signer if is_signed else None)
+        answer = requests.request(
+            method, (url or self.signed) + path, auth=by, timeout=self._patience, allow_redirects=sent.pop("follows", False), **sent
+        )
+        length = int(answer.request.headers.get("Content-Length") or 0)
+        self.spending.request(length, len(answer.content), time.monotonic() - began)
+        return answer
+
+    def done(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
+        """What has to succeed before a question can be put."""
+        answer = self.call(method, path, **sent)
+        if answer.status_code != 200:
+            raise NotAsked(f"{method} {path.partition('?')[0]} was answered {answer.status_code}")
+        return answer.json()
+
+    def file(self, name: str) -> str:
+        """The path of a file of this run, the name as it is to be sent."""
+        return f"{FILES}/{self.experiment}/{self.label}/{name}"
+
+    def names(self) -> list[str]:
+        """Of the files of this run that are there."""
+        listed = self.done("GET", FILES, params={"path": f"{self.experiment}/{self.label}"})
+        return sorted(file["path"] for file in listed.get("files", []))
+
+    def wait(self, condition: Callable[[], Any], seconds: float) -> float | None:
+        """How long it took until it held; None if that is too long."""
+        began = time.monotonic()
+        while not condition():
+            if time.monotonic() - began > min(seconds, self.deadline.left):
+                return None
+            time.sleep(1)
+        return round(time.monotonic() - began, 1)
+
+    def log_lines(self, function: str, word: str, seconds: float) -> list[dict[str, Any]]:
+        """Lines of a function's log with this word, of the last seconds; lines that are no JSON are left out."""
+        found: list[dict[str, Any]] = []
+        sent = {"logGroupName": f"/aws/lambda/{self.stack}/{function}", "filterPattern": f'"{word}"', "startTime": int((time.time() - seconds) * 1000)}
+        with asked("reading the logs"):
+            for page in self.aws("logs").get_paginator("filter_log_events").paginate(**sent):
+                for event in page["events"]:
+                    with suppress(ValueError):
+                        found.append(json.loads(event["message"]))
+        return found
+
+
+class asked:
+    """Turns a refusal of AWS into the reason why a question was not put."""
+
+    def __init__(self, what: str):
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _: Any) -> None:
+        if isinstance(error, ClientError):
+            raise NotAsked(f"{self._what}: {error.response['Error']['Code']}") from error
+        if isinstance(error, BotoCoreError):
+            raise NotAsked(f"{self._what}: {type(error).__name__}") from error
