@@ -37,6 +37,8 @@ class Account:
     emulator: Emulator
     wire: Wire
     directory: Path
+    #: Where the bucket is reached.
+    s3: str
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         wire.url = emulator.url
         project = directory / "project"
         project.mkdir()
-        yield Account(emulator, wire, lay_out(project, _UI))
+        yield Account(emulator, wire, lay_out(project, _UI), surroundings["AWS_ENDPOINT_URL_S3"])
 
 
 @pytest.fixture(scope="session")
