@@ -26,7 +26,7 @@ CLIENTS_READY := $(patsubst $(CLIENT_LISTS)/%.txt,.venv-client-%/ready,$(filter-
 ENVIRONMENT := default
 PARAMETERS :=
 ALLOW :=
-# Of `make smoke`: the stack that is asked, whether a table is restored, and checks by their names.
+# Of `make smoke`: the stack that is asked, whether a table is restored, and one check alone, by its name.
 STACK :=
 RESTORE :=
 ONLY :=
@@ -170,9 +170,9 @@ restore: $(DEPLOY_READY) ## Restore both tables of a stack to one moment, under 
 	$(if $(INTO),$(MAKE) build)
 	python tools/restore --stack $(STACK) --at $(AT) --program target/release/mlflow-serverless $(if $(INTO),--into $(INTO) --built)
 
-smoke: $(DEPLOY_READY) ## Ask a deployed stack what no emulator can tell: STACK=mlflow, at most 20 minutes and a dollar; RESTORE=1 restores a table, too
+smoke: $(if $(STACK),$(DEPLOY_READY)) ## Ask a deployed stack what no emulator can tell: STACK=mlflow, at most 20 minutes and a dollar; RESTORE=1 restores a table, too
 	@test -n "$(STACK)" || { echo "Say which stack: make smoke STACK=mlflow" >&2; exit 2; }
-	$(DEPLOY_VENV)/bin/python -m tools.smoke --stack $(STACK) $(if $(RESTORE),--restore) $(if $(ONLY),--only $(ONLY))
+	$(DEPLOY_VENV)/bin/python -m tools.smoke --stack $(STACK) $(if $(RESTORE),--restore) $(if $(ONLY),--only "$(ONLY)")
 
 clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) .venv-client-*

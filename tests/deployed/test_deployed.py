@@ -15,7 +15,7 @@ from .rare import RARE, sends_in_parts
 from .restoring import Restored, restore
 from .rights import depends, expected, unused
 from .stack import delete, deploy, everything, kinds
-from .steps import PASSWORD, STEPS, make_token, marked, wait_for
+from .steps import PASSWORD, STEPS, marked, token_of, wait_for
 from .wire import Call
 
 
