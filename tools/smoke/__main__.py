@@ -40,6 +40,10 @@ def main() -> None:
         world = World(said.stack, said.tracking_uri, said.users_uri, said.patience, restores=said.restore, cleanup=Cleanup())
     except (BotoCoreError, ClientError) as error:
         sys.exit(f"AWS: {error}")
+    except KeyError as error:
+        sys.exit(f"The stack {said.stack} has no output {error}: it is none of this project, or not complete.")
+    except Interrupted as why:
+        sys.exit(f"{why}; nothing was made.")
     print(f"At most {MOST_SECONDS // 60} minutes and {MOST_DOLLARS:.0f} dollar of {said.stack}, on the experiment {world.label}.\n", flush=True)
     ended = None
     try:

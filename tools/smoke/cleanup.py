@@ -70,7 +70,7 @@ def _restored(world: World) -> list[str]:
 def _remove_for_good(world: World, experiments: list[str]) -> None:
     """By the project's own program: the API only marks experiments as deleted."""
     root = world.parameter("ArtifactRoot") or f"s3://{world.outputs['BucketName']}"
-    place = ["--dynamodb-endpoint", world.dynamodb.meta.endpoint_url, "--table", world.outputs["TableName"], "--artifacts-destination", root]
+    place = ["--dynamodb-endpoint", world.dynamodb.meta.endpoint_url, "--table", world.table, "--artifacts-destination", root]
     command = ["gc", "--experiment-ids", ",".join(experiments), *place]
     program = _program()
     if program is None:

@@ -57,7 +57,7 @@ def _removals(world: World) -> Facts:
     run = world.done("POST", f"{API}/runs/create", json={"experiment_id": world.experiment, "start_time": 1, "tags": [{"key": "smoke", "value": "x"}]})
     run_id = run["run"]["info"]["run_id"]
     world.done("POST", f"{API}/runs/update", json={"run_id": run_id, "status": "FINISHED", "end_time": 2})
-    partition, table = f"EXP#{world.experiment}", world.outputs["TableName"]
+    partition, table = f"EXP#{world.experiment}", world.table
 
     def is_indexed() -> bool:
         return not world.dynamodb.query(
@@ -88,9 +88,9 @@ def judge_removals(facts: Facts) -> str:
 
 def _recovery(world: World) -> Facts:
     facts: Facts = {}
-    for name in ("TableName", "AccessTableName"):
+    for name, table in (("table", world.table), ("table of access", world.access_table)):
         with asked("describing backups"):
-            said = world.dynamodb.describe_continuous_backups(TableName=world.outputs[name])["ContinuousBackupsDescription"]
+            said = world.dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
         recovery = said.get("PointInTimeRecoveryDescription", {})
         earliest = recovery.get("EarliestRestorableDateTime")
         facts[name] = {"status": recovery.get("PointInTimeRecoveryStatus"), "from": earliest.isoformat() if earliest else None}
@@ -106,7 +106,7 @@ def judge_recovery(facts: Facts) -> str:
 def _restoration(world: World) -> Facts:
     if not world.restores:
         raise NotAsked("it takes --restore (RESTORE=1)")
-    source = world.outputs["AccessTableName"]
+    source = world.access_table
     target = f"{world.stack}{RESTORED}{secrets.token_hex(4)}"
     with asked("restoring a table"):
         described = world.dynamodb.describe_table(TableName=source)["Table"]
@@ -143,7 +143,7 @@ def remove_table(world: World, table: str) -> None:
 
 
 def _leading_keys(world: World) -> Facts:
-    table = world.outputs["TableName"]
+    table = world.table
     with asked("describing the table"):
         arn = world.dynamodb.describe_table(TableName=table)["Table"]["TableArn"]
     mine, other = f"{world.label}#mine", f"{world.label}#other"

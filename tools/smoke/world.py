@@ -35,6 +35,7 @@ class World:
         self.deadline, self.spending = Deadline(), Spending()
         self._described = self.aws("cloudformation").describe_stacks(StackName=stack)["Stacks"][0]
         self.outputs = {one["OutputKey"]: one["OutputValue"] for one in self._described.get("Outputs", [])}
+        self.table, self.access_table = self.outputs["TableName"], self.outputs["AccessTableName"]
         self.signed = (signed or self.outputs["TrackingUri"]).rstrip("/")
         self._users = users or self.outputs.get("UsersUri")
         self.label = PREFIX + secrets.token_hex(4)
