@@ -25,11 +25,11 @@ _SECONDS = 1200
 
 @pytest.fixture(scope="module")
 def command(deployment: Deployment) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """The program and its environment. The gateways take fewer requests than the stack's."""
+    """The program and its environment. The gateways take fewer requests than this machine sends, however busy it is."""
     administrator(deployment, "smoker")
     account = deployment.account
     with ExitStack() as stops:
-        apis = deployment.stack.apis(RequestRate="50", RequestBurst="50")
+        apis = deployment.stack.apis(RequestRate="4", RequestBurst="150")
         urls = {name: stops.enter_context(serving_api(account.emulator, api, _OPERATOR)) for name, api in apis.items()}
         arguments = ["--stack", deployment.stack.name, "--patience", "300", "--tracking-uri", urls["Api"], "--users-uri", urls["UsersApi"]]
         environment = account.emulator.operator | {

@@ -45,10 +45,10 @@ def remove_all(world: World) -> None:
     found = world.done("POST", f"{API}/experiments/search", json={"max_results": 100, "view_type": "ALL", "filter": f"name LIKE '{PREFIX}%'"})
     experiments = found.get("experiments", [])
     for experiment in experiments:
-        identifier = experiment["experiment_id"]
-        # Files of this program have paths of their own in it, whatever the location of the experiment is.
-        world.call("DELETE", f"{FILES}/{identifier}/{experiment['name']}")
         if experiment["lifecycle_stage"] == "active":
+            identifier = experiment["experiment_id"]
+            # Files of this program have paths of their own in it, whatever the location of the experiment is.
+            world.done("DELETE", f"{FILES}/{identifier}/{experiment['name']}")
             world.done("POST", f"{API}/experiments/delete", json={"experiment_id": identifier})
     models = world.done("GET", f"{API}/registered-models/search", params={"filter": f"name LIKE '{PREFIX}%'"})
     for model in models.get("registered_models", []):

@@ -25,6 +25,8 @@ from mlflow_serverless_auth import SigV4  # noqa: E402
 PREFIX = "smoke-test-"
 API = "/api/2.0/mlflow"
 FILES = "/api/2.0/mlflow-artifacts/artifacts"
+#: What was too much is asked again, as MLflow's clients do.
+_REPEATS, _PAUSE_SECONDS = 5, 2
 
 
 class World:
@@ -81,6 +83,11 @@ class World:
     def done(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         """What has to succeed before a question can be put."""
         answer = self.call(method, path, **sent)
+        for _ in range(_REPEATS):
+            if answer.status_code not in (429, 503):
+                break
+            time.sleep(_PAUSE_SECONDS)
+            answer = self.call(method, path, **sent)
         if answer.status_code != 200:
             raise NotAsked(f"{method} {path.partition('?')[0]} was answered {answer.status_code}")
         return answer.json()
