@@ -1,4 +1,4 @@
-"""The parameters that `make deploy` hands to SAM, for a stack that is new and for one that exists."""
+"""The parameters that `make deploy` hands to SAM, for a stack that is new and for one that exists; and what it tells clients to set."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ import pytest
 from .emulator import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
+import advice  # noqa: E402
 from settings import Settings, read_settings  # noqa: E402
 
 
@@ -39,3 +40,18 @@ def test_the_region_is_known_by_either_variable(monkeypatch: pytest.MonkeyPatch)
     assert read_settings(said).region == "us-east-1"
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     assert read_settings(said).region == "eu-central-1"
+
+
+_SIZE, _SWITCH = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
+
+
+@pytest.mark.parametrize(
+    "version, names",
+    [("4.0.0", []), ("3.18.0", []), ("3.17.2", [_SIZE]), ("3.15.0", [_SIZE]), ("3.14.0", [_SIZE, _SWITCH]), ("2.22.4", [_SIZE, _SWITCH])],
+)
+def test_clients_of_each_age_are_told_what_to_set(version: str, names: list[str]):
+    settings = advice.of_files(version)
+    assert list(settings) == names
+    outputs = {"TableName": "t", "AccessTableName": "a", "TrackingUri": "https://signed", "UsersUri": "https://users"}
+    lines = advice.of(outputs, "mlflow", "eu-central-1").splitlines()
+    assert not settings or any(line.endswith("export " + " ".join(f"{name}={value}" for name, value in settings.items())) for line in lines)
