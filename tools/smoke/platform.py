@@ -189,7 +189,7 @@ CHECKS = [
         "cold starts",
         "How long do first calls take, and how long do sandboxes take to start by the platform's reports of the last hour?",
         {
-            "short": Outcome(EXPECTED, "Half a second at most, as it was computed."),
+            "short": Outcome(EXPECTED, "Half a second at most."),
             "long": Outcome(DIFFERS, "More than half a second: report the numbers."),
             "no report": Outcome(OPEN, "The logs have no start, or may not be read: the times of first calls say only how long a caller waits. Ask again after a deployment."),
         },
