@@ -68,7 +68,7 @@ watch-bucket: export ARTIFACT_ROOT := mlflow-artifacts:/
 watch-bucket: export ARTIFACTS_DESTINATION := s3://mlflow/artifacts
 watch-bucket: export AWS_ENDPOINT_URL_S3 := http://127.0.0.1:9001
 watch-bucket: $(VENV_READY) ## The same with artifacts in a bucket: an S3 on http://127.0.0.1:9001, in memory until the end
-	python tools/local_s3.py 9001 mlflow & trap "kill $$!" EXIT; $(MAKE) watch
+	python -m tools.local_s3 9001 mlflow & trap "kill $$!" EXIT; $(MAKE) watch
 
 # Clippy's driver is the compiler with more lints: what is built with it is linted, and the workspace is read once instead of twice.
 test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver

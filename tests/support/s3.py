@@ -1,17 +1,21 @@
-"""S3 on this machine: moto's server, which keeps buckets in memory and in temporary files."""
+"""S3 on this machine: moto's server, which keeps buckets in memory and in temporary files, with the buckets' own rules of CORS."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from botocore.config import Config
 from botocore.session import Session
 from moto.core import DEFAULT_ACCOUNT_ID
 from moto.s3.models import s3_backends
-from moto.server import ThreadedMotoServer
+from samtranslator.yaml_helper import yaml_parse
 
+from tools.s3_cors import LocalS3Server
+
+_TEMPLATE = Path(__file__).resolve().parents[2] / "template.yaml"
 REGION = "eu-test-1"
 KEY_ID, SECRET = "AKIDLOCAL", "secret/of+local"
 
@@ -69,6 +73,19 @@ class Bucket:
         for key in keys:
             backend.put_object(self.name, key, b"")
 
+    def allow_pages(self, origins: Sequence[str]) -> None:
+        """Pages of these origins may do what the template's bucket allows those of its APIs."""
+        bucket = yaml_parse(_TEMPLATE.read_text())["Resources"]["ArtifactBucket"]["Properties"]
+        [rule] = bucket["CorsConfiguration"]["CorsRules"]
+        said = {
+            "AllowedOrigins": list(origins),
+            "AllowedMethods": rule["AllowedMethods"],
+            "AllowedHeaders": rule["AllowedHeaders"],
+            "ExposeHeaders": rule["ExposedHeaders"],
+            "MaxAgeSeconds": rule["MaxAge"],
+        }
+        self.s3.client().put_bucket_cors(Bucket=self.name, CORSConfiguration={"CORSRules": [said]})
+
     def put(self, key: str, content: bytes = b"") -> None:
         self.s3.client().put_object(Bucket=self.name, Key=key, Body=content)
 
@@ -88,7 +105,7 @@ def _client(url: str) -> Any:
 @contextmanager
 def local_s3() -> Iterator[LocalS3]:
     """Runs in threads of this process, at any free port."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = LocalS3Server(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
         host, port = server.get_host_and_port()
