@@ -4,14 +4,11 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use aws_config::BehaviorVersion;
-use aws_credential_types::provider::ProvideCredentials;
 use aws_sdk_dynamodb::Client;
 use http::Uri;
 
 use crate::Failure;
-
-/// The variable without which the environment has no credentials.
-const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
+use crate::credentials::{self, KEY_VARIABLE};
 
 /// The URL of an engine: DynamoDB itself, or another that speaks its protocol.
 #[derive(Clone, Debug)]
@@ -53,27 +50,9 @@ impl Endpoint {
         if config.region().is_none() {
             return Err(format!("no AWS region is configured for {}: set AWS_REGION", self.url).into());
         }
-        let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
-        if let Err(error) = provider.provide_credentials().await {
-            tracing::debug!(?error, "no credentials");
-            return Err(format!(
-                "no AWS credentials are found for {}. They are looked for in the environment ({KEY_VARIABLE}), in the profile \
-                 (AWS_PROFILE; keys and roles), in a web identity token, and at the container's or the machine's role. Of profiles with \
-                 SSO, `aws login` or credential_process, `aws configure export-credentials --format env` prints them for the environment \
-                 ({})",
-                self.url,
-                with_causes(&error)
-            )
-            .into());
-        }
+        credentials::found(&config, &self.url).await?;
         Ok(table::client(Some(self.url.clone())).await)
     }
-}
-
-/// The text of an error, and those of its causes.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |error| error.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 #[cfg(test)]

@@ -4,11 +4,13 @@ mod admin;
 mod artifact_options;
 mod connect;
 mod connections;
+mod credentials;
 mod endpoint;
 mod engine;
 mod feed;
 mod gc;
 mod housekeeping;
+mod proxy;
 mod reindex;
 mod serve;
 mod signals;
@@ -41,6 +43,8 @@ struct Arguments {
 enum Command {
     /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
     Serve(serve::Options),
+    /// Open the UI of a stack whose API takes signed requests: a server on this machine signs them.
+    Proxy(proxy::Options),
     /// Make the first administrator, grant users access to everything, and lock users out. Servers
     /// may go on meanwhile.
     Admin(admin::Options),
@@ -94,6 +98,7 @@ fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Serve(options) => serve::run(options).await,
+        Command::Proxy(options) => proxy::run(options).await,
         Command::Admin(options) => admin::run(options).await,
         Command::Token(options) => token::run(options).await,
         Command::Workspace(options) => workspace::run(options).await,

@@ -19,6 +19,7 @@ mod power_cut;
 mod principals;
 mod probe;
 mod program;
+mod proxy;
 mod sessions;
 mod site;
 mod swapped;

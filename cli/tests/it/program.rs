@@ -29,7 +29,7 @@ impl Program {
     }
 
     /// With these variables in its environment, too.
-    fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+    pub(crate) fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
         command.args(arguments).envs(environment.iter().copied());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
@@ -40,7 +40,7 @@ impl Program {
     }
 
     /// The next line of its standard output.
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
@@ -66,7 +66,7 @@ impl Drop for Program {
 }
 
 /// Head and body of the answer to a request with these headers.
-fn ask(address: &str, request: &str, headers: &str) -> String {
+pub(crate) fn ask(address: &str, request: &str, headers: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     write!(connection, "{request} HTTP/1.1\r\nconnection: close\r\n{headers}\r\n").unwrap();
@@ -149,7 +149,7 @@ fn a_body_that_nobody_reads_ends_no_connection_without_a_word() {
 }
 
 /// What the program says before it ends, started with these arguments and nothing in its environment but this.
-fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
+pub(crate) fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
     command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true").envs(environment.iter().copied());
     let output = command.args(arguments).output().unwrap();

@@ -1,0 +1,255 @@
+//! A request on its way to the API, and to the bucket if the API says so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
+use axum::body::{Body, HttpBody};
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::Value;
+
+use crate::credentials::with_causes;
+use crate::proxy::refusal::{LONGEST_BODY, Refusal};
+use crate::proxy::signer::Signer;
+use crate::proxy::tracking_uri::{TrackingUri, is_loopback};
+use crate::proxy::{encoded, passed_on};
+
+/// Time until an answer begins. API Gateway gives a function 30 s.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// Redirects that are followed: S3 itself may lead to another region.
+const MOST_REDIRECTS: usize = 3;
+/// The longest error of API Gateway itself: a sentence.
+const LONGEST_SENTENCE: u64 = 64 << 10;
+
+/// The way to the API.
+pub(crate) struct Forwarder {
+    tracking_uri: TrackingUri,
+    signer: Signer,
+    connector: SharedHttpConnector,
+}
+
+/// A request that can be sent more than once.
+struct Outgoing {
+    method: Method,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+type Answered = http::Response<SdkBody>;
+
+pub(crate) async fn forward(State(forwarder): State<Arc<Forwarder>>, request: Request) -> Response {
+    forwarder.answer(request).await.unwrap_or_else(IntoResponse::into_response)
+}
+
+impl Forwarder {
+    pub(crate) fn new(tracking_uri: TrackingUri, signer: Signer, connector: SharedHttpConnector) -> Self {
+        Self { tracking_uri, signer, connector }
+    }
+
+    async fn answer(&self, request: Request) -> Result<Response, Refusal> {
+        let (parts, body) = request.into_parts();
+        if matches!(parts.method, Method::CONNECT | Method::TRACE) {
+            return Err(Refusal::Method);
+        }
+        let target = encoded::target(parts.uri.path(), parts.uri.query()).ok_or(Refusal::Unsigned)?;
+        let url = format!("{}{target}", self.tracking_uri);
+        let headers = passed_on::to_api(&parts.method, parts.uri.path(), &parts.headers);
+        let outgoing = Outgoing { method: parts.method, headers, body: whole(body).await? };
+        let answered = self.ask_api(&url, &outgoing).await?;
+        let Some(bucket) = self.leads_to(&answered)? else { return self.of_api(answered).await };
+        let answered = self.ask_bucket(bucket, outgoing, answered.status()).await?;
+        of_bucket(answered)
+    }
+
+    async fn ask_api(&self, url: &str, outgoing: &Outgoing) -> Result<Answered, Refusal> {
+        let Outgoing { method, headers, body } = outgoing;
+        let mut headers = headers.clone();
+        for (name, value) in self.signer.sign(method.as_str(), url, &passed_on::signed(&headers), body).await? {
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(Refusal::unsigned)?;
+            headers.insert(name, HeaderValue::from_str(&value).map_err(Refusal::unsigned)?);
+        }
+        self.send(url, method, headers, body.clone()).await
+    }
+
+    /// Follows redirects until a file comes. The URLs have signatures of their own, so the one for
+    /// the API is not sent along.
+    async fn ask_bucket(&self, first: Uri, outgoing: Outgoing, first_status: StatusCode) -> Result<Answered, Refusal> {
+        let Outgoing { mut method, headers, mut body } = outgoing;
+        let mut headers = passed_on::to_bucket(&headers);
+        let (mut url, mut status) = (first, first_status);
+        for _ in 0..MOST_REDIRECTS {
+            if is_for_get(status, &method) {
+                (method, body) = (Method::GET, Bytes::new());
+                headers.remove(http::header::CONTENT_TYPE);
+            }
+            let answered = self.send(&url.to_string(), &method, headers.clone(), body.clone()).await?;
+            let Some(location) = location(&answered) else { return Ok(answered) };
+            status = answered.status();
+            url = self.followed(resolved(location, &url)).ok_or(Refusal::LedAstray)?;
+        }
+        Err(Refusal::LedAstray)
+    }
+
+    async fn send(&self, url: &str, method: &Method, mut headers: HeaderMap, body: Bytes) -> Result<Answered, Refusal> {
+        // S3 takes no body in chunks, and no empty one without its length.
+        if !body.is_empty() || matches!(*method, Method::PUT | Method::POST | Method::PATCH) {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        }
+        let mut request =
+            http::Request::builder().method(method).uri(url).body(SdkBody::from(body)).map_err(Refusal::unsigned)?;
+        *request.headers_mut() = headers;
+        let request = HttpRequest::try_from(request).map_err(Refusal::unsigned)?;
+        let unreachable = |error: &dyn std::error::Error| {
+            tracing::debug!(error = with_causes(error), "a request was not answered");
+            Refusal::Unreachable { origin: origin_of(url) }
+        };
+        let answered = tokio::time::timeout(PATIENCE, self.connector.call(request)).await;
+        let answered =
+            answered.map_err(|_| Refusal::Late { origin: origin_of(url) })?.map_err(|error| unreachable(&error))?;
+        answered.try_into_http1x().map_err(|error| unreachable(&error))
+    }
+
+    /// The address of a bucket, where the API leads to one. A redirect to the API itself is the
+    /// browser's to follow.
+    fn leads_to(&self, answered: &Answered) -> Result<Option<Uri>, Refusal> {
+        let Some(location) =
+            location(answered).filter(|location| location.contains("://") || location.starts_with("//"))
+        else {
+            return Ok(None);
+        };
+        let here: Option<Uri> = self.tracking_uri.origin().parse().ok();
+        let url = here.and_then(|here| resolved(location, &here)).ok_or(Refusal::LedAstray)?;
+        if self.is_api(&url) {
+            return Ok(None);
+        }
+        self.followed(Some(url)).map(Some).ok_or(Refusal::LedAstray)
+    }
+
+    fn is_api(&self, url: &Uri) -> bool {
+        origin_of(&url.to_string()).eq_ignore_ascii_case(self.tracking_uri.origin())
+    }
+
+    /// The address, if it may be asked: by TLS, or on this machine where the API is here, too.
+    fn followed(&self, url: Option<Uri>) -> Option<Uri> {
+        url.filter(|url| match url.scheme_str() {
+            Some("https") => url.host().is_some_and(|host| self.tracking_uri.is_here() || !is_loopback(host)),
+            Some("http") => self.tracking_uri.is_here() && url.host().is_some_and(is_loopback),
+            _ => false,
+        })
+    }
+
+    /// The answer of the API, for the browser.
+    async fn of_api(&self, mut answered: Answered) -> Result<Response, Refusal> {
+        if answered.status() == StatusCode::FORBIDDEN {
+            answered = self.unless_refused(answered).await?;
+        }
+        let mut headers = passed_on::from_api(answered.headers());
+        if let Some(url) =
+            location(&answered).and_then(|location| location.parse::<Uri>().ok()).filter(|url| self.is_api(url))
+        {
+            let path = url.path_and_query().map_or("/", |path| path.as_str());
+            headers.insert(LOCATION, HeaderValue::from_str(path).map_err(Refusal::unsigned)?);
+        }
+        Ok(response(answered, headers))
+    }
+
+    /// A refusal of a function says its code, as MLflow's do. One of API Gateway does not.
+    async fn unless_refused(&self, answered: Answered) -> Result<Answered, Refusal> {
+        let is_short = answered.body().size_hint().upper().is_some_and(|length| length <= LONGEST_SENTENCE);
+        if !is_short {
+            return Ok(answered);
+        }
+        let (parts, body) = answered.into_parts();
+        let body = body
+            .collect()
+            .await
+            .map_err(|_| Refusal::Unreachable { origin: self.tracking_uri.to_string() })?
+            .to_bytes();
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if said.get("error_code").is_none()
+            && let Some(message) = said.get("message").and_then(Value::as_str)
+        {
+            tracing::debug!(message, "API Gateway has refused a request");
+            let is_expired = message.contains("token") && message.contains("expired");
+            return Err(if is_expired {
+                Refusal::Expired
+            } else {
+                Refusal::Forbidden { region: self.signer.region().to_owned() }
+            });
+        }
+        Ok(http::Response::from_parts(parts, SdkBody::from(body)))
+    }
+}
+
+/// The whole body: it is signed before it is sent.
+async fn whole(body: Body) -> Result<Bytes, Refusal> {
+    if body.size_hint().lower() > LONGEST_BODY as u64 {
+        return Err(Refusal::TooLong);
+    }
+    let collected = Limited::new(body, LONGEST_BODY).collect().await;
+    let collected =
+        collected.map_err(|error| if error.is::<LengthLimitError>() { Refusal::TooLong } else { Refusal::CutOff });
+    Ok(collected?.to_bytes())
+}
+
+/// The file that a bucket sends, or its refusal, in which S3 would name keys and accounts.
+fn of_bucket(answered: Answered) -> Result<Response, Refusal> {
+    let status = answered.status();
+    if status.is_client_error() || status.is_server_error() {
+        return Err(Refusal::Bucket(status));
+    }
+    let headers = passed_on::from_bucket(answered.headers());
+    Ok(response(answered, headers))
+}
+
+/// The same answer, with its body as it comes.
+fn response(answered: Answered, headers: HeaderMap) -> Response {
+    let (parts, body) = answered.into_parts();
+    let mut response = Response::new(Body::new(body));
+    *response.status_mut() = parts.status;
+    *response.headers_mut() = headers;
+    response
+}
+
+/// The address of a redirect.
+fn location(answered: &Answered) -> Option<&str> {
+    let is_redirect = matches!(answered.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    answered.headers().get(LOCATION).filter(|_| is_redirect)?.to_str().ok()
+}
+
+/// An address as a browser reads it that is at `base`. Paths without a slash at their beginning are
+/// no addresses of buckets.
+fn resolved(location: &str, base: &Uri) -> Option<Uri> {
+    let (scheme, authority) = (base.scheme_str()?, base.authority()?);
+    let url = if location.starts_with("//") {
+        format!("{scheme}:{location}")
+    } else if location.starts_with('/') {
+        format!("{scheme}://{authority}{location}")
+    } else {
+        location.to_owned()
+    };
+    url.parse().ok().filter(|url: &Uri| {
+        url.scheme().is_some() && url.authority().is_some_and(|authority| !authority.as_str().contains('@'))
+    })
+}
+
+/// Whether a redirect with this status makes a GET of a request (Fetch standard, HTTP-redirect
+/// fetch).
+fn is_for_get(status: StatusCode, method: &Method) -> bool {
+    match status.as_u16() {
+        301 | 302 => *method == Method::POST,
+        303 => !matches!(*method, Method::GET | Method::HEAD),
+        _ => false,
+    }
+}
+
+fn origin_of(url: &str) -> String {
+    url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
+}

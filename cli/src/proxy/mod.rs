@@ -1,0 +1,122 @@
+//! `mlflow-serverless proxy`: the UI of a stack whose HTTP API takes requests signed by IAM.
+//!
+//! A browser signs nothing. This server on a loopback address signs each of its requests with the
+//! credentials of its user, so it answers nobody else:
+//!
+//! 1. `shared/local-guard` refuses pages of other origins, and names that other origins may have.
+//! 2. `session.rs` refuses a browser that has not opened the one-time URL. Everybody on the machine
+//!    reaches a loopback address.
+//! 3. `peers.rs` refuses connections of other users of the machine, where the system tells them.
+//! 4. `forward.rs` signs the request (`signer.rs`), sends it, and follows a redirect to the bucket.
+//!    `passed_on.rs` says which headers go which way, `refusal.rs` what a failure says.
+
+mod encoded;
+mod forward;
+mod passed_on;
+mod peers;
+mod refusal;
+mod session;
+mod signer;
+mod tracking_uri;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use aws_config::{BehaviorVersion, Region};
+use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::serve::ListenerExt;
+use clap::Args;
+use tokio::net::TcpListener;
+
+use crate::proxy::forward::Forwarder;
+use crate::proxy::peers::OwnConnections;
+use crate::proxy::session::Session;
+use crate::proxy::signer::Signer;
+use crate::proxy::tracking_uri::TrackingUri;
+use crate::{Failure, connections, credentials, say_address, signals};
+
+/// Options of `proxy`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// The tracking URI of the stack, its output `TrackingUri`.
+    #[arg(long, value_name = "URL", env = "MLFLOW_TRACKING_URI")]
+    tracking_uri: TrackingUri,
+    /// Loopback address to listen at.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = loopback)]
+    host: IpAddr,
+    /// Port to listen at; 0 takes any that is free.
+    #[arg(long, default_value_t = 5001)]
+    port: u16,
+    /// Region of the API [default: that of the tracking URI's host, or else that of the AWS configuration].
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+}
+
+/// An address that no other machine reaches.
+fn loopback(text: &str) -> Result<IpAddr, String> {
+    let address = if text == "localhost" { Ok(IpAddr::from([127, 0, 0, 1])) } else { text.parse() };
+    let address = address.ok().filter(IpAddr::is_loopback);
+    address.ok_or_else(|| {
+        "whoever reaches it acts with your AWS credentials, so it has to be a loopback address such as 127.0.0.1"
+            .to_owned()
+    })
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let Options { tracking_uri, host, port, region } = options;
+    let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+    let region = region.or_else(|| tracking_uri.region()).or_else(|| config.region().map(Region::to_string));
+    let region = region.ok_or_else(|| {
+        format!("the host of {tracking_uri} names no AWS region: name that of the API with --region or AWS_REGION")
+    })?;
+    let signer = Signer::new(credentials::found(&config, tracking_uri.origin()).await?, region);
+    let connector = aws_smithy_http_client::default_connector(&HttpConnectorSettings::builder().build(), None)
+        .ok_or("this program was built without TLS")?;
+    let listener = TcpListener::bind((host, port))
+        .await
+        .map_err(|error| format!("{} cannot be listened at: {error}", SocketAddr::new(host, port)))?;
+    let address = listener.local_addr()?;
+    let session = Arc::new(Session::new(address.port()));
+    let url = format!("http://{address}{}", session.opening());
+    let app = Router::new()
+        .fallback(forward::forward)
+        .with_state(Arc::new(Forwarder::new(tracking_uri, signer, connector)))
+        .layer(from_fn_with_state(session, session::admit));
+    let app = local_guard::guarded(app, local_guard::Allowed::new(&host.to_string(), &[]));
+    let listener = OwnConnections::of(listener, address).tap_io(|connection| {
+        if let Err(error) = connection.set_nodelay(true) {
+            tracing::debug!(%error, "a connection stays slow");
+        }
+    });
+    say_address(&url);
+    say_how();
+    connections::serve(listener, app, None, signals::wait_for_end()).await;
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "the user started it by hand and looks at the terminal")]
+fn say_how() {
+    eprintln!(
+        "Open this URL in your browser, in its address bar. It works once: the browser that opens it first is let in, and no other. \
+         Ctrl-c ends the proxy."
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_listened_to() {
+        for text in ["127.0.0.1", "127.8.9.1", "::1", "localhost"] {
+            assert!(loopback(text).is_ok(), "{text}");
+        }
+        for text in
+            ["0.0.0.0", "::", "192.168.1.7", "10.0.0.1", "mlflow.example", "127.0.0.1:80", "::ffff:127.0.0.1", ""]
+        {
+            assert!(loopback(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Connections of the proxy's own user.
+//!
+//! The cookie of `session.rs` is not enough against other users of the machine: browsers send
+//! cookies of one port to all ports of the host, so another user's server may be shown it. Linux
+//! lists the user of each connection in `/proc/net/tcp`. Elsewhere nothing is known, and the cookie
+//! decides alone.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+
+use axum::serve::Listener;
+use tokio::net::{TcpListener, TcpStream};
+
+/// The user who may do everything anyway. A relay into a virtual machine runs as root, too.
+const ROOT: u32 = 0;
+
+/// Accepts connections of this process's user and of root, and ends all others.
+pub(crate) struct OwnConnections {
+    listener: TcpListener,
+    address: SocketAddr,
+    user: Option<u32>,
+}
+
+impl OwnConnections {
+    /// Those to a listener at this address.
+    pub(crate) fn of(listener: TcpListener, address: SocketAddr) -> Self {
+        let user = std::fs::metadata("/proc/self").ok().map(|process| process.uid());
+        Self { listener, address, user }
+    }
+}
+
+impl Listener for OwnConnections {
+    type Io = TcpStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (TcpStream, SocketAddr) {
+        loop {
+            let (connection, peer) = Listener::accept(&mut self.listener).await;
+            // No await here: a caller that gives up waiting would lose the connection. The list of
+            // a busy machine takes some milliseconds.
+            if self.user.is_none_or(|user| is_let_in(user, owner(&table(), peer, self.address))) {
+                return (connection, peer);
+            }
+            tracing::warn!(%peer, "a connection of another user of this machine is ended");
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+/// The user of the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    User(u32),
+    /// It is closed already.
+    Nobody,
+    /// The system lists no connections.
+    Unknown,
+}
+
+/// Whether a proxy of this user answers a connection.
+fn is_let_in(user: u32, owner: Owner) -> bool {
+    match owner {
+        Owner::User(owner) => owner == user || owner == ROOT,
+        Owner::Nobody => false,
+        Owner::Unknown => true,
+    }
+}
+
+/// All connections that the system lists.
+fn table() -> String {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    format!("{}\n{}", read("/proc/net/tcp"), read("/proc/net/tcp6"))
+}
+
+/// Places of columns after the two addresses.
+const USER: usize = 4;
+const INODE: usize = 6;
+
+/// The user of the end at `peer` of a connection to `address`.
+fn owner(table: &str, peer: SocketAddr, address: SocketAddr) -> Owner {
+    let find = |from: SocketAddr, to: SocketAddr| {
+        let ends =
+            [(from, to), (mapped(from), mapped(to))].map(|(from, to)| format!(" {} {} ", listed(from), listed(to)));
+        let (_, rest) = ends.iter().find_map(|ends| table.split_once(ends))?;
+        let columns: Vec<_> = rest.lines().next()?.split_ascii_whitespace().collect();
+        let number = |place: usize| columns.get(place)?.parse::<u64>().ok();
+        Some((number(USER), number(INODE)))
+    };
+    match find(peer, address) {
+        // A closed socket has no inode, and its user is said to be root.
+        Some((Some(user), Some(1..))) => u32::try_from(user).map_or(Owner::Nobody, Owner::User),
+        Some(_) => Owner::Nobody,
+        None if find(address, peer).is_some() => Owner::Nobody,
+        None => Owner::Unknown,
+    }
+}
+
+/// The address as sockets of IPv6 have it.
+fn mapped(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+/// The address as the system lists it: words of 32 bits, as they are in memory.
+fn listed(address: SocketAddr) -> String {
+    let octets = match address.ip() {
+        IpAddr::V4(ip) => ip.octets().to_vec(),
+        IpAddr::V6(ip) => ip.octets().to_vec(),
+    };
+    let words = octets.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]));
+    let words: Vec<_> = words.map(|word| format!("{word:08X}")).collect();
+    format!("{}:{:04X}", words.concat(), address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1389 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 31 1 0 100 0 0 10 0
+   1: 0100007F:1389 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1000        0 32 1 0 20 4 30 10 -1
+   2: 0100007F:C001 0100007F:1389 01 00000000:00000000 00:00000000 00000000  1001        0 33 1 0 20 4 30 10 -1
+   3: 0100007F:C002 0100007F:1389 04 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 30 10 -1
+   4: 0100007F:1389 0100007F:C003 01 00000000:00000000 00:00000000 00000000  1000        0 34 1 0 20 4 30 10 -1
+  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0000000000000000FFFF00000100007F:C004 0000000000000000FFFF00000100007F:1389 01 00000000:00000000 00:00000000 00000000  1002        0 35
+   1: 00000000000000000000000001000000:C005 00000000000000000000000001000000:1389 01 00000000:00000000 00:00000000 00000000  1003        0 36
+";
+
+    #[cfg(target_endian = "little")]
+    #[test]
+    fn the_other_end_of_a_connection_has_a_user() {
+        let proxy: SocketAddr = "127.0.0.1:5001".parse().unwrap();
+        for (port, expected) in [
+            (0xC001, Owner::User(1001)),
+            (0xC002, Owner::Nobody),
+            (0xC003, Owner::Nobody),
+            (0xC004, Owner::User(1002)),
+            (0xC006, Owner::Unknown),
+        ] {
+            assert_eq!(owner(TABLE, SocketAddr::new(proxy.ip(), port), proxy), expected, "{port:x}");
+        }
+        assert_eq!(owner(TABLE, "[::1]:49157".parse().unwrap(), "[::1]:5001".parse().unwrap()), Owner::User(1003));
+        assert_eq!(owner("", SocketAddr::new(proxy.ip(), 0xC001), proxy), Owner::Unknown);
+    }
+
+    #[test]
+    fn another_user_is_not_let_in() {
+        for (owner, expected) in [
+            (Owner::User(1000), true),
+            (Owner::User(ROOT), true),
+            (Owner::User(1001), false),
+            (Owner::Nobody, false),
+            (Owner::Unknown, true),
+        ] {
+            assert_eq!(is_let_in(1000, owner), expected, "{owner:?}");
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_connection_of_this_process_is_its_users() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connection = TcpStream::connect(address).await.unwrap();
+        let user = std::fs::metadata("/proc/self").unwrap().uid();
+        assert_eq!(owner(&table(), connection.local_addr().unwrap(), address), Owner::User(user));
+    }
+}

@@ -1,0 +1,149 @@
+//! One browser is let in: the one that opens the one-time URL first.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{CACHE_CONTROL, COOKIE, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use http::{HeaderMap, Method, StatusCode};
+use rand::RngExt;
+use subtle::{Choice, ConstantTimeEq};
+
+/// The path of the one-time URL, before its token.
+const OPENING: &str = "/open/";
+/// The name of the cookie, which the port completes: browsers send cookies of one port to all.
+const COOKIE_NAME: &str = "mlflow_proxy_";
+
+/// The token of the one-time URL, and the secret that it is given for.
+pub(crate) struct Session {
+    token: String,
+    is_spent: AtomicBool,
+    cookie: String,
+    secret: String,
+}
+
+impl Session {
+    /// A new one, of the proxy at a port.
+    pub(crate) fn new(port: u16) -> Self {
+        Self {
+            token: random(),
+            is_spent: AtomicBool::new(false),
+            cookie: format!("{COOKIE_NAME}{port}"),
+            secret: random(),
+        }
+    }
+
+    /// The path of the one-time URL.
+    pub(crate) fn opening(&self) -> String {
+        format!("{OPENING}{}", self.token)
+    }
+
+    /// Whether the browser has been let in. If another server on the same host has set more cookies
+    /// of the name, the right one counts: nobody guesses it.
+    fn is_known(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
+        let values = pairs.filter_map(|(name, value)| (name == self.cookie).then_some(value));
+        let found = values.fold(Choice::from(0), |found, value| found | is_same(value, &self.secret));
+        found.into()
+    }
+
+    /// Whether this is the first request with the token. No other request is.
+    fn spend(&self, token: &str) -> bool {
+        bool::from(is_same(token, &self.token)) && !self.is_spent.swap(true, Ordering::AcqRel)
+    }
+}
+
+/// Answers a request of the browser that was let in, and the first one of the one-time URL.
+pub(crate) async fn admit(State(session): State<Arc<Session>>, request: Request, next: Next) -> Response {
+    let token = request.uri().path().strip_prefix(OPENING);
+    let is_known = session.is_known(request.headers());
+    match token {
+        None if is_known => next.run(request).await,
+        // The browser goes back to it, or loads it again.
+        Some(_) if is_known => led_home().into_response(),
+        // A program that only looks whether there is something sends HEAD.
+        Some(token) if request.method() == Method::GET && session.spend(token) => {
+            let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", session.cookie, session.secret);
+            ([(SET_COOKIE, cookie)], led_home()).into_response()
+        }
+        Some(_) => refused(
+            "This URL is not valid, or was opened already. It works once: end the proxy and start it again for a new one.",
+        ),
+        None => refused(
+            "This proxy answers only the browser that opened the one-time URL, which the proxy printed when it started. \
+             If that was not your browser, end the proxy and start it again.",
+        ),
+    }
+}
+
+/// To the page, by an address without the token, so that no `Referer` has it.
+fn led_home() -> impl IntoResponse {
+    (StatusCode::SEE_OTHER, [(LOCATION, "/"), (CACHE_CONTROL, "no-store"), (REFERRER_POLICY, "no-referrer")])
+}
+
+fn refused(text: &'static str) -> Response {
+    (StatusCode::FORBIDDEN, [(CACHE_CONTROL, "no-store")], text).into_response()
+}
+
+/// 256 bits that nobody guesses.
+fn random() -> String {
+    URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>())
+}
+
+/// In a time that tells nothing about how much of it is right.
+fn is_same(sent: &str, expected: &str) -> Choice {
+    sent.as_bytes().ct_eq(expected.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::any;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn sent(session: &Arc<Session>, method: &str, path: &str, cookies: &str) -> Response {
+        let app = Router::new().fallback(any(|| async { "in" })).layer(from_fn_with_state(Arc::clone(session), admit));
+        let request = Request::builder().method(method).uri(path).header(COOKIE, cookies).body(Body::empty());
+        app.oneshot(request.unwrap()).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_first_opening_spends_the_url_and_the_cookie_is_needed_from_then_on() {
+        let session = Arc::new(Session::new(5001));
+        let url = session.opening();
+        for path in ["/", "/open/", "/open/wrong", &url[..url.len() - 1], "/api/2.0/mlflow/experiments/search"] {
+            assert_eq!(sent(&session, "GET", path, "").await.status(), StatusCode::FORBIDDEN, "{path}");
+        }
+        for method in ["HEAD", "POST", "OPTIONS"] {
+            assert_eq!(sent(&session, method, &url, "").await.status(), StatusCode::FORBIDDEN, "{method}");
+        }
+        let opened = sent(&session, "GET", &url, "").await;
+        assert_eq!((opened.status(), &opened.headers()[LOCATION]), (StatusCode::SEE_OTHER, &"/".parse().unwrap()));
+        let set = opened.headers()[SET_COOKIE].to_str().unwrap().to_owned();
+        let (cookie, rest) = set.split_once("; ").unwrap();
+        assert!(cookie.starts_with("mlflow_proxy_5001=") && !cookie.contains(&session.token), "{cookie}");
+        assert_eq!(rest, "Path=/; HttpOnly; SameSite=Strict");
+        let again = sent(&session, "GET", &url, "").await;
+        assert_eq!((again.status(), again.headers().contains_key(SET_COOKIE)), (StatusCode::FORBIDDEN, false));
+        assert_eq!(sent(&session, "GET", &url, cookie).await.status(), StatusCode::SEE_OTHER);
+        assert_eq!(sent(&session, "POST", "/", cookie).await.status(), StatusCode::OK);
+        assert_eq!(
+            sent(&session, "GET", "/", &format!("mlflow_proxy_5001=x; a=b; {cookie}")).await.status(),
+            StatusCode::OK
+        );
+        for other in
+            ["mlflow_proxy_5001=", "mlflow_proxy_5001=x", &cookie.replace("5001", "5002"), &cookie[..cookie.len() - 1]]
+        {
+            assert_eq!(sent(&session, "GET", "/", other).await.status(), StatusCode::FORBIDDEN, "{other}");
+        }
+    }
+}

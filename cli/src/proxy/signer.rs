@@ -1,0 +1,137 @@
+//! Signatures for API Gateway (AWS Signature Version 4, service `execute-api`).
+
+use std::time::{Duration, SystemTime};
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
+use aws_smithy_runtime_api::client::identity::Identity;
+use http::HeaderMap;
+use tokio::sync::Mutex;
+
+use crate::credentials::with_causes;
+use crate::proxy::refusal::Refusal;
+
+const SERVICE: &str = "execute-api";
+/// Credentials are renewed so long before they expire.
+const RENEWED: Duration = Duration::from_mins(5);
+
+/// Signs with credentials that it keeps until shortly before they expire.
+pub(crate) struct Signer {
+    provider: SharedCredentialsProvider,
+    region: String,
+    last: Mutex<Option<Credentials>>,
+}
+
+impl Signer {
+    pub(crate) fn new(provider: SharedCredentialsProvider, region: String) -> Self {
+        Self { provider, region, last: Mutex::default() }
+    }
+
+    /// The region that signatures are for.
+    pub(crate) fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// The headers that make a request a signed one. All headers that are given are signed: `host`
+    /// is added to them.
+    pub(crate) async fn sign(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Vec<(String, String)>, Refusal> {
+        let identity = Identity::from(self.credentials().await?);
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(&self.region)
+            .name(SERVICE)
+            .time(SystemTime::now())
+            .settings(SigningSettings::default())
+            .build()
+            .map_err(Refusal::unsigned)?
+            .into();
+        let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let request =
+            SignableRequest::new(method, url, headers, SignableBody::Bytes(body)).map_err(Refusal::unsigned)?;
+        let (instructions, _) = sign(request, &params).map_err(Refusal::unsigned)?.into_parts();
+        Ok(instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    }
+
+    /// Credentials that have not expired.
+    async fn credentials(&self) -> Result<Credentials, Refusal> {
+        // One request asks for new ones, and the others wait for it.
+        let mut last = self.last.lock().await;
+        if let Some(known) = last.as_ref().filter(|known| is_good_for(known, RENEWED)) {
+            return Ok(known.clone());
+        }
+        match self.provider.provide_credentials().await {
+            Ok(new) => *last = Some(new),
+            Err(error) => tracing::warn!(error = with_causes(&error), "credentials cannot be renewed"),
+        }
+        let known = last.as_ref().ok_or(Refusal::NoCredentials)?;
+        if is_good_for(known, Duration::ZERO) { Ok(known.clone()) } else { Err(Refusal::Expired) }
+    }
+}
+
+fn is_good_for(credentials: &Credentials, time: Duration) -> bool {
+    credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + time)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use aws_credential_types::provider::error::CredentialsError;
+    use aws_credential_types::provider::future::ProvideCredentials as Provided;
+
+    use super::*;
+
+    /// Gives credentials once, and counts how often it was asked.
+    #[derive(Debug)]
+    struct Once(Option<Credentials>, Arc<AtomicUsize>);
+
+    impl ProvideCredentials for Once {
+        fn provide_credentials<'a>(&'a self) -> Provided<'a>
+        where
+            Self: 'a,
+        {
+            let is_first = self.1.fetch_add(1, Ordering::Relaxed) == 0;
+            let found = self.0.clone().filter(|_| is_first);
+            Provided::ready(found.ok_or_else(CredentialsError::not_loaded_no_source))
+        }
+    }
+
+    /// The outcomes of two signatures, and how often credentials were asked for.
+    async fn outcomes(credentials: Option<Credentials>) -> (Vec<Result<(), Refusal>>, usize) {
+        let asked = Arc::<AtomicUsize>::default();
+        let provider = SharedCredentialsProvider::new(Once(credentials, Arc::clone(&asked)));
+        let signer = Signer::new(provider, "eu-central-1".to_owned());
+        let mut found = Vec::new();
+        for _ in 0..2 {
+            found.push(signer.sign("GET", "https://a.example/", &HeaderMap::new(), b"").await.map(drop));
+        }
+        (found, asked.load(Ordering::Relaxed))
+    }
+
+    fn expiring(expiry: SystemTime) -> Credentials {
+        Credentials::new("id", "secret", None, Some(expiry), "test")
+    }
+
+    #[tokio::test]
+    async fn credentials_are_kept_while_they_are_good_and_no_longer() {
+        let now = SystemTime::now();
+        for (expiry, times) in [(now + Duration::from_hours(1), 1), (now + Duration::from_mins(2), 2)] {
+            let (found, asked) = outcomes(Some(expiring(expiry))).await;
+            assert!(found.iter().all(Result::is_ok), "{found:?}");
+            assert_eq!(asked, times);
+        }
+        let (found, _) = outcomes(Some(expiring(now - Duration::from_secs(1)))).await;
+        assert!(found.iter().all(|outcome| matches!(outcome, Err(Refusal::Expired))), "{found:?}");
+        let (found, _) = outcomes(None).await;
+        assert!(found.iter().all(|outcome| matches!(outcome, Err(Refusal::NoCredentials))), "{found:?}");
+    }
+}
