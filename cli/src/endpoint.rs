@@ -46,12 +46,17 @@ impl Endpoint {
         if self.is_here() && !has_key {
             return Ok(embedded_engine::client_for_endpoint(&self.url));
         }
-        let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+        let config = aws_config::defaults(BehaviorVersion::latest());
+        let config = match https::client()? {
+            Some(client) => config.http_client(client),
+            None => config,
+        };
+        let config = config.load().await;
         if config.region().is_none() {
             return Err(format!("no AWS region is configured for {}: set AWS_REGION", self.url).into());
         }
         credentials::found(&config, &self.url).await?;
-        Ok(table::client(Some(self.url.clone())).await)
+        Ok(table::client(Some(self.url.clone())).await?)
     }
 }
 

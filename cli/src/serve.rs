@@ -46,9 +46,10 @@ pub(crate) struct Options {
     /// Longest artifact that is taken, in bytes [default: no limit].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     max_artifact_size: Option<u64>,
-    /// Directory with the MLflow UI, as `make ui` fetches it.
-    #[arg(long, value_name = "DIR", default_value = "ui/build")]
-    ui: PathBuf,
+    /// Directory with the MLflow UI, as `make ui` fetches it [default: the UI in this program, or
+    /// `ui/build` if there is none].
+    #[arg(long, value_name = "DIR", visible_alias = "ui-directory")]
+    ui: Option<PathBuf>,
     /// Serve no UI.
     #[arg(long, conflicts_with = "ui")]
     no_ui: bool,
@@ -175,7 +176,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         is_new_table,
         longest_artifact: options.max_artifact_size,
         directory: Some(directory),
-        ui: (!options.no_ui).then_some(UiFiles { directory: options.ui, bucket: elsewhere }),
+        ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
         ..around
     };
     let around = match mode {
@@ -220,6 +221,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         feed.stop().await;
     }
     Ok(())
+}
+
+/// Where the user interface is; `None` is in this program.
+fn ui_directory(chosen: Option<PathBuf>) -> Option<PathBuf> {
+    chosen.or_else(|| (!ui::IS_EMBEDDED).then(|| PathBuf::from("ui/build")))
 }
 
 /// Whether anybody can sign in.

@@ -20,7 +20,7 @@ async fn everything(directory: &std::path::Path) -> Router {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
     table.create_if_missing().await.unwrap();
     let around = with_walker(&table, Artifacts::in_directory(directory), all_as_one()).await;
-    let ui = UiFiles { directory: directory.to_owned(), bucket: None };
+    let ui = UiFiles { directory: Some(directory.to_owned()), bucket: None };
     domain::mount(&DOMAINS, &[], &Surroundings { ui: Some(ui), ..around }).await.unwrap()
 }
 

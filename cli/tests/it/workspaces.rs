@@ -40,7 +40,7 @@ async fn every_path_refuses_a_request_that_names_a_workspace() {
     let directory = tempfile::tempdir().unwrap();
     let files = artifact_store::Artifacts::in_directory(directory.path());
     let around = Surroundings::new(everybody(), table.clone()).with_artifacts(ROOT, files);
-    let ui = UiFiles { directory: directory.path().to_owned(), bucket: None };
+    let ui = UiFiles { directory: Some(directory.path().to_owned()), bucket: None };
     let app = domain::mount(&DOMAINS, &[], &Surroundings { ui: Some(ui), ..around }).await.unwrap();
     let mut all = calls();
     let others = ["/", "/static-files/x.js", "/api/2.0/mlflow/no/such/path"];

@@ -1,7 +1,7 @@
 //! The page itself.
 
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::Path;
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -15,9 +15,14 @@ use crate::absent;
 const MISSING: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
 
-/// `index.html` of the build.
-pub(crate) async fn serve(build: PathBuf, request: Request) -> Response {
-    let page = match tokio::fs::read_to_string(build.join("index.html")).await {
+/// `index.html` of the build in a directory.
+pub(crate) async fn read(build: &Path) -> std::io::Result<String> {
+    tokio::fs::read_to_string(build.join("index.html")).await
+}
+
+/// Answers with `index.html`.
+pub(crate) fn serve(page: std::io::Result<String>, request: &Request) -> Response {
+    let page = match page {
         Ok(page) => absent::without(&page),
         Err(error) if error.kind() == ErrorKind::NotFound => return (StatusCode::NOT_FOUND, MISSING).into_response(),
         Err(error) => {

@@ -1,4 +1,5 @@
-//! MLflow's user interface: the files of a build, served from a directory.
+//! MLflow's user interface: the files of a build, served from a directory. With the feature
+//! `embedded`, a build is also in the program.
 //!
 //! The build is that of the `mlflow` wheel (`tools/fetch_ui.py`). Each large file has a compressed
 //! copy next to it. It needs two kinds of paths, `/` and `/static-files/…`. All its addresses are
@@ -6,6 +7,8 @@
 //! the API for.
 
 mod absent;
+#[cfg(feature = "embedded")]
+mod embedded;
 mod headers;
 mod index;
 mod row;
@@ -13,7 +16,8 @@ mod row;
 use std::path::Path;
 
 use axum::Router;
-use axum::routing::get;
+use axum::extract::Request;
+use axum::routing::{MethodRouter, get};
 use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
 
@@ -24,6 +28,9 @@ pub use row::DOMAIN;
 pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];
 const INDEX: &str = "/";
 
+/// Whether a build is in this program.
+pub const IS_EMBEDDED: bool = cfg!(feature = "embedded");
+
 /// The routes of the user interface over the build in a directory. If there is no build, `/` says
 /// how to get it. If artifacts are in a bucket, the page may read files from the bucket's origin.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
@@ -32,10 +39,35 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
         .precompressed_gzip()
         .append_index_html_on_directories(false)
         .ignore_multi_range_requests(true);
+    let page = get(move |request: Request| {
+        let build = build.clone();
+        async move { index::serve(index::read(&build).await, &request) }
+    });
+    layered(with_page(page).nest_service("/static-files", files), bucket)
+}
+
+/// The routes over the build in this program; none if there is none.
+pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
+    #[cfg(feature = "embedded")]
+    {
+        let page = get(|request: Request| async move { index::serve(embedded::page(), &request) });
+        Some(layered(with_page(page).route("/static-files/{*name}", get(embedded::serve)), bucket))
+    }
+    #[cfg(not(feature = "embedded"))]
+    {
+        let _ = bucket;
+        None
+    }
+}
+
+/// The page, and our additions to it.
+fn with_page(page: MethodRouter) -> Router {
     Router::new()
-        .route(INDEX, get(move |request: axum::extract::Request| index::serve(build.clone(), request)))
+        .route(INDEX, page)
         .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
         .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
-        .nest_service("/static-files", files)
-        .layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add))
+}
+
+fn layered(router: Router, bucket: Option<&str>) -> Router {
+    router.layer(axum::middleware::from_fn_with_state(headers::policy(bucket), headers::add))
 }

@@ -38,7 +38,11 @@ fn endpoints() -> Vec<Endpoint> {
 #[expect(clippy::needless_pass_by_value, reason = "as other domains are mounted")]
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     let files = around.ui.as_ref().ok_or_else(|| Failure::from("there are no files of the user interface"));
-    let router = files.map(|files| crate::router(&files.directory, files.bucket.as_deref()));
+    let router = files.and_then(|files| match &files.directory {
+        Some(directory) => Ok(crate::router(directory, files.bucket.as_deref())),
+        None => crate::embedded_router(files.bucket.as_deref())
+            .ok_or_else(|| Failure::from("no user interface is in this program")),
+    });
     let router = router.map(|router| if around.has_workspaces { router } else { service::without_workspaces(router) });
     let router = router.map(|router| service::signed_in(router, around.authorizer.clone()));
     Box::pin(ready(router.map(|router| Mounted { router, calls: Calls::default() })))

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use aws_config::BehaviorVersion;
-use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorSettings, SharedHttpConnector};
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::http::Response;
 use aws_smithy_types::body::SdkBody;
@@ -82,7 +82,12 @@ impl fmt::Debug for Connection {
 impl Connection {
     /// To a bucket, with the environment's region, credentials and, where it names one, endpoint. Makes no request but for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
-        let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+        let config = aws_config::defaults(BehaviorVersion::latest());
+        let config = match https::client().map_err(Failure::broken)? {
+            Some(client) => config.http_client(client),
+            None => config,
+        };
+        let config = config.load().await;
         let of_s3 = std::env::var("AWS_ENDPOINT_URL_S3").ok().filter(|endpoint| !endpoint.is_empty());
         let endpoint = of_s3.or_else(|| config.endpoint_url().map(str::to_owned));
         let region =
@@ -90,9 +95,7 @@ impl Connection {
         let region = region.ok_or_else(|| Failure::broken("no AWS region is configured"))?;
         let credentials =
             config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
-        let settings = HttpConnectorSettings::builder().build();
-        let connector = aws_smithy_http_client::default_connector(&settings, None)
-            .ok_or_else(|| Failure::broken("this program was built without TLS"))?;
+        let connector = https::connector().map_err(Failure::broken)?;
         Ok(Self {
             address: Address::new(bucket, &region, endpoint.as_deref()),
             region,

@@ -67,8 +67,8 @@ pub struct Surroundings {
 /// Where the page and its files are.
 #[derive(Clone, Debug)]
 pub struct UiFiles {
-    /// Directory with a build of MLflow's user interface.
-    pub directory: PathBuf,
+    /// Directory with a build of MLflow's user interface; `None` is the build in this program.
+    pub directory: Option<PathBuf>,
     /// Origin of the bucket, which the page may read files from.
     pub bucket: Option<String>,
 }
@@ -192,7 +192,7 @@ impl Surroundings {
         }
         if have(Setting::ArtifactsOrigin) {
             let directory = variable("UI_DIRECTORY").unwrap_or_else(|| LAYER.to_owned());
-            around.ui = Some(UiFiles { directory: directory.into(), bucket: variable("ARTIFACTS_ORIGIN") });
+            around.ui = Some(UiFiles { directory: Some(directory.into()), bucket: variable("ARTIFACTS_ORIGIN") });
         }
         if functions.iter().any(|function| function.table.is_some()) {
             let table = Table::from_environment().await?;

@@ -8,7 +8,10 @@ use crate::{Table, timeouts};
 
 /// A client with the environment's credentials, as [`Table::new`] wants it: without retries of its own. For the DynamoDB of the
 /// environment's region, or for the engine at an endpoint.
-pub async fn client(endpoint: Option<String>) -> Client {
+///
+/// # Errors
+/// The roots of trust in the program cannot be read.
+pub async fn client(endpoint: Option<String>) -> Result<Client, String> {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts());
@@ -16,20 +19,24 @@ pub async fn client(endpoint: Option<String>) -> Client {
         Some(endpoint) => config.endpoint_url(endpoint),
         None => config,
     };
-    Client::new(&config.load().await)
+    let config = match https::client()? {
+        Some(client) => config.http_client(client),
+        None => config,
+    };
+    Ok(Client::new(&config.load().await))
 }
 
 impl Table {
     /// The table of a function: `TABLE_NAME` names it, `DYNAMODB_ENDPOINT` an engine other than AWS's. Makes no request.
     ///
     /// # Errors
-    /// `TABLE_NAME` is not set.
+    /// `TABLE_NAME` is not set, or the roots of trust in the program cannot be read.
     pub async fn from_environment() -> Result<Self, String> {
         let set = |variable| std::env::var(variable).ok().filter(|value| !value.is_empty());
         let name = set("TABLE_NAME").ok_or("the environment variable TABLE_NAME is not set")?;
         let endpoint = set("DYNAMODB_ENDPOINT");
         let is_in_aws = endpoint.is_none();
-        let table = Self::new(client(endpoint).await, name);
+        let table = Self::new(client(endpoint).await?, name);
         Ok(if is_in_aws { table.telling_of_full_partitions() } else { table })
     }
 }
