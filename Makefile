@@ -30,13 +30,17 @@ ALLOW :=
 STACK :=
 RESTORE :=
 ONLY :=
+# Of `make release`: cargo's profile (dev compiles in a fraction of the time), processors, and functions, program or both.
+PROFILE := release
+PROCESSORS := arm64 x86_64
+PARTS := functions program
 # In front, because tools find each other there.
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build deploy restore smoke clean
+.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,7 +84,7 @@ test: ## Everything that continuous integration checks
 	cargo test --workspace --no-run || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	@# What needs neither server nor browser is checked beside the tests.
-	$(MAKE) --keep-going validate deny > target/checks.log 2>&1 & checks=$$!; failed=0; \
+	$(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; failed=0; \
 	$(MAKE) --keep-going test-rust test-python || failed=1; \
 	wait $$checks || { cat target/checks.log; failed=1; }; exit $$failed
 
@@ -107,6 +111,9 @@ test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in C
 test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Large data, and 12,000 random searches and 2,000 random batches compared with MLflow's server, and all of what make test samples: more than an hour
 	cargo build --workspace
 	python -m pytest tests -m slow --ignore tests/browser
+	$(MAKE) release PROFILE=dev PROCESSORS=x86_64
+	RELEASED=$(CURDIR)/target/release-archive python -m pytest tests/release -m slow
+	DEPLOYED_ARCHIVE=$$(ls target/release-archive/*-aws-x86_64.tar.gz) python -m pytest tests/deployed/test_deployed.py
 	cargo build --release --bin mlflow-serverless
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/browser -m slow
 	MLFLOW_SERVERLESS_BIN=$(CURDIR)/target/release/mlflow-serverless python -m pytest tests/client/test_artifacts.py -m slow -k memory_of_uploads_to_a_bucket
@@ -155,6 +162,16 @@ build: ui $(DEPLOY_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu
 	sam build
 
+# A development build, of what is smallest: that the libraries in C are compiled and linked for it, too.
+link-arm64: $(VENV_READY) ## One function, compiled and linked for the processor of the stack's functions
+	rustup target add aarch64-unknown-linux-gnu
+	CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo lambda build --locked --profile dev --target aarch64-unknown-linux-gnu --package ui --bin ui \
+		--lambda-dir target/for-release/aarch64-unknown-linux-gnu/dev
+
+release: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
+release: ui $(DEPLOY_READY) ## What a release passes on, into target/release-archive: PROFILE=dev, PROCESSORS=x86_64, PARTS=functions
+	python tools/release --profile $(PROFILE) --processors $(PROCESSORS) --only $(PARTS)
+
 # What can be found out without fetching and building anything is found out first.
 deploy: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
 deploy: DEPLOY := python tools/deploy --environment $(ENVIRONMENT) $(if $(PARAMETERS),--parameters $(PARAMETERS)) $(if $(ALLOW),--allow $(ALLOW))
@@ -178,12 +195,12 @@ clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) .venv-client-*
 
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
-$(VENV_READY): $(REQUIREMENTS) tools/deploy.txt tools/cargo-lambda.txt clients/python/pyproject.toml
+$(VENV_READY): $(REQUIREMENTS) tools/deploy.txt tools/cargo-lambda.txt tools/zig.txt clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
 	@# Most of what is installed is never imported, so nothing is compiled ahead.
 	$(VENV)/bin/pip install --quiet --no-compile $(REQUIREMENTS:%=--requirement %)
-	@# Without zig, which it asks for: two files in five of the whole environment, and no test links for another processor.
-	$(VENV)/bin/pip install --quiet --no-compile --no-deps --requirement tools/cargo-lambda.txt
+	@# With zig, by which it links for another processor.
+	$(VENV)/bin/pip install --quiet --no-compile --requirement tools/cargo-lambda.txt --requirement tools/zig.txt
 	touch $@
 
 $(DEPLOY_READY): $(DEPLOY_REQUIREMENTS)

@@ -1,5 +1,10 @@
-"""Puts the fragments in `changes/` into the changelog: `python3 -m tools.changelog`."""
+"""Puts the fragments in `changes/` into the changelog: `python3 -m tools.changelog [--release 0.1.0 [--date 2030-01-31]]`.
 
+With a version, all that is not released becomes the section of that release.
+"""
+
+import argparse
+import datetime
 import re
 import sys
 from pathlib import Path
@@ -37,6 +42,18 @@ def collected(changelog: str, texts: dict[str, list[str]]) -> str:
     return f"{before}{mark}{section}{after}".rstrip() + "\n"
 
 
+def released(changelog: str, version: str, date: str) -> str:
+    """The changelog where all that was not released is in this release."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise ValueError(f"{version} is no version such as 0.1.0")
+    if f"## [{version}]" in changelog:
+        raise ValueError(f"the changelog has a release {version} already")
+    before, mark, rest = changelog.partition(UNRELEASED)
+    if not mark or not rest.lstrip().startswith("### "):
+        raise ValueError("the changelog has nothing that is not released")
+    return f"{before}{mark}\n## [{version}] - {date}\n{rest}"
+
+
 def _with_items(section: str, heading: str, items: str) -> str:
     before, mark, rest = section.partition(heading)
     if not mark:
@@ -47,11 +64,16 @@ def _with_items(section: str, heading: str, items: str) -> str:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python3 -m tools.changelog")
+    parser.add_argument("--release", metavar="VERSION", help="make a release of all that is not released")
+    parser.add_argument("--date", default=datetime.datetime.now(datetime.UTC).date().isoformat(), help="of the release; today by default")
+    said = parser.parse_args()
     changelog = REPOSITORY / "CHANGELOG.md"
     try:
         found = fragments(REPOSITORY / "changes")
         texts = {kind: [path.read_text("utf-8") for path in paths] for kind, paths in found.items()}
-        changelog.write_text(collected(changelog.read_text("utf-8"), texts), "utf-8")
+        text = collected(changelog.read_text("utf-8"), texts)
+        changelog.write_text(released(text, said.release, said.date) if said.release else text, "utf-8")
     except ValueError as wrong:
         sys.exit(str(wrong))
     for paths in found.values():

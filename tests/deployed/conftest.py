@@ -16,11 +16,13 @@ from tests.support.http_server import serving
 
 from .emulator import Emulator, start_emulator
 from .front import Caller, serving_api
-from .stack import Failed, Stack, deploy_by_command, fail, lay_out
+from .stack import Failed, Stack, deploy_by_command, fail, lay_out, unpack
 from .wire import Wire
 
 #: MLflow's user interface, out of the client that is installed.
 _UI = Path(find_spec("mlflow").origin).parent / "server/js/build"
+#: An archive of a release to deploy from, in place of development builds.
+_ARCHIVE = os.environ.get("DEPLOYED_ARCHIVE")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,7 +72,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         wire.url = emulator.url
         project = directory / "project"
         project.mkdir()
-        yield Account(emulator, wire, lay_out(project, _UI), surroundings["AWS_ENDPOINT_URL_S3"])
+        laid_out = unpack(Path(_ARCHIVE).resolve(), project) if _ARCHIVE else lay_out(project, _UI)
+        yield Account(emulator, wire, laid_out, surroundings["AWS_ENDPOINT_URL_S3"])
 
 
 @pytest.fixture(scope="session")

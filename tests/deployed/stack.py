@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,6 +39,15 @@ def lay_out(directory: Path, ui: Path) -> Path:
         for path in sorted(ui.rglob("*")):
             zipped.write(path, Path("build") / path.relative_to(ui))
     return directory
+
+
+def unpack(archive: Path, directory: Path) -> Path:
+    """An archive of a release. It installs nothing: what it would install is in the environment of the tests."""
+    with tarfile.open(archive) as packed:
+        packed.extractall(directory, filter="data")
+    [project] = directory.iterdir()
+    (project / ".venv").symlink_to(REPOSITORY / ".venv")
+    return project
 
 
 def _pack(program: Path, archive: Path) -> None:
@@ -127,9 +137,13 @@ def restore_by_command(emulator: Emulator, directory: Path, *arguments: str) -> 
 
 def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
     """As `make deploy` does, with functions that are built already."""
-    command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments]
+    command, environment = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments], emulator.operator
+    if (directory / "deploy").is_file():
+        # An archive has a command of its own, which finds no Rust.
+        command, environment = [str(directory / "deploy"), *arguments], environment | {"PATH": "/usr/bin:/bin"}
+        assert not any(shutil.which(tool, path=environment["PATH"]) for tool in ("cargo", "rustc", "rustup"))
     return subprocess.run(
-        command, cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
+        command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
     )
 
 

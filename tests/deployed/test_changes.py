@@ -28,6 +28,11 @@ def test_what_holds_data_or_a_url_is_not_replaced(kind: str, name: str):
     assert refused([_change(kind, name, "Modify", "False"), _change(kind, name, "Add")], set()) == []
 
 
+def test_an_archive_has_another_command():
+    [why] = refused([_change("AWS::DynamoDB::Table", "Table", "Remove")], set(), "./deploy --allow ")
+    assert why.endswith("./deploy --allow Table") and "make" not in why
+
+
 def test_functions_may_be_replaced():
     assert refused([_change("AWS::Lambda::Function", "UiFunction", "Modify", "True")], set()) == []
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.changelog import KINDS, REPOSITORY, collected, fragments
+from tools.changelog import KINDS, REPOSITORY, collected, fragments, released
 
 _CHANGELOG = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- One.\n\n### Fixed\n\n- Two.\n\n## [1.0.0]\n\n### Added\n\n- Old.\n"
 
@@ -34,6 +34,17 @@ def test_items_go_to_the_end_of_their_section() -> None:
 
 def test_no_fragment_changes_nothing() -> None:
     assert collected(_CHANGELOG, {kind: [] for kind in KINDS}) == _CHANGELOG
+
+
+def test_a_release_has_all_that_was_not_released() -> None:
+    changelog = released(_CHANGELOG, "1.1.0", "2030-01-31")
+    assert changelog == _CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [1.1.0] - 2030-01-31\n")
+    # The next fragment goes above it.
+    later = collected(changelog, {"added": ["- Three.\n"]})
+    assert later.index("- Three.") < later.index("## [1.1.0]")
+    for text, version in [(changelog, "1.2.0"), (_CHANGELOG, "1.0.0"), (_CHANGELOG, "v2"), ("# Changelog\n", "1.1.0")]:
+        with pytest.raises(ValueError):
+            released(text, version, "2030-01-31")
 
 
 @pytest.mark.parametrize(("name", "text"), [("a.md", "- A."), ("a.news.md", "- A."), ("a.added.md", "A.")])

@@ -56,7 +56,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         said = _sam(*command, "--no-execute-changeset", "--no-confirm-changeset")
         change_set = stack.change_set_in(said)
         if change_set:
-            found = refused(stack.changes(change_set), set(settings.allowed))
+            found = refused(stack.changes(change_set), set(settings.allowed), settings.command("ALLOW"))
             if found:
                 stack.drop(change_set)
                 sys.exit("Nothing was changed. This deployment would lose data or change the URL of clients:\n\n" + "\n".join(f"- {one}" for one in found))
@@ -65,7 +65,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         _sam(*command)
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
-    print(advice.of(stack.outputs(), stack.name, settings.region))
+    print(advice.of(stack.outputs(), stack.name, settings.region, settings.command("PARAMETERS")))
 
 
 def _sam(*arguments: str) -> str:

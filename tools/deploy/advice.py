@@ -23,11 +23,11 @@ def _lines_of_files() -> list[str]:
     return [f"  {name:<26}{f'export {settings}' if settings else 'nothing more'}" for name, settings in said.items()]
 
 
-def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
-    """The tracking URIs, what clients have to set, and the next commands."""
+def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str:
+    """The tracking URIs, what clients have to set, and the next commands. `command` is what sets a parameter."""
     tables = f"--table {outputs['TableName']} --access-table {outputs['AccessTableName']}"
     endpoint = f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com"
-    alarms = f"make deploy PARAMETERS=AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
+    alarms = f"{command}AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
     text = ["", f"The stack {stack} stands.", "", "For programs with AWS credentials:", ""]
     text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
     text += ["", "The package makes clients of each age send long files past the API."]
@@ -39,5 +39,5 @@ def of(outputs: Mapping[str, str], stack: str, region: str) -> str:
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
         following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
     else:
-        following = ["python examples/quickstart.py", "make deploy PARAMETERS=Users=on", alarms]
+        following = ["python examples/quickstart.py", f"{command}Users=on", alarms]
     return "\n".join([*text, "", "Next:", "", *(f"  {number}. {command}" for number, command in enumerate(following, 1)), ""])

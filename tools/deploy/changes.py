@@ -10,8 +10,8 @@ _WHY = {
 }
 
 
-def refused(changes: Iterable[Mapping[str, Any]], allowed: set[str]) -> list[str]:
-    """What of them may not be done, in words."""
+def refused(changes: Iterable[Mapping[str, Any]], allowed: set[str], command: str = "make deploy ALLOW=") -> list[str]:
+    """What of them may not be done, in words. `command` is what allows it all the same."""
     found = []
     for change in changes:
         of = change["ResourceChange"]
@@ -20,7 +20,7 @@ def refused(changes: Iterable[Mapping[str, Any]], allowed: set[str]) -> list[str
             continue
         is_replaced = of["Action"] == "Modify" and of.get("Replacement", "False") != "False"
         if of["Action"] == "Remove":
-            found.append(f"{name} would leave the stack. If that is meant: make deploy ALLOW={name}")
+            found.append(f"{name} would leave the stack. If that is meant: {command}{name}")
         elif is_replaced:
-            found.append(f"{name} would be made anew: {_WHY[kind]}. If that is meant: make deploy ALLOW={name}")
+            found.append(f"{name} would be made anew: {_WHY[kind]}. If that is meant: {command}{name}")
     return found

@@ -35,6 +35,10 @@ class Settings:
             parameters["Users"] = "on"
         return parameters
 
+    def command(self, option: str) -> str:
+        """How the operator calls this program: from a checkout, or in an archive, where all is built."""
+        return f"./deploy --{option.lower()} " if self.is_built else f"make deploy {option}="
+
     def as_arguments(self, is_new: bool) -> list[str]:
         """The parameters for SAM. CloudFormation takes back what it could not make, but no table that is protected."""
         parameters = self.of_new_stack() if is_new else self.parameters

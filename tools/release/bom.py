@@ -1,0 +1,66 @@
+"""The list of what is in a program: CycloneDX, from what cargo says of the dependencies."""
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+#: The program has its own call of cargo, and features that no function has.
+_FEATURES = {"mlflow-serverless": ["mlflow-serverless/standalone"]}
+
+
+def version(repository: Path) -> str:
+    return tomllib.loads((repository / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+
+
+def components(repository: Path, triple: str, packages: Iterable[str], ui: str) -> str:
+    """All crates that are linked into these packages, and MLflow's user interface of this version."""
+    packages = list(packages)
+    features = [feature for package in packages for feature in _FEATURES.get(package, [])]
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", triple]
+    if features:
+        command += ["--features", ",".join(features)]
+    said = json.loads(subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout)
+    lock = tomllib.loads((repository / "Cargo.lock").read_text())
+    digests = {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}
+    found = [_component(package, digests) for package in linked(said, packages)]
+    found.append({
+        "type": "library", "name": "mlflow-ui", "version": ui, "purl": f"pkg:pypi/mlflow@{ui}",
+        "bom-ref": f"pkg:pypi/mlflow@{ui}", "licenses": [{"expression": "Apache-2.0"}],
+    })
+    own = {"type": "application", "name": "mlflow-serverless", "version": version(repository), "licenses": [{"expression": "Apache-2.0"}]}
+    # Neither time nor serial number: the same sources give the same list.
+    document = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": own}, "components": found}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def linked(said: dict[str, Any], packages: Iterable[str]) -> list[dict[str, Any]]:
+    """The packages that these need at run time, by name and version. `said` is the answer of `cargo metadata`."""
+    by_id = {package["id"]: package for package in said["packages"]}
+    nodes = {node["id"]: node for node in said["resolve"]["nodes"]}
+    names = set(packages)
+    waiting = [id_ for id_ in said["workspace_members"] if by_id[id_]["name"] in names]
+    if len(waiting) != len(names):
+        raise ValueError(f"the workspace lacks one of {sorted(names)}")
+    found = set(waiting)
+    while waiting:
+        for dependency in nodes[waiting.pop()]["deps"]:
+            is_linked = any(kind["kind"] is None for kind in dependency["dep_kinds"])
+            if is_linked and dependency["pkg"] not in found:
+                found.add(dependency["pkg"])
+                waiting.append(dependency["pkg"])
+    return sorted((by_id[id_] for id_ in found), key=lambda package: (package["name"], package["version"]))
+
+
+def _component(package: dict[str, Any], digests: dict[tuple[str, str], str]) -> dict[str, Any]:
+    name, of_version = package["name"], package["version"]
+    component = {"type": "library", "name": name, "version": of_version, "bom-ref": f"pkg:cargo/{name}@{of_version}"}
+    if package["source"]:
+        component["purl"] = f"pkg:cargo/{name}@{of_version}"
+    if package["license"]:
+        component["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
+    if digest := digests.get((name, of_version)):
+        component["hashes"] = [{"alg": "SHA-256", "content": digest}]
+    return component

@@ -1,0 +1,54 @@
+"""What an archive has in it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import bom
+from archive import Entry, files_below, write_tar, zipped
+from build import TRIPLES
+from template import of_archive
+
+_HERE = Path(__file__).parent
+
+
+def function_archive(repository: Path, processor: str, functions: Mapping[str, Path], ui: Path, output: Path) -> Path:
+    """What deploys the stack: functions, user interface, template, settings, and the command."""
+    name = f"mlflow-serverless-{bom.version(repository)}-aws-{processor}"
+    entries = {
+        "deploy": Entry((_HERE / "deploy.sh").read_bytes(), is_program=True),
+        "README.md": Entry((_HERE / "archive.md").read_bytes()),
+        "template.yaml": Entry(of_archive((repository / "template.yaml").read_text(), processor).encode()),
+        "ui.zip": Entry(zipped(files_below(ui))),
+        "sbom.cdx.json": Entry(bom.components(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", functions, _version(ui)).encode()),
+        **files_below(repository / "tools/deploy", "tools/deploy/"),
+        **files_below(repository / "clients/python", "clients/python/"),
+    }
+    for path in ("samconfig.toml", "tools/deploy.txt", "examples/quickstart.py", "LICENSE", "NOTICE"):
+        entries[path] = Entry((repository / path).read_bytes())
+    for function, program in functions.items():
+        entries[f"functions/{function}.zip"] = Entry(zipped({"bootstrap": Entry(program.read_bytes(), is_program=True)}))
+    return _write(output, name, entries)
+
+
+def program_archive(repository: Path, processor: str, program: Path, ui: Path, output: Path) -> Path:
+    """The program, and what makes a container of it."""
+    name = f"mlflow-serverless-{bom.version(repository)}-linux-{processor}"
+    entries = {
+        "mlflow-serverless": Entry(program.read_bytes(), is_program=True),
+        "sbom.cdx.json": Entry(bom.components(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"], _version(ui)).encode()),
+        # Of the user interface, which is in the program.
+        "LICENSE-mlflow.txt": Entry((ui / "LICENSE.txt").read_bytes()),
+    }
+    for path in ("Containerfile", "LICENSE", "NOTICE"):
+        entries[path] = Entry((repository / path).read_bytes())
+    return _write(output, name, entries)
+
+
+def _version(ui: Path) -> str:
+    return (ui / "version").read_text().strip()
+
+
+def _write(output: Path, name: str, entries: Mapping[str, Entry]) -> Path:
+    path = output / f"{name}.tar.gz"
+    write_tar(path, name, entries)
+    return path
