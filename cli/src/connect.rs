@@ -9,6 +9,7 @@ use table::Table;
 
 use crate::Failure;
 use crate::endpoint::Endpoint;
+use crate::feed::StreamRequests;
 
 /// Where the data is.
 #[derive(Args)]
@@ -59,6 +60,17 @@ impl Place {
         }
         let engine = self.storage.open()?;
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
+    }
+
+    /// Requests to the stream of the table, if it is elsewhere.
+    ///
+    /// # Errors
+    /// There are no credentials for it.
+    pub(crate) async fn stream(&self) -> Result<Option<StreamRequests>, Failure> {
+        match &self.dynamodb_endpoint {
+            Some(endpoint) => endpoint.stream(&self.name).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The table of access that belongs to the table, whether it exists or not.

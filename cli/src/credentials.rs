@@ -8,6 +8,10 @@ use crate::Failure;
 /// The variable without which the environment has no credentials.
 pub(crate) const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
 
+/// What a profile may have. `aws login` is not among it.
+const PROFILES: &str =
+    if cfg!(feature = "standalone") { "keys, roles, single sign-on and credential_process" } else { "keys and roles" };
+
 /// The provider of the credentials that any AWS program finds.
 ///
 /// # Errors
@@ -18,9 +22,8 @@ pub(crate) async fn found(config: &SdkConfig, url: &str) -> Result<SharedCredent
         tracing::debug!(?error, "no credentials");
         return Err(format!(
             "no AWS credentials are found for {url}. They are looked for in the environment ({KEY_VARIABLE}), in the profile \
-             (AWS_PROFILE; keys and roles), in a web identity token, and at the container's or the machine's role. Of profiles with \
-             SSO, `aws login` or credential_process, `aws configure export-credentials --format env` prints them for the environment \
-             ({})",
+             (AWS_PROFILE; {PROFILES}), in a web identity token, and at the container's or the machine's role. For other \
+             profiles, `aws configure export-credentials --format env` prints them for the environment ({})",
             with_causes(&error)
         )
         .into());

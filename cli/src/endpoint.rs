@@ -3,12 +3,15 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use aws_config::BehaviorVersion;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_sdk_dynamodb::Client;
 use http::Uri;
 
 use crate::Failure;
 use crate::credentials::{self, KEY_VARIABLE};
+use crate::feed::StreamRequests;
 
 /// The URL of an engine: DynamoDB itself, or another that speaks its protocol.
 #[derive(Clone, Debug)]
@@ -42,10 +45,34 @@ impl Endpoint {
     /// # Errors
     /// There are no credentials, or no region. Unsupported options are reported, too.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
-        let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
-        if self.is_here() && !has_key {
+        if self.has_made_up_keys() {
             return Ok(embedded_engine::client_for_endpoint(&self.url));
         }
+        self.config().await?;
+        Ok(table::client(Some(self.url.clone())).await?)
+    }
+
+    /// Requests to the stream of a table there, with the same credentials.
+    ///
+    /// # Errors
+    /// As for a client.
+    pub(crate) async fn stream(&self, table: &str) -> Result<StreamRequests, Failure> {
+        if self.has_made_up_keys() {
+            let keys = Credentials::builder().access_key_id("local").secret_access_key("local").provider_name("local");
+            let config = SdkConfig::builder()
+                .region(Region::new("local"))
+                .credentials_provider(SharedCredentialsProvider::new(keys.build()));
+            return StreamRequests::new(&self.url, &config.build(), table);
+        }
+        StreamRequests::new(&self.url, &self.config().await?, table)
+    }
+
+    fn has_made_up_keys(&self) -> bool {
+        self.is_here() && std::env::var_os(KEY_VARIABLE).is_none_or(|key| key.is_empty())
+    }
+
+    /// A configuration with a region and credentials.
+    async fn config(&self) -> Result<SdkConfig, Failure> {
         let config = aws_config::defaults(BehaviorVersion::latest());
         let config = match https::client()? {
             Some(client) => config.http_client(client),
@@ -56,7 +83,7 @@ impl Endpoint {
             return Err(format!("no AWS region is configured for {}: set AWS_REGION", self.url).into());
         }
         credentials::found(&config, &self.url).await?;
-        Ok(table::client(Some(self.url.clone())).await?)
+        Ok(config)
     }
 }
 

@@ -21,7 +21,7 @@ use workspaces::Workspaces;
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::Place;
 use crate::feed::{Feed, InProcess, TICK};
-use crate::{Failure, connections, housekeeping, say_address, signals};
+use crate::{Failure, connections, feed, housekeeping, say_address, signals};
 
 /// For how long a bucket may join the parts of an upload: some take half a minute for two gigabytes. Stock clients wait two minutes.
 const COMPLETION: Duration = Duration::from_secs(45);
@@ -57,6 +57,10 @@ pub(crate) struct Options {
     /// another process looks after them.
     #[arg(long)]
     no_indexer: bool,
+    /// Index the table at the endpoint, from its stream: for a table that no stack indexes. One
+    /// process at a time may.
+    #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory", "no_indexer"])]
+    follow_stream: bool,
     /// For tests: index changes only when they are so many ms old, or up to a second older.
     #[arg(long, value_name = "MS", default_value_t = 0, hide = true)]
     indexer_delay: u64,
@@ -164,6 +168,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     let engine_is_here = engine.is_some();
     let embedded = engine.filter(|_| !options.no_indexer);
+    let stream = if options.follow_stream { options.place.stream().await? } else { None };
     let is_new_table = !options.place.create(&table, options.create_table).await?;
     let access = options.place.access_table(&table);
     if mode == Mode::Basic || engine_is_here {
@@ -203,21 +208,25 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             tracing::debug!(%error, "a connection stays slow");
         }
     });
-    let background = embedded.map(|engine| {
+    let interval = Duration::from_millis(options.run_indexing_interval);
+    let indexer = Indexer::new(table.clone()).with_interval(interval);
+    let indexer = InProcess(if options.workspaces { indexer.counting() } else { indexer });
+    let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),
             Some((retention, Workspaces::new(table.clone().in_background()))),
         ));
         let delay = Duration::from_millis(options.indexer_delay);
-        let interval = Duration::from_millis(options.run_indexing_interval);
-        let indexer = Indexer::new(table).with_interval(interval);
-        let indexer = InProcess(if options.workspaces { indexer.counting() } else { indexer });
-        (housekeeping, Feed::start(engine, options.place.name, indexer, delay, tick_of(interval)))
-    });
+        (Some(housekeeping), Some(Feed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
+    } else {
+        (None, stream.map(|stream| feed::follow(stream, indexer, tick_of(interval))))
+    };
     say_address(&url);
     connections::serve(listener, app, options.trusted_proxy, signals::wait_for_end()).await;
-    if let Some((housekeeping, feed)) = background {
+    if let Some(housekeeping) = housekeeping {
         housekeeping.abort();
+    }
+    if let Some(feed) = feed {
         feed.stop().await;
     }
     Ok(())

@@ -10,6 +10,8 @@
 //! to look at the runs that it put off.
 
 mod consumer;
+mod requests;
+mod shards;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,6 +25,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
+pub(crate) use requests::StreamRequests;
+pub(crate) use shards::follow;
 
 /// Records in a batch, as in `template.yaml`.
 const BATCH: usize = 1_000;
@@ -155,60 +159,77 @@ impl<C: Consumer> Rounds<'_, C> {
         }
         let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE) };
         records.retain(fts_indexer::is_wanted);
-        if !self.carry_over(&records).await? {
+        if !carry_over(&records, self.consumer, &self.stream, self.back_off).await? {
             return Ok(self.back_off);
         }
         self.stream.forget_through(&last).await?;
         Ok(if is_full { Duration::ZERO } else { IDLE })
     }
+}
 
-    /// Delivers records until each has been taken or skipped; `false` if the consumer is away.
-    async fn carry_over(&self, records: &[Value]) -> Result<bool, Error> {
-        let mut rest = records;
-        let mut at_once = rest.len();
-        let mut attempts = 0;
-        while !rest.is_empty() {
-            let batch = &rest[..at_once.min(rest.len())];
-            let (taken, is_named) = match self.consumer.deliver(batch).await {
-                Ok(None) => (batch.len(), false),
-                Ok(Some(first_failed)) => (first_failed, true),
-                Err(Trouble::Unreachable(why)) => {
-                    tracing::warn!(why, "the indexer cannot be reached");
-                    return Ok(false);
-                }
-                Err(Trouble::Failed(why)) if batch.len() > 1 => {
-                    tracing::warn!(why, records = batch.len(), "the indexer failed, it gets half as many records");
-                    at_once = batch.len() / 2;
-                    continue;
-                }
-                Err(Trouble::Failed(why)) => {
-                    tracing::warn!(why, "the indexer failed");
-                    (0, false)
-                }
-            };
-            let is_whole = taken == batch.len();
-            if taken > 0 {
-                self.stream.forget_through(number(&batch[taken - 1])).await?;
-                rest = &rest[taken..];
-                attempts = 0;
+/// Where a feed goes on after its end.
+trait Position: Sync {
+    /// The record of this number, and those before it, need not come again.
+    fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+impl Position for StreamReader {
+    async fn forget_through(&self, number: &str) -> Result<(), Error> {
+        Self::forget_through(self, number).await
+    }
+}
+
+/// Delivers records until each has been taken or skipped; `false` if the consumer is away.
+async fn carry_over(
+    records: &[Value],
+    consumer: &impl Consumer,
+    position: &impl Position,
+    back_off: Duration,
+) -> Result<bool, Error> {
+    let mut rest = records;
+    let mut at_once = rest.len();
+    let mut attempts = 0;
+    while !rest.is_empty() {
+        let batch = &rest[..at_once.min(rest.len())];
+        let (taken, is_named) = match consumer.deliver(batch).await {
+            Ok(None) => (batch.len(), false),
+            Ok(Some(first_failed)) => (first_failed, true),
+            Err(Trouble::Unreachable(why)) => {
+                tracing::warn!(why, "the indexer cannot be reached");
+                return Ok(false);
             }
-            if is_whole {
-                at_once = records.len();
+            Err(Trouble::Failed(why)) if batch.len() > 1 => {
+                tracing::warn!(why, records = batch.len(), "the indexer failed, it gets half as many records");
+                at_once = batch.len() / 2;
                 continue;
             }
-            attempts += 1;
-            if is_named || attempts < ATTEMPTS {
-                sleep((self.back_off * attempts).min(LONGEST_BACK_OFF)).await;
-            } else if let Some((left, others)) = rest.split_first() {
-                let key = &left["dynamodb"]["Keys"];
-                tracing::error!(%key, number = number(left), "a record is left behind: it failed {ATTEMPTS} times");
-                self.stream.forget_through(number(left)).await?;
-                rest = others;
-                attempts = 0;
+            Err(Trouble::Failed(why)) => {
+                tracing::warn!(why, "the indexer failed");
+                (0, false)
             }
+        };
+        let is_whole = taken == batch.len();
+        if taken > 0 {
+            position.forget_through(number(&batch[taken - 1])).await?;
+            rest = &rest[taken..];
+            attempts = 0;
         }
-        Ok(true)
+        if is_whole {
+            at_once = records.len();
+            continue;
+        }
+        attempts += 1;
+        if is_named || attempts < ATTEMPTS {
+            sleep((back_off * attempts).min(LONGEST_BACK_OFF)).await;
+        } else if let Some((left, others)) = rest.split_first() {
+            let key = &left["dynamodb"]["Keys"];
+            tracing::error!(%key, number = number(left), "a record is left behind: it failed {ATTEMPTS} times");
+            position.forget_through(number(left)).await?;
+            rest = others;
+            attempts = 0;
+        }
     }
+    Ok(true)
 }
 
 /// The number of a record.

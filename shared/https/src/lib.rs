@@ -19,10 +19,7 @@ use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClie
 /// # Errors
 /// The roots in the program cannot be read.
 pub fn client() -> Result<Option<SharedHttpClient>, String> {
-    let context = match context()? {
-        Some(context) => context,
-        None => return Ok(None),
-    };
+    let Some(context) = context()? else { return Ok(None) };
     Ok(Some(Builder::new().tls_provider(provider()).tls_context(context).build_https()))
 }
 

@@ -1,0 +1,205 @@
+//! Requests to the stream of a table of DynamoDB. Its answers are the records that a Lambda gets,
+//! so they are passed on as they are.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use aws_config::SdkConfig;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
+use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
+use aws_smithy_runtime_api::client::identity::Identity;
+use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_types::body::SdkBody;
+use http_body_util::BodyExt;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::Failure;
+
+/// Time for one request. An answer has up to 1 MB.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Credentials are renewed so long before they expire.
+const RENEWED: Duration = Duration::from_mins(10);
+/// The operations of streams, and that of tables.
+const STREAMS: &str = "DynamoDBStreams_20120810";
+const TABLES: &str = "DynamoDB_20120810";
+
+/// The stream of one table.
+pub(crate) struct StreamRequests {
+    tables: String,
+    streams: String,
+    region: String,
+    table: String,
+    provider: SharedCredentialsProvider,
+    /// Those of a role are asked for over the network, so they are kept.
+    credentials: Mutex<Option<Credentials>>,
+    connector: SharedHttpConnector,
+}
+
+/// Why a request got no answer.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The iterator is older than 15 minutes.
+    Expired,
+    /// The stream has forgotten the position.
+    Trimmed,
+    Other(String),
+}
+
+/// Records of a shard, and the iterator after them; `None` at the shard's end.
+pub(super) struct Page {
+    pub(super) records: Vec<Value>,
+    pub(super) next: Option<String>,
+}
+
+impl StreamRequests {
+    /// For a table at an endpoint of DynamoDB, or of another engine.
+    ///
+    /// # Errors
+    /// There are no credentials, no region or no roots of trust.
+    pub(crate) fn new(endpoint: &str, config: &SdkConfig, table: &str) -> Result<Self, Failure> {
+        let region = config.region().ok_or("no AWS region is configured: set AWS_REGION")?;
+        Ok(Self {
+            tables: endpoint.to_owned(),
+            streams: of_streams(endpoint),
+            region: region.to_string(),
+            table: table.to_owned(),
+            credentials: Mutex::default(),
+            provider: config.credentials_provider().ok_or("this program was built without credentials")?,
+            connector: https::connector()?,
+        })
+    }
+
+    /// The name of the stream, if the table has one.
+    pub(super) async fn stream(&self) -> Result<Option<String>, Refused> {
+        let said = self.ask(TABLES, "DescribeTable", json!({ "TableName": self.table })).await?;
+        let is_on = said["Table"]["StreamSpecification"]["StreamEnabled"] == true;
+        Ok(said["Table"]["LatestStreamArn"].as_str().filter(|_| is_on).map(str::to_owned))
+    }
+
+    /// The shards of a stream.
+    pub(super) async fn shards(&self, stream: &str) -> Result<Vec<String>, Refused> {
+        let mut shards = Vec::new();
+        let mut request = json!({ "StreamArn": stream });
+        loop {
+            let said = self.ask(STREAMS, "DescribeStream", request.clone()).await?;
+            let said = &said["StreamDescription"];
+            let page = said["Shards"].as_array().into_iter().flatten();
+            shards.extend(page.filter_map(|shard| shard["ShardId"].as_str().map(str::to_owned)));
+            match said["LastEvaluatedShardId"].as_str() {
+                Some(last) => request["ExclusiveStartShardId"] = last.into(),
+                None => return Ok(shards),
+            }
+        }
+    }
+
+    /// An iterator after a record, or from the oldest of a shard.
+    pub(super) async fn iterator(
+        &self,
+        stream: &str,
+        shard: &str,
+        after: Option<&str>,
+    ) -> Result<Option<String>, Refused> {
+        let mut request = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
+        if let Some(number) = after {
+            request["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER".into();
+            request["SequenceNumber"] = number.into();
+        }
+        let said = self.ask(STREAMS, "GetShardIterator", request).await?;
+        Ok(said["ShardIterator"].as_str().map(str::to_owned))
+    }
+
+    /// Up to 1,000 records.
+    pub(super) async fn page(&self, iterator: &str) -> Result<Page, Refused> {
+        let mut said = self.ask(STREAMS, "GetRecords", json!({ "ShardIterator": iterator })).await?;
+        let next = said["NextShardIterator"].as_str().map(str::to_owned);
+        let Value::Array(records) = said["Records"].take() else {
+            return Err(Refused::Other("an answer to GetRecords has no records".to_owned()));
+        };
+        Ok(Page { records, next })
+    }
+
+    /// Credentials that are good for a while.
+    async fn credentials(&self) -> Result<Credentials, Failure> {
+        let is_good = |known: &Credentials| known.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED);
+        let known = self.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(credentials) = known.filter(is_good) {
+            return Ok(credentials);
+        }
+        let new = self.provider.provide_credentials().await?;
+        *self.credentials.lock().unwrap_or_else(PoisonError::into_inner) = Some(new.clone());
+        Ok(new)
+    }
+
+    async fn ask(&self, service: &str, operation: &str, request: Value) -> Result<Value, Refused> {
+        let answer = timeout(LONGEST, self.send(service, operation, request.to_string())).await;
+        let answer = answer.map_err(|_| Refused::Other(format!("{operation} is not answered")))?;
+        let (status, body) = answer.map_err(|error| Refused::Other(format!("{operation}: {error}")))?;
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if status == 200 {
+            return Ok(said);
+        }
+        let kind = said["__type"].as_str().unwrap_or_default();
+        Err(match kind.rsplit('#').next() {
+            Some("ExpiredIteratorException") => Refused::Expired,
+            Some("TrimmedDataAccessException") => Refused::Trimmed,
+            _ => {
+                let message = said["message"].as_str().or(said["Message"].as_str()).unwrap_or_default();
+                Refused::Other(format!("{operation} was answered {status}: {kind} {message}"))
+            }
+        })
+    }
+
+    async fn send(&self, service: &str, operation: &str, body: String) -> Result<(u16, Vec<u8>), Failure> {
+        let url = if service == STREAMS { &self.streams } else { &self.tables };
+        let target = format!("{service}.{operation}");
+        let headers = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target.as_str())];
+        let identity = Identity::from(self.credentials().await?);
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(&self.region)
+            .name("dynamodb")
+            .time(SystemTime::now())
+            .settings(SigningSettings::default())
+            .build()?
+            .into();
+        let signable = SignableRequest::new("POST", url, headers.into_iter(), SignableBody::Bytes(body.as_bytes()))?;
+        let (signed, _) = sign(signable, &params)?.into_parts();
+        let mut request = http::Request::post(url).body(SdkBody::from(body))?;
+        for (name, value) in headers.into_iter().chain(signed.headers()) {
+            request.headers_mut().insert(http::HeaderName::from_bytes(name.as_bytes())?, value.parse()?);
+        }
+        let response = self.connector.call(HttpRequest::try_from(request)?).await?;
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
+        Ok((status, body.to_bytes().to_vec()))
+    }
+}
+
+/// The endpoint of streams. AWS has another than for tables, other engines have one for both.
+fn of_streams(endpoint: &str) -> String {
+    match endpoint.strip_prefix("https://dynamodb.") {
+        Some(rest) if rest.contains(".amazonaws.com") => format!("https://streams.dynamodb.{rest}"),
+        _ => endpoint.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_streams;
+
+    #[test]
+    fn streams_have_an_endpoint_of_their_own_in_aws() {
+        for (endpoint, expected) in [
+            ("https://dynamodb.eu-central-1.amazonaws.com", "https://streams.dynamodb.eu-central-1.amazonaws.com"),
+            ("https://dynamodb.cn-north-1.amazonaws.com.cn/", "https://streams.dynamodb.cn-north-1.amazonaws.com.cn/"),
+            ("http://127.0.0.1:8000", "http://127.0.0.1:8000"),
+            ("https://dynamodb.example.com", "https://dynamodb.example.com"),
+        ] {
+            assert_eq!(of_streams(endpoint), expected);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Follows the stream of a table of DynamoDB, where no Lambda does.
+//!
+//! Each start begins with the oldest records, which are up to 24 hours old, and no position is
+//! kept. That is safe: a record only says which entity has changed, and an entity that is indexed
+//! already costs a read. Shards are read in turn. The order of their records does not matter, and
+//! the indexer gets one batch at a time.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use embedded_engine::Error;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+use super::requests::{Refused, StreamRequests};
+use super::{BACK_OFF, Consumer, Feed, Position, carry_over};
+
+/// Pause when no shard had records. Each look costs a request per shard.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How often to look for new shards. DynamoDB closes a shard after some hours, or when it has much
+/// to take.
+const LOOK: Duration = Duration::from_secs(30);
+
+/// Starts to carry the stream to a consumer, which also looks at its postponed runs after each
+/// `tick`.
+pub(crate) fn follow(requests: StreamRequests, consumer: impl Consumer, tick: Duration) -> Feed {
+    let (stop, mut stopped) = oneshot::channel();
+    let task = tokio::spawn(async move {
+        let mut shards = Shards::default();
+        let mut ticked = None::<Instant>;
+        loop {
+            let pause = match shards.round(&requests, &consumer).await {
+                Ok(true) => Duration::ZERO,
+                Ok(false) => PAUSE,
+                Err(refused) => {
+                    tracing::error!(?refused, "the table's stream could not be read");
+                    BACK_OFF * 5
+                }
+            };
+            if ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
+                ticked = Some(Instant::now());
+                if let Err(trouble) = consumer.tick().await {
+                    tracing::warn!(?trouble, "what was put off could not be looked at");
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = &mut stopped => return,
+                () = sleep(pause) => {}
+            }
+        }
+    });
+    Feed { stop, task }
+}
+
+/// The shards of one stream that have more to read.
+#[derive(Default)]
+struct Shards {
+    stream: Option<String>,
+    open: BTreeMap<String, Shard>,
+    /// Those that were read to their end.
+    done: HashSet<String>,
+    looked: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Shard {
+    iterator: Option<String>,
+    /// The number of the last record that was taken.
+    last: Mutex<Option<String>>,
+}
+
+impl Shards {
+    /// Carries over a page of each shard, and says whether there was any record.
+    async fn round(&mut self, requests: &StreamRequests, consumer: &impl Consumer) -> Result<bool, Refused> {
+        if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
+            self.look(requests).await?;
+            self.looked = Some(Instant::now());
+        }
+        let Some(stream) = self.stream.clone() else { return Ok(false) };
+        let (mut has_read, mut ended, mut failed) = (false, Vec::new(), None);
+        for (name, shard) in &mut self.open {
+            match shard.read(requests, &stream, name, consumer).await {
+                Ok(Read::Nothing) => {}
+                Ok(Read::Some) => has_read = true,
+                Ok(Read::End) => ended.push(name.clone()),
+                // The others have their turn.
+                Err(refused) => failed = Some(refused),
+            }
+        }
+        for name in ended {
+            self.open.remove(&name);
+            self.done.insert(name);
+            // It was split, or another goes on.
+            self.looked = None;
+            has_read = true;
+        }
+        failed.map_or(Ok(has_read), Err)
+    }
+
+    /// Looks which shards there are.
+    async fn look(&mut self, requests: &StreamRequests) -> Result<(), Refused> {
+        let stream = requests.stream().await?;
+        if stream.is_none() {
+            tracing::warn!("the table has no stream, so nothing is indexed: enable it, with new and old images");
+        }
+        if stream != self.stream {
+            *self = Self { stream, ..Self::default() };
+        }
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let shards = requests.shards(stream).await?;
+        // The stream forgets shards after a day.
+        self.done.retain(|name| shards.contains(name));
+        self.open.retain(|name, _| shards.contains(name));
+        for name in shards {
+            if !self.done.contains(&name) {
+                self.open.entry(name).or_default();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a look at a shard found.
+enum Read {
+    Nothing,
+    Some,
+    End,
+}
+
+impl Shard {
+    async fn read(
+        &mut self,
+        requests: &StreamRequests,
+        stream: &str,
+        name: &str,
+        consumer: &impl Consumer,
+    ) -> Result<Read, Refused> {
+        let Some(iterator) = self.iterator(requests, stream, name).await? else { return Ok(Read::End) };
+        let page = match requests.page(&iterator).await {
+            // The next round asks for another one.
+            Err(Refused::Expired) => return Ok(Read::Nothing),
+            Err(Refused::Trimmed) => {
+                self.set_last(None);
+                return Ok(Read::Nothing);
+            }
+            page => page?,
+        };
+        let Some(last) = page.records.last().map(|record| super::number(record).to_owned()) else {
+            self.iterator = page.next;
+            return Ok(if self.iterator.is_some() { Read::Nothing } else { Read::End });
+        };
+        let mut records = page.records;
+        records.retain(fts_indexer::is_wanted);
+        let taken = carry_over(&records, consumer, &*self, BACK_OFF).await;
+        if !taken.map_err(|error| Refused::Other(error.to_string()))? {
+            // The rest comes again.
+            return Ok(Read::Nothing);
+        }
+        self.set_last(Some(last));
+        self.iterator = page.next;
+        Ok(if self.iterator.is_some() { Read::Some } else { Read::End })
+    }
+
+    /// The iterator to read with, which is gone until it was read with success.
+    async fn iterator(
+        &mut self,
+        requests: &StreamRequests,
+        stream: &str,
+        name: &str,
+    ) -> Result<Option<String>, Refused> {
+        if let Some(iterator) = self.iterator.take() {
+            return Ok(Some(iterator));
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match requests.iterator(stream, name, last.as_deref()).await {
+            Err(Refused::Trimmed) => requests.iterator(stream, name, None).await,
+            iterator => iterator,
+        }
+    }
+
+    fn set_last(&self, last: Option<String>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+}
+
+impl Position for Shard {
+    async fn forget_through(&self, number: &str) -> Result<(), Error> {
+        self.set_last(Some(number.to_owned()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
