@@ -57,6 +57,7 @@ def test_another_way_to_build_is_refused():
 def _archive(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An archive of small programs."""
     monkeypatch.setattr(bom, "components", lambda *_: "{}\n")
+    monkeypatch.setattr(bom, "licence_texts", lambda *_: "\n")
     programs, ui = directory / "programs", directory / "ui"
     for path in (programs, ui / "build"):
         path.mkdir(parents=True)

@@ -38,6 +38,14 @@ def test_crates_have_an_address_a_licence_and_a_digest():
     assert [len(digest["content"]) for digest in component["hashes"]] == [64]
 
 
+def test_licences_go_with_the_program():
+    text = bom.licence_texts(REPOSITORY, "x86_64-unknown-linux-musl", ["mlflow-serverless"])
+    # Mozilla's list of roots has a licence of its own; axum one with a name in it.
+    assert "webpki-root-certs" in text and "Community Data License Agreement" in text
+    assert "axum" in text and "Permission is hereby granted, free of charge" in text
+    assert "domains 0." not in text
+
+
 def test_the_program_has_what_people_need():
     names = _components("x86_64-unknown-linux-musl", "mlflow-serverless")
     assert {"aws-sdk-sso", "webpki-root-certs", "mlflow-ui", "dynoxide-rs"} <= names.keys()

@@ -1,9 +1,11 @@
 """The list of what is in a program: CycloneDX, from what cargo says of the dependencies."""
 
 import json
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +19,9 @@ def version(repository: Path) -> str:
 
 def components(repository: Path, triple: str, packages: Iterable[str], ui: str) -> str:
     """All crates that are linked into these packages, and MLflow's user interface of this version."""
-    packages = list(packages)
-    features = [feature for package in packages for feature in _FEATURES.get(package, [])]
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", triple]
-    if features:
-        command += ["--features", ",".join(features)]
-    said = json.loads(subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout)
     lock = tomllib.loads((repository / "Cargo.lock").read_text())
     digests = {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}
-    found = [_component(package, digests) for package in linked(said, packages)]
+    found = [_component(package, digests) for package in crates(repository, triple, packages)]
     found.append({
         "type": "library", "name": "mlflow-ui", "version": ui, "purl": f"pkg:pypi/mlflow@{ui}",
         "bom-ref": f"pkg:pypi/mlflow@{ui}", "licenses": [{"expression": "Apache-2.0"}],
@@ -34,6 +30,44 @@ def components(repository: Path, triple: str, packages: Iterable[str], ui: str) 
     # Neither time nor serial number: the same sources give the same list.
     document = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": own}, "components": found}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def licence_texts(repository: Path, triple: str, packages: Iterable[str]) -> str:
+    """The licences of these crates, each text once: most want their notice to go with the program."""
+    crates_by_text: dict[str, list[str]] = {}
+    without = []
+    for package in crates(repository, triple, packages):
+        name = f"{package['name']} {package['version']}"
+        if package["source"] is None:
+            continue
+        texts = [path.read_text("utf-8", "replace").strip() for path in _licence_files(Path(package["manifest_path"]).parent)]
+        if not texts:
+            without.append(f"{name}: {package['license']}")
+        for text in texts:
+            crates_by_text.setdefault(text, []).append(name)
+    sections = [f"{'=' * 80}\n{', '.join(names)}\n\n{text}\n" for text, names in crates_by_text.items()]
+    if without:
+        sections.append("\n".join([f"{'=' * 80}\nCrates that bring no text:\n", *without]) + "\n")
+    return "\n".join(sections)
+
+
+def _licence_files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.iterdir() if path.is_file() and re.match(r"(?i)(licen[cs]e|copying|notice)", path.name))
+
+
+@cache
+def _metadata(repository: Path, triple: str, features: tuple[str, ...]) -> dict[str, Any]:
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", triple]
+    if features:
+        command += ["--features", ",".join(features)]
+    return json.loads(subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True).stdout)
+
+
+def crates(repository: Path, triple: str, packages: Iterable[str]) -> list[dict[str, Any]]:
+    """The packages that are linked into these, as cargo describes them."""
+    packages = list(packages)
+    features = tuple(feature for package in packages for feature in _FEATURES.get(package, []))
+    return linked(_metadata(repository, triple, features), packages)
 
 
 def linked(said: dict[str, Any], packages: Iterable[str]) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ def function_archive(repository: Path, processor: str, functions: Mapping[str, P
         **files_below(repository / "tools/deploy", "tools/deploy/"),
         **files_below(repository / "clients/python", "clients/python/"),
     }
+    entries["LICENSES-crates.txt"] = Entry(bom.licence_texts(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", functions).encode())
     for path in ("samconfig.toml", "tools/deploy.txt", "examples/quickstart.py", "LICENSE", "NOTICE"):
         entries[path] = Entry((repository / path).read_bytes())
     for function, program in functions.items():
@@ -36,6 +37,7 @@ def program_archive(repository: Path, processor: str, program: Path, ui: Path, o
     entries = {
         "mlflow-serverless": Entry(program.read_bytes(), is_program=True),
         "sbom.cdx.json": Entry(bom.components(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"], _version(ui)).encode()),
+        "LICENSES-crates.txt": Entry(bom.licence_texts(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"]).encode()),
         # Of the user interface, which is in the program.
         "LICENSE-mlflow.txt": Entry((ui / "LICENSE.txt").read_bytes()),
     }
