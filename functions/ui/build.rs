@@ -11,7 +11,6 @@ use std::{env, fs};
 /// Names another directory with a build than that of `make ui`.
 const VARIABLE: &str = "EMBEDDED_UI";
 
-#[expect(clippy::print_stdout, reason = "cargo reads it")]
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed={VARIABLE}");
@@ -34,6 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let stored = if is_gzip { compressed } else { path };
         let mut hash = DefaultHasher::new();
         fs::read(&stored)?.hash(&mut hash);
+        let stored = stored.to_str().ok_or("the path of the build is not UTF-8")?;
         let tag = format!("\"{:016x}\"", hash.finish());
         writeln!(
             list,

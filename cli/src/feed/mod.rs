@@ -175,7 +175,7 @@ trait Position: Sync {
 
 impl Position for StreamReader {
     async fn forget_through(&self, number: &str) -> Result<(), Error> {
-        Self::forget_through(self, number).await
+        Self::forget_through(self, number).await.map(drop)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests to the stream of a table of DynamoDB. Its answers are the records that a Lambda gets,
 //! so they are passed on as they are.
 
+use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -47,6 +48,16 @@ pub(crate) enum Refused {
     /// The stream has forgotten the position.
     Trimmed,
     Other(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => formatter.write_str("the iterator is too old"),
+            Self::Trimmed => formatter.write_str("the stream has forgotten the position"),
+            Self::Other(why) => formatter.write_str(why),
+        }
+    }
 }
 
 /// Records of a shard, and the iterator after them; `None` at the shard's end.

@@ -34,7 +34,7 @@ pub(crate) fn follow(requests: StreamRequests, consumer: impl Consumer, tick: Du
                 Ok(true) => Duration::ZERO,
                 Ok(false) => PAUSE,
                 Err(refused) => {
-                    tracing::error!(?refused, "the table's stream could not be read");
+                    tracing::error!(%refused, "the table's stream could not be read");
                     BACK_OFF * 5
                 }
             };

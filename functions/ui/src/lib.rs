@@ -47,6 +47,7 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
 }
 
 /// The routes over the build in this program; none if there is none.
+#[must_use]
 pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     #[cfg(feature = "embedded")]
     {
