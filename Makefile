@@ -125,6 +125,8 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Large dat
 	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E 'test(/^(faults|unreadable)::/) & package(mlflow-serverless)'
 	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
 	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
+	@# The program of the release before serves one table together with this version.
+	RELEASED_BIN=$$(python tools/released.py); export RELEASED_BIN; \
 	cargo nextest run --workspace --profile slow --run-ignored only -E 'not test(over_dynamodb)'
 
 test-dynamodb: ## The store's requests against DynamoDB, with the environment's AWS credentials, on a table of their own that is removed afterwards

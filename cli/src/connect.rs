@@ -97,7 +97,7 @@ impl Place {
     /// asked for (`is_wanted`): a name that was mistyped would become a table that nothing keeps from being lost.
     ///
     /// # Errors
-    /// It is missing, cannot be made, or was written by another version.
+    /// It is missing, cannot be made, or was written by a later version.
     pub(crate) async fn create(&self, table: &Table, is_wanted: bool) -> Result<bool, Failure> {
         if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
             let is_there = table.is_there().await;
@@ -117,7 +117,7 @@ impl Place {
 /// Makes the table where it is missing, and says whether it is in use already.
 ///
 /// # Errors
-/// It cannot be made, or was written by another version.
+/// It cannot be made, or was written by a later version.
 pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
     table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}"))?;
     Ok(layout::check(table).await?)

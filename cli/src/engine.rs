@@ -36,7 +36,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
     let table = Table::new(engine.client(), &options.table);
     create(&table).await?;
-    create_access(&table.beside(access_name(&options.table))).await?;
+    let access = table.beside(access_name(&options.table));
+    create_access(&access).await?;
+    migrations::migrate(&table, &access).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO, TICK));
     say_address(&server.url());

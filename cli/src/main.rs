@@ -10,6 +10,7 @@ mod engine;
 mod feed;
 mod gc;
 mod housekeeping;
+mod migrate;
 mod proxy;
 mod reindex;
 mod serve;
@@ -59,6 +60,8 @@ enum Command {
     /// Remove deleted runs, logged models and experiments for good, with their artifacts, and
     /// traces that are kept no longer. Servers may go on meanwhile.
     Gc(gc::Options),
+    /// Bring the table of an earlier version to this one's layout. Servers may go on meanwhile.
+    Migrate(migrate::Options),
 }
 
 /// Threads that wait for the disk, at most. Under load tokio starts ever more of them, and for each the allocator keeps memory: with eight uploads
@@ -105,6 +108,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,
+        Command::Migrate(options) => migrate::run(options).await,
     }
 }
 

@@ -174,6 +174,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if mode == Mode::Basic || engine_is_here {
         options.place.create_access(&access, options.create_table).await?;
     }
+    // A table elsewhere may have processes of earlier versions, so its operator says when.
+    if engine_is_here {
+        migrations::migrate(&table, &access).await?;
+    }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone());
     // Without users, everybody who reaches this address may do everything.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);

@@ -13,6 +13,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
 import advice
+import layout
 import preflight
 from changes import refused
 from settings import Settings, read_settings
@@ -45,6 +46,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def _deploy(settings: Settings, stack: Stack) -> None:
+    dynamodb = boto3.client("dynamodb")
+    if stack.exists() and (table := stack.outputs().get("TableName")) and (problem := layout.problem(dynamodb, table)):
+        sys.exit(f"Nothing was changed. {problem}")
     if settings.only_checks:
         print("The stack can be deployed.")
         return
@@ -65,7 +69,10 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         _sam(*command)
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
-    print(advice.of(stack.outputs(), stack.name, settings.region, settings.command("PARAMETERS")))
+    outputs = stack.outputs()
+    print(advice.of(outputs, stack.name, settings.region, settings.command("PARAMETERS")))
+    if told := layout.advice(dynamodb, outputs["TableName"], advice.migration(outputs, settings.region)):
+        print(told)
 
 
 def _sam(*arguments: str) -> str:

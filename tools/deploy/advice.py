@@ -25,8 +25,7 @@ def _lines_of_files() -> list[str]:
 
 def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str:
     """The tracking URIs, what clients have to set, and the next commands. `command` is what sets a parameter."""
-    tables = f"--table {outputs['TableName']} --access-table {outputs['AccessTableName']}"
-    endpoint = f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com"
+    place = _place(outputs, region)
     alarms = f"{command}AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
     text = ["", f"The stack {stack} stands.", "", "For programs with AWS credentials:", ""]
     text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
@@ -37,7 +36,17 @@ def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
-        following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {endpoint} {tables}", "python examples/quickstart.py", alarms]
+        following = [f"cargo run --release --bin mlflow-serverless -- admin create NAME {place}", "python examples/quickstart.py", alarms]
     else:
         following = ["python examples/quickstart.py", f"{command}Users=on", alarms]
     return "\n".join([*text, "", "Next:", "", *(f"  {number}. {command}" for number, command in enumerate(following, 1)), ""])
+
+
+def migration(outputs: Mapping[str, str], region: str) -> str:
+    """The command that brings the stack's tables to the layout of this version."""
+    return f"mlflow-serverless migrate {_place(outputs, region)}"
+
+
+def _place(outputs: Mapping[str, str], region: str) -> str:
+    """The stack's tables, as options of a command."""
+    return f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com --table {outputs['TableName']} --access-table {outputs['AccessTableName']}"

@@ -66,14 +66,18 @@ fn loopback(text: &str) -> Result<IpAddr, String> {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let Options { tracking_uri, host, port, region } = options;
-    let config = aws_config::defaults(BehaviorVersion::latest()).load().await;
+    let config = aws_config::defaults(BehaviorVersion::latest());
+    let config = match https::client()? {
+        Some(client) => config.http_client(client),
+        None => config,
+    };
+    let config = config.load().await;
     let region = region.or_else(|| tracking_uri.region()).or_else(|| config.region().map(Region::to_string));
     let region = region.ok_or_else(|| {
         format!("the host of {tracking_uri} names no AWS region: name that of the API with --region or AWS_REGION")
     })?;
     let signer = Signer::new(credentials::found(&config, tracking_uri.origin()).await?, region);
-    let connector = aws_smithy_http_client::default_connector(&HttpConnectorSettings::builder().build(), None)
-        .ok_or("this program was built without TLS")?;
+    let connector = https::connector()?;
     let listener = TcpListener::bind((host, port))
         .await
         .map_err(|error| format!("{} cannot be listened at: {error}", SocketAddr::new(host, port)))?;

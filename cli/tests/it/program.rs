@@ -30,7 +30,12 @@ impl Program {
 
     /// With these variables in its environment, too.
     pub(crate) fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+        Self::of(env!("CARGO_BIN_EXE_mlflow-serverless"), arguments, environment)
+    }
+
+    /// Another version of it.
+    pub(crate) fn of(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(program);
         command.args(arguments).envs(environment.iter().copied());
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
@@ -227,7 +232,9 @@ async fn data_of_a_later_version_is_refused_by_every_command() {
     let later = Item::new(rows::Config::key(&"layout".into())).with(LAYOUT, number(CURRENT + 1));
     table.put(later, &Condition::Always).await.unwrap();
     drop((table, engine));
-    for arguments in [&["serve", "--no-ui", "--port", "0"][..], &["engine", "--port", "0"], &["reindex"]] {
+    let commands =
+        [&["serve", "--no-ui", "--port", "0"][..], &["engine", "--port", "0"], &["reindex"], &["gc"], &["migrate"]];
+    for arguments in commands {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
         let output = command.args(arguments).args(["--data", data]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

@@ -163,7 +163,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout
-    /// of another version.
+    /// of a later version.
     pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
         let mode = Mode::of(variable(ACCESS_VARIABLE).as_deref())?;
         let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AdmitEverybody)) };

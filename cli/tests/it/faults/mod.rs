@@ -2,8 +2,8 @@
 
 mod expiry;
 mod model;
-mod packing;
-mod removal;
+pub(crate) mod packing;
+pub(crate) mod removal;
 mod sweep;
 mod whole;
 mod workspaces;

@@ -1,7 +1,7 @@
-//! A table of another layout is refused, whatever it holds.
+//! A table of a later layout, or of none that was released, is refused.
 
 use entities::attributes::LAYOUT;
-use entities::layout::{self, CURRENT, LayoutError};
+use entities::layout::{self, CURRENT, FIRST, LayoutError};
 use key_schema::rows;
 use mlflow_api::{ExperimentId, Workspace};
 use table::{Condition, Item, Table, number};
@@ -33,11 +33,11 @@ async fn other_layouts_are_refused() {
     let site = test_site::Site::new().await;
     begin(&site.table).await;
     put(&site.table, CURRENT + 1).await;
-    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Later(CURRENT + 1)));
-    put(&site.table, CURRENT - 1).await;
-    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Earlier));
+    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Later(CURRENT + 1, CURRENT)));
+    put(&site.table, FIRST - 1).await;
+    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));
     // From before layouts had numbers.
     site.table.write_many(Vec::new(), &[rows::Config::key(&"layout".into())]).await.unwrap();
     assert!(site.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await.unwrap().is_some());
-    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Earlier));
+    assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));
 }

@@ -1,0 +1,33 @@
+//! `mlflow-serverless migrate`: brings a table to the layout of this version, while it is in use.
+
+use clap::Args;
+use migrations::Migrated;
+
+use crate::Failure;
+use crate::connect::Place;
+
+/// Options of `migrate`.
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    place: Place,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let (table, _engine) = options.place.connect().await?;
+    let access = options.place.access_table(&table);
+    let migrated = migrations::migrate(&table.in_background(), &access.in_background()).await?;
+    say(&match migrated {
+        None => "The table is empty: there is nothing to migrate.".to_owned(),
+        Some(Migrated { from, to }) if from == to => {
+            format!("The table has layout {to}, that of this version: there is nothing to migrate.")
+        }
+        Some(Migrated { from, to }) => format!("The table had layout {from}, and has layout {to} now."),
+    });
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
+fn say(outcome: &str) {
+    println!("{outcome}");
+}

@@ -1,0 +1,98 @@
+//! Tables of released versions: each later version reads them and writes to them.
+//!
+//! The directory `tests/released` has a table and a table of access of each release that changed
+//! the layout, and what that release answered. `RECORD_RELEASE=0.1.0 cargo nextest run --workspace
+//! -E 'test(/^released::records/)'` makes them, with the code of that release.
+
+mod fill;
+mod load;
+mod reads;
+mod side_by_side;
+mod writes;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use artifact_store::Artifacts;
+use key_schema::rows::{ROWS, RowDescription};
+use key_schema::{Key, access_rows};
+use migrations::migrate;
+use table::Table;
+use test_site::{Api, Site, key_of};
+
+use crate::faults::packing::timed;
+use crate::site::{all_as_one, of_table, with_walker};
+use load::{access_of, answers, load, record, table_of};
+use reads::answered;
+
+/// The variable that names the release to be recorded.
+const RECORD: &str = "RECORD_RELEASE";
+/// The releases whose tables are here, each with the rows that came later.
+const RELEASES: [(&str, &[&str]); 1] = [("0.1.0", &[])];
+
+/// All functions over a table, with workspaces, in a process that knows nothing yet.
+async fn process(site: &Site, files: &Path) -> Api {
+    let around = with_walker(&site.table, Artifacts::in_directory(files), all_as_one()).await.with_workspaces();
+    Api(domain::mount(&of_table(), &[], &around).await.unwrap())
+}
+
+/// The rows that a table and its table of access have none of.
+fn missing(keys: impl IntoIterator<Item = Key>) -> BTreeSet<&'static str> {
+    let found: BTreeSet<_> = keys.into_iter().map(|key| RowDescription::of(&key).unwrap().name).collect();
+    let all = ROWS.iter().chain(access_rows::ROWS).map(|row| row.name);
+    all.filter(|name| !found.contains(name)).collect()
+}
+
+#[test]
+fn records_a_release_that_is_asked_for() {
+    let Ok(release) = std::env::var(RECORD) else { return };
+    timed(async {
+        let files = tempfile::tempdir().unwrap();
+        let (site, asked) = fill::filled(files.path()).await;
+        let (items, access) = (table_of(&site).await, access_of(&site).await);
+        assert_eq!(missing(items.iter().chain(&access).map(key_of)), BTreeSet::new(), "rows that are nowhere");
+        // What the table says, and not what the process remembers.
+        let site = load(items.clone(), access.clone()).await;
+        let answers = answered(&process(&site, files.path()).await, asked).await;
+        record(&release, &items, &access, &answers);
+    });
+}
+
+#[test]
+fn a_table_of_each_release_has_every_row() {
+    for (release, later) in RELEASES {
+        let (items, access) = load::released(release);
+        let missing = missing(items.iter().chain(&access).map(key_of));
+        let later: BTreeSet<_> = later.iter().copied().collect();
+        assert_eq!(missing, later, "rows that {release} has none of");
+    }
+}
+
+#[test]
+fn a_table_of_each_release_is_read_and_written() {
+    for (release, _) in RELEASES {
+        timed(async {
+            let files = tempfile::tempdir().unwrap();
+            let (items, access) = load::released(release);
+            let site = load(items, access).await;
+            let expected = answers(release);
+            assert!(expected.len() > 80, "{} answers", expected.len());
+            let check = async |when: &str| {
+                let process = process(&site, files.path()).await;
+                for (asked, answer) in &expected {
+                    assert_eq!(asked.send(&process).await, *answer, "{when}, {asked:?} of a table of {release}");
+                }
+            };
+            // Functions serve it before anybody migrates it.
+            check("as it is").await;
+            migrate(&site.table, &Table::new(site.engine.client(), load::ACCESS)).await.unwrap().unwrap();
+            check("once it is migrated").await;
+            fill::follow(&site).await;
+            check("once it is indexed and packed").await;
+            let process = process(&site, files.path()).await;
+            writes::all(&site, &process).await;
+            let mut walk = samples::Walk::new(process.0.clone());
+            samples::writes(&mut walk).await;
+        });
+    }
+}
