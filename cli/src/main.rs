@@ -10,6 +10,7 @@ mod engine;
 mod feed;
 mod gc;
 mod housekeeping;
+mod metrics;
 mod migrate;
 mod proxy;
 mod reindex;

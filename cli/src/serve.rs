@@ -21,6 +21,7 @@ use workspaces::Workspaces;
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::Place;
 use crate::feed::{Feed, InProcess, TICK};
+use crate::metrics::Metrics;
 use crate::{Failure, connections, feed, housekeeping, say_address, signals};
 
 /// For how long a bucket may join the parts of an upload: some take half a minute for two gigabytes. Stock clients wait two minutes.
@@ -199,8 +200,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         tracing::warn!("nobody can sign in yet: make an administrator with `mlflow-serverless admin create NAME`");
     }
     let app = domain::mount(&served(&around), &[], &around).await?;
+    let metrics = Metrics::new();
+    let app = service::joined(app, [metrics.router(table.clone(), Arc::clone(&around.authorizer))]);
     let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let app = local_guard::guarded(app, allowed);
+    let app = service::told(local_guard::guarded(app, allowed), move |line| {
+        metrics.count(line);
+        service::log(line);
+    });
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
         .await

@@ -30,6 +30,7 @@ def test_each_change_is_told_and_no_secret(tmp_path: Path) -> None:
     server = ServerlessMlflow(tmp_path / "server", options=options, artifact_root="mlflow-artifacts:/", environment={"RUST_LOG": "debug"})
     try:
         secrets = _work(server.url, data)
+        _counters(server.url)
         log = server.process.log_text()
     finally:
         server.stop()
@@ -42,6 +43,22 @@ def test_each_change_is_told_and_no_secret(tmp_path: Path) -> None:
     assert any('event="denied"' in line and "ann" in line for line in lines)
     for what, secret in secrets.items():
         assert secret not in log, what
+    # The first digits of `printf ann | sha256sum`.
+    denied = [line for line in log.splitlines() if "experiments/get" in line and "49915e0d7d4b" in line]
+    assert any("status" in line and "403" in line for line in denied), denied
+
+
+def _counters(url: str) -> None:
+    """Only an administrator sees what was counted, and no contents are in it."""
+    made = requests.post(f"{url}{V2}/users/create", auth=(ADMIN, PASSWORD), json={"username": "quixote", "password": PASSWORD}, timeout=120)
+    assert made.status_code == 200, made.text
+    assert requests.get(f"{url}/metrics", timeout=120).status_code == 401
+    assert requests.get(f"{url}/metrics", auth=("quixote", PASSWORD), timeout=120).status_code == 403
+    answer = requests.get(f"{url}/metrics", auth=(ADMIN, PASSWORD), timeout=120)
+    assert answer.status_code == 200, answer.text
+    assert 'mlflow_requests_total{route="POST /api/2.0/mlflow/users/create",status="200"} 2' in answer.text
+    assert 'mlflow_dynamodb_write_units_total{route="POST /api/2.0/mlflow/users/create"}' in answer.text
+    assert "quixote" not in answer.text
 
 
 def _work(url: str, data: Path) -> dict[str, str]:

@@ -86,6 +86,8 @@ fn serve_says_which_free_port_it_took_and_answers_no_page_of_another_origin() {
     let address = program.address();
     let host = format!("host: {address}\r\n");
     assert!(ask(&address, "GET /health", &host).starts_with("http/1.1 200"));
+    let counters = ask(&address, "GET /metrics", &host);
+    assert!(counters.contains(r#"mlflow_requests_total{route="get /health",status="200"} 1"#), "{counters}");
     for (request, header) in [
         ("GET /health", "origin: https://evil.example\r\n"),
         ("GET /api/2.0/mlflow/experiments/search?max_results=9", "sec-fetch-site: cross-site\r\n"),

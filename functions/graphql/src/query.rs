@@ -7,6 +7,7 @@ use apollo_compiler::response::JsonMap;
 use mlflow_api::{Error, Request, Result};
 use serde_json::Value;
 use service::Endpoint;
+use table::Meter;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::limits;
@@ -67,16 +68,18 @@ impl Endpoint for Query {
         // Dropped with this call, when its client is gone: then the query ends, too.
         let (_waiting, gone) = oneshot::channel::<()>();
         let executing = EXECUTING.acquire().await.map_err(Error::internal)?;
+        // Its calls are counted there as well.
+        let meter = Meter::of_task().unwrap_or_default();
         let executed = tokio::task::spawn_blocking(move || {
             let _executing = executing;
             let operation = self.operation.as_deref();
             let executed = operation::execute(&schema, self.text, operation, &self.variables, &requests);
-            runtime.block_on(async {
+            runtime.block_on(meter.counting(async {
                 tokio::select! {
                     executed = executed => executed,
                     _ = gone => Err(Error::internal("the client is gone")),
                 }
-            })
+            }))
         });
         executed.await.map_err(Error::internal)?
     }

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, IntoAnswer};
 use crate::incoming::{BodyStream, Incoming};
+use crate::request_line::note_caller;
 use crate::room::BodyRoom;
 
 /// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
@@ -142,7 +143,7 @@ impl<S: Store> Frame<S> {
     pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
         match permission {
             Permission::Open => Ok(Identity::somebody()),
-            _ => self.authorizer.authenticate(arrived).await,
+            _ => self.authorizer.authenticate(arrived).await.inspect(|identity| note_caller(&identity.caller)),
         }
     }
 

@@ -12,6 +12,7 @@ use http::{HeaderValue, Method, StatusCode, Uri};
 use tower::{ServiceExt, service_fn};
 
 use crate::answer::UnknownPath;
+use crate::router::protected;
 
 /// The router as clients reach it. They are given a base URL and append their paths to it.
 ///
@@ -19,7 +20,13 @@ use crate::answer::UnknownPath;
 /// - Where slashes are doubled further inside, a path that would be known without that leads
 ///   there (308), as in MLflow.
 /// - `OPTIONS` of a path that is known says which methods it has.
+/// - Each answer has headers for browsers.
 pub fn front(router: Router) -> Router {
+    protected(at_their_paths(router))
+}
+
+/// The same without headers for browsers.
+pub(crate) fn at_their_paths(router: Router) -> Router {
     Router::new().fallback_service(service_fn(move |request| answer(router.clone(), request)))
 }
 
@@ -143,6 +150,17 @@ mod tests {
         }
         for uri in ["/api//2.0/nothing", "/api/2.0/files/a//b", "/api/2.0/mlflow/runs/get//"] {
             assert_eq!(send("GET", uri).await.status(), StatusCode::NOT_FOUND, "{uri}");
+        }
+    }
+
+    #[tokio::test]
+    async fn each_answer_has_headers_for_browsers() {
+        for (method, uri) in
+            [("GET", "/health"), ("OPTIONS", "/health"), ("GET", "//api//2.0/mlflow/runs/get"), ("GET", "/nothing")]
+        {
+            let response = send(method, uri).await;
+            assert_eq!(response.headers()["x-content-type-options"], "nosniff", "{method} {uri}");
+            assert_eq!(response.headers()["cache-control"], "no-store", "{method} {uri}");
         }
     }
 

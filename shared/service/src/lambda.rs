@@ -18,7 +18,8 @@ use mlflow_api::{Error, ErrorCode};
 use percent_encoding::percent_decode_str;
 
 use crate::answer::{Answer, error_response};
-use crate::front::front;
+use crate::front::at_their_paths;
+use crate::router::protected;
 
 /// Where an answer is put that a Lambda cannot carry.
 pub trait Aside: Send + Sync {
@@ -40,7 +41,7 @@ pub struct LongAnswer {
     pub disposition: Option<String>,
 }
 
-/// The same router for a Lambda, as clients reach it ([`front()`]).
+/// The same router for a Lambda, as clients reach it ([`crate::front()`]).
 ///
 /// A Lambda's response has at most 6 MB: a longer answer is refused with a sentence. Without that, the call would fail in API Gateway with a
 /// 5xx, which clients repeat in vain. A path that the adapter of Lambda has read as another one is refused, too.
@@ -55,7 +56,8 @@ pub fn within_lambda_or_aside(router: Router, aside: Arc<dyn Aside>) -> Router {
 }
 
 fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
-    front(router).layer(from_fn(move |request: Request, next: Next| {
+    // The answers that are made here need headers for browsers, too.
+    protected(at_their_paths(router).layer(from_fn(move |request: Request, next: Next| {
         let aside = aside.clone().filter(|_| request.method() == Method::GET);
         async move {
             if is_misread(&request) {
@@ -65,7 +67,7 @@ fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
             }
             fitting(next.run(request).await, aside).await
         }
-    }))
+    })))
 }
 
 /// Whether the path is not the one that was sent. The gateway has decoded it, and the adapter of
@@ -148,7 +150,9 @@ mod tests {
             ("GET", "/failed", StatusCode::BAD_REQUEST),
             ("GET", "/endless", StatusCode::BAD_REQUEST),
         ] {
-            assert_eq!(answer(method, path).await.status(), status, "{method} {path}");
+            let response = answer(method, path).await;
+            assert_eq!(response.status(), status, "{method} {path}");
+            assert_eq!(response.headers()["x-content-type-options"], "nosniff", "{method} {path}");
         }
         let kept = kept.0.lock().unwrap();
         let [answer] = kept.as_slice() else { panic!("{} answers", kept.len()) };

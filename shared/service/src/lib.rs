@@ -28,6 +28,8 @@
 //!    take gzip. It answers even if code panics. A Lambda refuses an answer of more than 6 MB with
 //!    400. Only the traces function puts a longer answer to a `GET`, up to 64 MB, into the bucket,
 //!    and redirects with 307 (`lambda.rs`).
+//! 9. **Tell**: outermost, [`told`] makes one [`RequestLine`] of each request: route, status, time,
+//!    requests and units of the table, and a hash of the caller. A Lambda logs it.
 
 mod answer;
 mod attachment;
@@ -36,6 +38,7 @@ mod endpoint;
 mod front;
 mod incoming;
 mod lambda;
+mod request_line;
 mod room;
 mod route;
 mod router;
@@ -49,6 +52,7 @@ pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use front::front;
 pub use incoming::BodyStream;
 pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
+pub use request_line::{RequestLine, log, told};
 pub use route::{Paths, Route};
 pub use router::{joined, no_rows, router};
 pub use signed_in::signed_in;

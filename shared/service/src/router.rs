@@ -19,6 +19,7 @@ use tower_http::compression::predicate::{Predicate, SizeAbove};
 use crate::answer::{error_response, error_with_retry, html_method_not_allowed, html_unknown_path};
 use crate::endpoint::{Frame, Store};
 use crate::incoming::Incoming;
+use crate::request_line::note_route;
 use crate::route::Route;
 use crate::signed_in::OPEN;
 use crate::workspaces::without_workspaces;
@@ -33,7 +34,9 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
         for path in route.full_paths() {
             let (frame, handler) = (frame.clone(), route.handler.clone());
             let come_back_after = route.come_back_after.clone();
+            let told: Arc<str> = format!("{} {path}", route.method).into();
             let serve = move |request: HttpRequest| async move {
+                note_route(&told);
                 let headers = request.headers().clone();
                 let answer = match Incoming::read(request).await {
                     Ok(incoming) => handler(frame, incoming).await,
@@ -52,9 +55,10 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
         .fallback(move |request: HttpRequest| unknown(Arc::clone(&authorizer), request))
         .method_not_allowed_fallback(|| async { html_method_not_allowed() });
     let rows = if frame.authorizer.has_workspaces() { rows } else { without_workspaces(rows) };
-    rows.layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(axum::middleware::map_response(protected))
+    protected(
+        rows.layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
+            .layer(CatchPanicLayer::custom(panicked)),
+    )
 }
 
 /// The answer for a path that no row has. A caller who has to sign in is asked to do so first, as
@@ -104,8 +108,13 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     error_response(&Error::internal(text))
 }
 
-/// Adds headers for browsers to each answer: its type is as declared, and it is not to be cached.
-async fn protected(mut response: Response<Body>) -> Response<Body> {
+/// The same router, with headers for browsers on each answer: its type is as declared, and it is not
+/// to be cached.
+pub(crate) fn protected(router: Router) -> Router {
+    router.layer(axum::middleware::map_response(protect))
+}
+
+async fn protect(mut response: Response<Body>) -> Response<Body> {
     let header = http::HeaderValue::from_static("nosniff");
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, header);
     // An answer for one caller is for nobody else, and not for long.

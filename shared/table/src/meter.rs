@@ -6,7 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
-/// Counts the consumption of calls through one [`crate::Table`] handle.
+tokio::task_local! {
+    /// Counts what this task asks of all tables, while it works for a request.
+    static OF_TASK: Meter;
+}
+
+/// Counts the consumption of calls: of those through one [`crate::Table`] handle
+/// ([`crate::Table::metered`]), or of those that a piece of work makes ([`Meter::counting`]).
 #[derive(Clone, Debug, Default)]
 pub struct Meter(
     // A std mutex: nothing is awaited while it is held.
@@ -56,6 +62,18 @@ pub(crate) enum Direction {
 }
 
 impl Meter {
+    /// Does `work`, and counts its calls through all handles. Another task, or a thread, counts what
+    /// it does there only if it takes the meter along ([`Meter::of_task`]).
+    pub async fn counting<F: Future>(&self, work: F) -> F::Output {
+        OF_TASK.scope(self.clone(), work).await
+    }
+
+    /// The one that counts the calls of this task, to be taken along to another task or thread.
+    #[must_use]
+    pub fn of_task() -> Option<Self> {
+        OF_TASK.try_with(Self::clone).ok()
+    }
+
     /// The consumption so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
@@ -98,4 +116,30 @@ impl Meter {
 
 fn indexes(indexes: Option<&std::collections::HashMap<String, Capacity>>) -> f64 {
     indexes.into_iter().flat_map(|indexes| indexes.values()).filter_map(Capacity::capacity_units).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count() {
+        if let Some(meter) = Meter::of_task() {
+            meter.count_request("GetItem");
+        }
+    }
+
+    #[tokio::test]
+    async fn calls_are_counted_where_the_meter_is_taken_along() {
+        let meter = Meter::default();
+        let work = async {
+            count();
+            tokio::spawn(async { count() }).await.unwrap();
+            let meter = Meter::of_task().unwrap();
+            tokio::spawn(async move { meter.counting(async { count() }).await }).await.unwrap();
+        };
+        meter.counting(work).await;
+        count();
+        assert_eq!(meter.usage().requests, 2);
+        assert_eq!(Meter::default().usage().requests, 0);
+    }
 }

@@ -229,7 +229,10 @@ impl Table {
 
     /// Which report of consumed capacity to ask for.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
-        self.meter.as_ref().map(|_| ReturnConsumedCapacity::Indexes)
+        match &self.meter {
+            Some(_) => Some(ReturnConsumedCapacity::Indexes),
+            None => Meter::of_task().map(|_| ReturnConsumedCapacity::Total),
+        }
     }
 
     /// Whether to ask for the sizes of partitions.
@@ -249,15 +252,13 @@ impl Table {
     }
 
     fn count_refusal(&self, failure: &Failure) {
-        if let (Some(meter), Failure::Refused { item, .. }) = (&self.meter, failure) {
-            meter.count_refusal(item.as_ref().map(Item::size).unwrap_or_default());
+        if let Failure::Refused { item, .. } = failure {
+            self.meters().for_each(|meter| meter.count_refusal(item.as_ref().map(Item::size).unwrap_or_default()));
         }
     }
 
     pub(crate) fn count(&self, operation: &'static str) {
-        if let Some(meter) = &self.meter {
-            meter.count_request(operation);
-        }
+        self.meters().for_each(|meter| meter.count_request(operation));
     }
 
     /// Counts items that were read whole, and looks whether they can be.
@@ -274,9 +275,12 @@ impl Table {
     }
 
     pub(crate) fn consumed(&self, direction: Direction, consumed: &[ConsumedCapacity]) {
-        if let Some(meter) = &self.meter {
-            meter.count_capacity(direction, consumed);
-        }
+        self.meters().for_each(|meter| meter.count_capacity(direction, consumed));
+    }
+
+    /// All that count this call: one of the handle, and one of the request that it is made for.
+    fn meters(&self) -> impl Iterator<Item = Meter> {
+        self.meter.clone().into_iter().chain(Meter::of_task())
     }
 }
 

@@ -1,0 +1,126 @@
+//! `GET /metrics` of `serve`: counters of its requests, in the text format of Prometheus.
+//!
+//! Nothing of their contents is in it. In AWS, the log has a line per request in its place.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use access::Resource::User;
+use access::{Authorizer, Needs, Permission, Scope, Target};
+use axum::Router;
+use http::StatusCode;
+use mlflow_api::{Error, Request, Result};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use service::{Answer, Endpoint, Frame, Paths, RequestLine, Route};
+use table::Table;
+
+const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Upper bounds of the times that are told apart, in seconds.
+const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
+
+/// A request without a row, or without an answer.
+const NONE: &str = "none";
+
+/// What the process has counted since its start.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    requests: Family<Answered, Counter>,
+    seconds: Family<OfRoute, Histogram, fn() -> Histogram>,
+    table_requests: Family<OfRoute, Counter>,
+    read_units: Family<OfRoute, Counter<f64, AtomicU64>>,
+    write_units: Family<OfRoute, Counter<f64, AtomicU64>>,
+    // A std mutex: nothing is awaited while it is held.
+    registry: Arc<Mutex<Registry>>,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfRoute {
+    route: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Answered {
+    route: String,
+    status: String,
+}
+
+impl Metrics {
+    /// Counters at zero.
+    pub(crate) fn new() -> Self {
+        let metrics = Self {
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            table_requests: Family::default(),
+            read_units: Family::default(),
+            write_units: Family::default(),
+            registry: Arc::default(),
+        };
+        let mut registry = Registry::with_prefix("mlflow");
+        registry.register("requests", "Requests by row and status", metrics.requests.clone());
+        let seconds = metrics.seconds.clone();
+        registry.register_with_unit("request_duration", "Time until the answer", Unit::Seconds, seconds);
+        registry.register("dynamodb_requests", "Requests to DynamoDB", metrics.table_requests.clone());
+        registry.register("dynamodb_read_units", "Read capacity units", metrics.read_units.clone());
+        registry.register("dynamodb_write_units", "Write capacity units", metrics.write_units.clone());
+        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        metrics
+    }
+
+    /// Counts a request.
+    pub(crate) fn count(&self, line: &RequestLine) {
+        let route = line.route.as_deref().unwrap_or(NONE).to_owned();
+        let status = line.status.map_or_else(|| NONE.to_owned(), |status| status.as_u16().to_string());
+        self.requests.get_or_create(&Answered { route: route.clone(), status }).inc();
+        let of_route = OfRoute { route };
+        self.seconds.get_or_create(&of_route).observe(line.time.as_secs_f64());
+        self.table_requests.get_or_create(&of_route).inc_by(u64::from(line.usage.requests));
+        self.read_units.get_or_create(&of_route).inc_by(line.usage.read_units);
+        self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
+    }
+
+    /// A router that shows the counters to callers who may see all users, and knows no other path.
+    pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
+        let row = Route::to::<Show>("GET", "/metrics", Permission::Read(User)).under(Paths::Bare);
+        service::router(vec![row], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
+    }
+}
+
+#[derive(Clone)]
+struct Shown {
+    metrics: Metrics,
+    table: Table,
+}
+
+impl service::Store for Shown {
+    fn table(&self) -> &Table {
+        &self.table
+    }
+}
+
+struct Show;
+
+impl Endpoint for Show {
+    type Store = Shown;
+    type Answer = Answer;
+
+    fn read(_: &Request) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::read(Target::Any(User))
+    }
+
+    async fn act(self, _: &Scope, store: &Shown) -> Result<Answer> {
+        let mut text = String::new();
+        let registry = store.metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
+        encode(&mut text, &registry).map_err(Error::internal)?;
+        Ok(Answer::Foreign { status: StatusCode::OK, content_type: TYPE, body: text.into() })
+    }
+}

@@ -1,0 +1,227 @@
+//! What is told of each request: one line, without contents.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use access::Caller;
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn};
+use clock::Moment;
+use http::StatusCode;
+use sha2::{Digest, Sha256};
+use table::{Meter, Usage};
+
+/// Bytes of a caller's hash that are told: enough to tell callers apart.
+const HASH_BYTES: usize = 6;
+
+/// One request, once its answer is ready to be sent.
+#[derive(Clone, Debug)]
+pub struct RequestLine {
+    /// Method and path of the row, such as `GET /api/2.0/mlflow/runs/get`. `None` if no row took
+    /// the request: what a stranger writes into a path is not told.
+    pub route: Option<Arc<str>>,
+    /// Status of the answer. `None` if the client went away before.
+    pub status: Option<StatusCode>,
+    /// From the first byte of the request to the answer, without the time of sending it.
+    pub time: Duration,
+    /// What it asked of the tables.
+    pub usage: Usage,
+    /// The caller, as a hash in hexadecimal digits. `None` for somebody who is not known.
+    pub caller: Option<String>,
+}
+
+tokio::task_local! {
+    /// What the row of the request notes.
+    static NOTED: Arc<Noted>;
+}
+
+#[derive(Default)]
+struct Noted {
+    route: OnceLock<Arc<str>>,
+    caller: OnceLock<String>,
+}
+
+/// The same router, which tells of each request.
+pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 'static) -> Router {
+    router.layer(from_fn(move |request: Request, next: Next| {
+        let mut telling = Telling {
+            begin: Moment::now(),
+            noted: Arc::default(),
+            meter: Meter::default(),
+            status: None,
+            tell: tell.clone(),
+        };
+        async move {
+            let answering = NOTED.scope(Arc::clone(&telling.noted), next.run(request));
+            let answer = telling.meter.clone().counting(answering).await;
+            telling.status = Some(answer.status());
+            answer
+        }
+    }))
+}
+
+/// Writes the line to the log. Operators' queries and `docs/operator-guide.md` use these names.
+pub fn log(line: &RequestLine) {
+    tracing::info!(
+        target: "request",
+        route = line.route.as_deref().unwrap_or("unknown"),
+        status = line.status.map(|status| status.as_u16()),
+        // Tenths are enough for people and bills.
+        ms = (line.time.as_secs_f64() * 10_000.0).round() / 10.0,
+        requests = line.usage.requests,
+        read_units = line.usage.read_units,
+        write_units = line.usage.write_units,
+        caller = line.caller.as_deref(),
+        "request"
+    );
+}
+
+/// Notes the row that takes the request.
+pub(crate) fn note_route(route: &Arc<str>) {
+    note(|noted| drop(noted.route.set(Arc::clone(route))));
+}
+
+/// Notes who is calling.
+pub(crate) fn note_caller(caller: &Caller) {
+    let name = caller.name();
+    if !name.is_empty() {
+        note(|noted| drop(noted.caller.set(hash(name))));
+    }
+}
+
+fn note(what: impl FnOnce(&Noted)) {
+    // A router that nobody told to tell, as in tests, has no such line.
+    let _ = NOTED.try_with(|noted| what(noted));
+}
+
+fn hash(name: &str) -> String {
+    Sha256::digest(name).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Tells of the request when it is dropped. That is when it is answered, or when its client is gone.
+struct Telling<T: Fn(&RequestLine)> {
+    begin: Moment,
+    noted: Arc<Noted>,
+    meter: Meter,
+    status: Option<StatusCode>,
+    tell: T,
+}
+
+impl<T: Fn(&RequestLine)> Drop for Telling<T> {
+    fn drop(&mut self) {
+        (self.tell)(&RequestLine {
+            route: self.noted.route.get().cloned(),
+            status: self.status,
+            time: self.begin.age(),
+            usage: self.meter.take(),
+            caller: self.noted.caller.get().cloned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use access::{AdmitEverybody, Needs, Permission, Resource, Scope, Target, User};
+    use axum::body::Body;
+    use mlflow_api::{ExperimentId, Result};
+    use serde_json::{Value, json};
+    use table::Table;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::{Endpoint, Frame, Route, Store, router};
+
+    #[derive(Clone)]
+    struct Reading(Table);
+
+    impl Store for Reading {
+        fn table(&self) -> &Table {
+            &self.0
+        }
+    }
+
+    struct Get(ExperimentId);
+
+    impl Endpoint for Get {
+        type Store = Reading;
+        type Answer = Value;
+
+        fn read(request: &mlflow_api::Request) -> Result<Self> {
+            ExperimentId::parse(request.argument("experiment_id").unwrap_or_default()).map(Self)
+        }
+
+        fn needs(&self) -> Needs {
+            Needs::read(Target::Experiment(self.0))
+        }
+
+        async fn act(self, _: &Scope, _: &Reading) -> Result<Value> {
+            Ok(json!({}))
+        }
+    }
+
+    async fn lines(paths: &[&str]) -> Vec<RequestLine> {
+        let engine = embedded_engine::Engine::memory().unwrap();
+        let table = Table::new(engine.client(), "lines");
+        table.create_if_missing().await.unwrap();
+        let row = Route::to::<Get>("GET", "experiments/get", Permission::Read(Resource::Experiment));
+        let lines = Arc::<Mutex<Vec<RequestLine>>>::default();
+        let kept = Arc::clone(&lines);
+        let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
+        let app = told(router(vec![row], &Frame::guarded(Reading(table), Arc::new(AdmitEverybody))), tell);
+        for path in paths {
+            let request = Request::get(*path).body(Body::empty()).unwrap();
+            app.clone().oneshot(request).await.unwrap();
+        }
+        let lines = lines.lock().unwrap();
+        lines.clone()
+    }
+
+    #[tokio::test]
+    async fn each_request_is_told_with_its_row_and_its_cost() {
+        let told = lines(&["/api/2.0/mlflow/experiments/get?experiment_id=7", "/secret"]).await;
+        let short: Vec<_> = told
+            .iter()
+            .map(|line| (line.route.as_deref(), line.status.map(|status| status.as_u16()), line.usage.requests))
+            .collect();
+        assert_eq!(short, [(Some("GET /api/2.0/mlflow/experiments/get"), Some(404), 1), (None, Some(404), 0)]);
+        assert!(told[0].usage.read_units > 0.0);
+        assert!(told.iter().all(|line| line.caller.is_none()));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_goes_away_is_told_as_well() {
+        let lines = Arc::<Mutex<Vec<RequestLine>>>::default();
+        let kept = Arc::clone(&lines);
+        let never = || std::future::pending::<&str>();
+        let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
+        let app = told(Router::new().route("/", axum::routing::get(never)), tell);
+        let mut answering = Box::pin(app.oneshot(Request::get("/").body(Body::empty()).unwrap()));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(answering.as_mut().poll(&mut context).is_pending());
+        assert!(lines.lock().unwrap().is_empty());
+        drop(answering);
+        assert_eq!(lines.lock().unwrap()[0].status, None);
+    }
+
+    #[tokio::test]
+    async fn a_caller_is_told_as_a_hash() {
+        let noted = Arc::<Noted>::default();
+        let user = User {
+            name: mlflow_api::UserName::named("ann").unwrap(),
+            id: 1,
+            is_admin: false,
+            roles: Vec::new(),
+            version: 1,
+        };
+        let noting = async {
+            note_caller(&Caller::Somebody);
+            note_caller(&Caller::User(Arc::new(user)));
+        };
+        NOTED.scope(Arc::clone(&noted), noting).await;
+        // The first digits of `printf ann | sha256sum`.
+        assert_eq!(noted.caller.get().map(String::as_str), Some("49915e0d7d4b"));
+    }
+}
