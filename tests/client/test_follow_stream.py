@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mlflow import MlflowClient
 
-from tests.support.engine import LocalEngine, local_engine
+from tests.support.local_engine import LocalEngine, local_engine
 from tests.support.servers import ServerlessMlflow
 
 _PATIENCE_SECONDS = 180

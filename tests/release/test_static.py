@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from mlflow import MlflowClient
 
-from tests.support.engine import local_engine
+from tests.support.local_engine import local_engine
 from tests.support.processes import ChildProcess, wait_until
 
 _RELEASED = os.environ.get("RELEASED")

@@ -1,0 +1,60 @@
+"""The embedded engine alone, over HTTP: it is to a server what DynamoDB is, streams included."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botocore.session import Session
+
+from tests.support.processes import ChildProcess, child_environment, wait_until
+from tests.support.servers import binary
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    url: str
+    #: The key that it asks for, and a region, as variables of an environment.
+    environment: Mapping[str, str]
+
+    def marks(self, experiment: str) -> int:
+        """Changes to runs of an experiment that nobody has indexed."""
+        return self._client().query(
+            TableName="mlflow",
+            IndexName="LSI5",
+            KeyConditionExpression="PK = :partition",
+            ExpressionAttributeValues={":partition": {"S": f"EXP#{experiment}"}},
+        )["Count"]
+
+    def _client(self) -> Any:
+        return Session().create_client(
+            "dynamodb",
+            "local",
+            endpoint_url=self.url,
+            aws_access_key_id=self.environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.environment["AWS_SECRET_ACCESS_KEY"],
+        )
+
+
+@contextmanager
+def local_engine(directory: Path) -> Iterator[LocalEngine]:
+    """An engine with empty tables in memory. It feeds no indexer."""
+    directory.mkdir()
+    process = ChildProcess(
+        [str(binary()), "engine", "--memory", "--port", "0"], child_environment(), directory, directory / "engine.log"
+    )
+    try:
+        said = wait_until(lambda: _said(process.log_text()), "the engine's key", process)
+        keys = dict(line.split("=", 1) for line in said[1:3])
+        yield LocalEngine(said[0], keys | {"AWS_REGION": "local"})
+    finally:
+        process.stop()
+
+
+def _said(log: str) -> list[str] | None:
+    """Its address and its key, once all of it is there."""
+    lines = log.splitlines()
+    begin = next((number for number, line in enumerate(lines) if line.startswith("http://")), len(lines))
+    said = lines[begin : begin + 3]
+    return said if len(said) == 3 and log.endswith("\n") else None
