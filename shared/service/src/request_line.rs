@@ -55,7 +55,7 @@ pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 
         async move {
             let answering = NOTED.scope(Arc::clone(&telling.noted), next.run(request));
             let answer = telling.meter.clone().counting(answering).await;
-            telling.status = Some(answer.status());
+            telling.answered(answer.status());
             answer
         }
     }))
@@ -96,7 +96,9 @@ fn note(what: impl FnOnce(&Noted)) {
 }
 
 fn hash(name: &str) -> String {
-    Sha256::digest(name).iter().take(HASH_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(name);
+    let number = digest.iter().take(HASH_BYTES).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    format!("{number:0width$x}", width = 2 * HASH_BYTES)
 }
 
 /// Tells of the request when it is dropped. That is when it is answered, or when its client is gone.
@@ -106,6 +108,12 @@ struct Telling<T: Fn(&RequestLine)> {
     meter: Meter,
     status: Option<StatusCode>,
     tell: T,
+}
+
+impl<T: Fn(&RequestLine)> Telling<T> {
+    fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
 }
 
 impl<T: Fn(&RequestLine)> Drop for Telling<T> {
