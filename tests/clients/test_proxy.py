@@ -19,9 +19,9 @@ _CALLER = {
 }
 
 
-@pytest.fixture
-def opened(echoing: str, tmp_path: Path) -> Iterator[Opened]:
-    with proxying(echoing, _CALLER, tmp_path) as url:
+@pytest.fixture(scope="module")
+def opened(echoing: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    with proxying(echoing, _CALLER, tmp_path_factory.mktemp("proxy")) as url:
         yield Opened(url)
 
 

@@ -75,6 +75,7 @@ def test_a_browser_works_with_a_stack_that_takes_signed_requests(local_lambda: L
     assert requests.get(one_time_url, timeout=_SECONDS).status_code == 403
 
 
+@pytest.mark.slow
 def test_chromium_shows_the_page(one_time_url: str):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)

@@ -18,7 +18,9 @@ _ONE_TIME_URL = re.compile(r"^http://127\.0\.0\.1:\d+/open/\S+$", re.MULTILINE)
 def proxying(api: str, credentials: Mapping[str, str], directory: Path) -> Iterator[str]:
     """The proxy before an API; yields its one-time URL."""
     command = [str(binary()), "proxy", "--tracking-uri", api, "--port", "0"]
-    environment = child_environment(**credentials, AWS_EC2_METADATA_DISABLED="true")
+    none = str(directory / "none")
+    elsewhere = {"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true"}
+    environment = child_environment(**elsewhere, **credentials)
     process = ChildProcess(command, environment, directory, directory / "proxy.log")
     try:
         found = wait_until(lambda: _ONE_TIME_URL.search(process.log_text()), "one-time URL", process, _PATIENCE_SECONDS)

@@ -6,7 +6,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_e
 /// Characters that are left as they are (RFC 3986, unreserved). Each other byte is written as %XX.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The same path and parameters, encoded. `None` where a parameter is no UTF-8: it cannot be signed.
+/// The same path and parameters, encoded. `None` where a parameter is no UTF-8: it cannot be
+/// signed.
 ///
 /// Parameters keep their order, which means something to MLflow (`order_by`). The signature sorts a
 /// copy.
@@ -27,7 +28,8 @@ pub(crate) fn target(path: &str, query: Option<&str>) -> Option<String> {
     Some(target)
 }
 
-/// A path with `.` and `..` resolved: at its end, signers do not agree on whether they leave a slash.
+/// A path with `.` and `..` resolved: at its end, signers do not agree on whether they leave a
+/// slash.
 fn without_dots(segments: Vec<String>) -> Vec<String> {
     let ends_in_dots = segments.last().is_some_and(|last| last == "." || last == "..");
     let mut kept: Vec<String> = Vec::with_capacity(segments.len());

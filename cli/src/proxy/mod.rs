@@ -49,7 +49,8 @@ pub(crate) struct Options {
     /// Port to listen at; 0 takes any that is free.
     #[arg(long, default_value_t = 5001)]
     port: u16,
-    /// Region of the API [default: that of the tracking URI's host, or else that of the AWS configuration].
+    /// Region of the API [default: that of the tracking URI's host, or else that of the AWS
+    /// configuration].
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
 }

@@ -66,7 +66,8 @@ pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap
     if let Some(site) = sent.get(SEC_FETCH_SITE).filter(|site| *site == "same-origin" || *site == "none") {
         headers.insert(SEC_FETCH_SITE, site.clone());
     }
-    // API Gateway hands a function what is called text as a text, in which bytes that are no UTF-8 are replaced.
+    // API Gateway hands a function what is called text as a text, in which bytes that are no UTF-8
+    // are replaced.
     let is_file = matches!(*method, Method::PUT | Method::POST) && FILES.iter().any(|files| path.contains(files));
     if is_file {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -79,7 +80,8 @@ pub(crate) fn signed(headers: &HeaderMap) -> HeaderMap {
     headers.get(CONTENT_TYPE).into_iter().map(|value| (CONTENT_TYPE, value.clone())).collect()
 }
 
-/// The headers of the same request to a bucket. The URL has a signature, and S3 takes no second one.
+/// The headers of the same request to a bucket. The URL has a signature, and S3 takes no second
+/// one.
 pub(crate) fn to_bucket(to_api: &HeaderMap) -> HeaderMap {
     only(to_api, &TO_BUCKET)
 }

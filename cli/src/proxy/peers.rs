@@ -1,8 +1,8 @@
 //! Connections of the proxy's own user.
 //!
-//! The cookie of `session.rs` is not enough against other users of the machine: browsers send
-//! cookies of one port to all ports of the host, so another user's server may be shown it. Linux
-//! lists the user of each connection in `/proc/net/tcp`. Elsewhere nothing is known, and the cookie
+//! The cookie of `session.rs` is not enough against other users of the machine. Browsers send
+//! cookies of one port to all ports of the host, so another user's server may get it. Linux lists
+//! the user of each connection in `/proc/net/tcp`. Elsewhere nothing is known, and the cookie
 //! decides alone.
 
 use std::io;
