@@ -1,5 +1,8 @@
 """`mlflow-serverless proxy` signs as the package does, and sends a signature nowhere but to the API."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +20,8 @@ _CALLER = {
     "AWS_SESSION_TOKEN": VERIFIER.token,
     "AWS_DEFAULT_REGION": REGION,
 }
+#: A user who is not the one of this process.
+_NOBODY = 65_534
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +67,17 @@ def test_no_signature_follows_to_the_bucket(chain: Chain, body: bytes, tmp_path:
         names = {name.lower() for name, _ in stored.headers}
         assert not {name for name in names if name in ("authorization", "cookie", "origin") or name.startswith("x-amz-")}
         assert stored.values("content-length") == [str(len(body))]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root becomes another user")
+def test_another_user_of_the_machine_gets_no_answer(opened: Opened):
+    host, _, port = opened.url.removeprefix("http://").partition(":")
+    request = f"GET / HTTP/1.1\\r\\nHost: {host}:{port}\\r\\nConnection: close\\r\\n\\r\\n"
+    script = f"exec 3<>/dev/tcp/{host}/{port}; printf '{request}' >&3; cat <&3"
+
+    def answer(user: int) -> bytes:
+        done = subprocess.run(["/bin/bash", "-c", script], user=user, cwd="/", capture_output=True, timeout=60)
+        return done.stdout
+
+    assert answer(0).startswith(b"HTTP/1.1 403 ")
+    assert answer(_NOBODY) == b""
