@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use axum::serve::Listener;
 use tokio::net::{TcpListener, TcpStream};
 
+/// How often the list is read: while connections come and go, one may be missing from it.
+const LOOKS: usize = 3;
 /// The user who may do everything anyway. A relay into a virtual machine runs as root, too.
 const ROOT: u32 = 0;
 
@@ -19,14 +21,16 @@ const ROOT: u32 = 0;
 pub(crate) struct OwnConnections {
     listener: TcpListener,
     address: SocketAddr,
+    /// The user of this process, where the system lists the users of connections.
     user: Option<u32>,
 }
 
 impl OwnConnections {
     /// Those to a listener at this address.
     pub(crate) fn of(listener: TcpListener, address: SocketAddr) -> Self {
-        let user = std::fs::metadata("/proc/self").ok().map(|process| process.uid());
-        Self { listener, address, user }
+        let is_listed = table().contains(&format!(" {} ", listed(address)));
+        let process = std::fs::metadata("/proc/self").ok().filter(|_| is_listed);
+        Self { listener, address, user: process.map(|process| process.uid()) }
     }
 }
 
@@ -39,7 +43,8 @@ impl Listener for OwnConnections {
             let (connection, peer) = Listener::accept(&mut self.listener).await;
             // No await here: a caller that gives up waiting would lose the connection. The list of
             // a busy machine takes some milliseconds.
-            if self.user.is_none_or(|user| is_let_in(user, owner(&table(), peer, self.address))) {
+            let owner = || (0..LOOKS).find_map(|_| owner(&table(), peer, self.address));
+            if self.user.is_none_or(|user| is_let_in(user, owner())) {
                 return (connection, peer);
             }
             tracing::warn!(%peer, "a connection of another user of this machine is ended");
@@ -51,23 +56,10 @@ impl Listener for OwnConnections {
     }
 }
 
-/// The user of the other end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Owner {
-    User(u32),
-    /// It is closed already.
-    Nobody,
-    /// The system lists no connections.
-    Unknown,
-}
-
-/// Whether a proxy of this user answers a connection.
-fn is_let_in(user: u32, owner: Owner) -> bool {
-    match owner {
-        Owner::User(owner) => owner == user || owner == ROOT,
-        Owner::Nobody => false,
-        Owner::Unknown => true,
-    }
+/// Whether a proxy of this user answers a connection of that one. A connection without a user is
+/// closed at its other end already. It may have left a request.
+fn is_let_in(user: u32, owner: Option<u32>) -> bool {
+    owner.is_some_and(|owner| owner == user || owner == ROOT)
 }
 
 /// All connections that the system lists.
@@ -80,23 +72,15 @@ fn table() -> String {
 const USER: usize = 4;
 const INODE: usize = 6;
 
-/// The user of the end at `peer` of a connection to `address`.
-fn owner(table: &str, peer: SocketAddr, address: SocketAddr) -> Owner {
-    let find = |from: SocketAddr, to: SocketAddr| {
-        let ends =
-            [(from, to), (mapped(from), mapped(to))].map(|(from, to)| format!(" {} {} ", listed(from), listed(to)));
-        let (_, rest) = ends.iter().find_map(|ends| table.split_once(ends))?;
-        let columns: Vec<_> = rest.lines().next()?.split_ascii_whitespace().collect();
-        let number = |place: usize| columns.get(place)?.parse::<u64>().ok();
-        Some((number(USER), number(INODE)))
-    };
-    match find(peer, address) {
-        // A closed socket has no inode, and its user is said to be root.
-        Some((Some(user), Some(1..))) => u32::try_from(user).map_or(Owner::Nobody, Owner::User),
-        Some(_) => Owner::Nobody,
-        None if find(address, peer).is_some() => Owner::Nobody,
-        None => Owner::Unknown,
-    }
+/// The user of the end at `peer` of a connection to `address`, unless it is closed.
+fn owner(table: &str, peer: SocketAddr, address: SocketAddr) -> Option<u32> {
+    let ends = [(peer, address), (mapped(peer), mapped(address))];
+    let ends = ends.map(|(from, to)| format!(" {} {} ", listed(from), listed(to)));
+    let (_, rest) = ends.iter().find_map(|ends| table.split_once(ends))?;
+    let columns: Vec<_> = rest.lines().next()?.split_ascii_whitespace().collect();
+    // A closed socket has no inode, and its user is said to be root.
+    columns.get(INODE).filter(|inode| **inode != "0")?;
+    columns.get(USER)?.parse().ok()
 }
 
 /// The address as sockets of IPv6 have it.
@@ -138,28 +122,17 @@ mod tests {
     #[test]
     fn the_other_end_of_a_connection_has_a_user() {
         let proxy: SocketAddr = "127.0.0.1:5001".parse().unwrap();
-        for (port, expected) in [
-            (0xC001, Owner::User(1001)),
-            (0xC002, Owner::Nobody),
-            (0xC003, Owner::Nobody),
-            (0xC004, Owner::User(1002)),
-            (0xC006, Owner::Unknown),
-        ] {
+        for (port, expected) in
+            [(0xC001, Some(1001)), (0xC002, None), (0xC003, None), (0xC004, Some(1002)), (0xC006, None)]
+        {
             assert_eq!(owner(TABLE, SocketAddr::new(proxy.ip(), port), proxy), expected, "{port:x}");
         }
-        assert_eq!(owner(TABLE, "[::1]:49157".parse().unwrap(), "[::1]:5001".parse().unwrap()), Owner::User(1003));
-        assert_eq!(owner("", SocketAddr::new(proxy.ip(), 0xC001), proxy), Owner::Unknown);
+        assert_eq!(owner(TABLE, "[::1]:49157".parse().unwrap(), "[::1]:5001".parse().unwrap()), Some(1003));
     }
 
     #[test]
     fn another_user_is_not_let_in() {
-        for (owner, expected) in [
-            (Owner::User(1000), true),
-            (Owner::User(ROOT), true),
-            (Owner::User(1001), false),
-            (Owner::Nobody, false),
-            (Owner::Unknown, true),
-        ] {
+        for (owner, expected) in [(Some(1000), true), (Some(ROOT), true), (Some(1001), false), (None, false)] {
             assert_eq!(is_let_in(1000, owner), expected, "{owner:?}");
         }
     }
@@ -171,6 +144,7 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let connection = TcpStream::connect(address).await.unwrap();
         let user = std::fs::metadata("/proc/self").unwrap().uid();
-        assert_eq!(owner(&table(), connection.local_addr().unwrap(), address), Owner::User(user));
+        assert_eq!(owner(&table(), connection.local_addr().unwrap(), address), Some(user));
+        assert_eq!(OwnConnections::of(listener, address).user, Some(user));
     }
 }
