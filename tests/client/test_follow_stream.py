@@ -61,6 +61,6 @@ def test_it_is_for_a_table_elsewhere(tmp_path: Path):
     try:
         ServerlessMlflow(tmp_path / "server", in_memory=True, options=("--follow-stream",)).stop()
     except RuntimeError as error:
-        assert "--dynamodb-endpoint" in str(error)
+        assert "cannot be used with '--follow-stream'" in str(error)
     else:
         raise AssertionError("it has started")

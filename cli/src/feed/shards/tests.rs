@@ -7,8 +7,8 @@ use std::sync::Arc;
 use aws_config::{Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use http::{HeaderMap, StatusCode};
@@ -24,7 +24,7 @@ const TABLE: &str = "table";
 #[derive(Default)]
 struct Stream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
-    has_stream: bool,
+    is_on: bool,
     /// So many iterators are answered as if they were too old.
     expired: usize,
     asked: HashMap<String, usize>,
@@ -38,7 +38,7 @@ impl Server {
         let shards = shards.iter().map(|(name, keys, is_closed)| {
             ((*name).to_owned(), (keys.iter().map(|key| (*key).to_owned()).collect(), *is_closed))
         });
-        Self(Arc::new(Mutex::new(Stream { shards: shards.collect(), has_stream: true, ..Stream::default() })))
+        Self(Arc::new(Mutex::new(Stream { shards: shards.collect(), is_on: true, ..Stream::default() })))
     }
 
     fn answer(&self, headers: &HeaderMap, request: &Value) -> (StatusCode, Value) {
@@ -50,7 +50,7 @@ impl Server {
             "DynamoDB_20120810.DescribeTable" => {
                 assert_eq!(request["TableName"], TABLE);
                 let specification = json!({ "StreamEnabled": true });
-                json!({ "Table": if stream.has_stream {
+                json!({ "Table": if stream.is_on {
                     json!({ "LatestStreamArn": "arn", "StreamSpecification": specification })
                 } else {
                     json!({})
@@ -100,18 +100,12 @@ fn record(key: &str, number: usize) -> Value {
     json!({ "eventName": "MODIFY", "dynamodb": { "Keys": { "PK": { "S": key } }, "NewImage": image, "SequenceNumber": number.to_string() } })
 }
 
-async fn answer(State(server): State<Server>, headers: HeaderMap, Json(request): Json<Value>) -> Response {
-    let (status, answer) = server.answer(&headers, &request);
-    (status, Json(answer)).into_response()
-}
-
 async fn requests(server: &Server) -> StreamRequests {
-    let app = Router::new().route(
-        "/",
-        post(async |state: State<Server>, headers: HeaderMap, body: axum::body::Bytes| {
-            answer(state, headers, Json(serde_json::from_slice(&body).unwrap())).await
-        }),
-    );
+    let answer = async |State(server): State<Server>, headers: HeaderMap, body: Bytes| {
+        let (status, answer) = server.answer(&headers, &serde_json::from_slice(&body).unwrap());
+        (status, Json(answer))
+    };
+    let app = Router::new().route("/", post(answer));
     let app = app.with_state(server.clone());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -190,7 +184,7 @@ async fn a_table_without_a_stream_is_looked_at_again() {
     assert!(!shards.round(&requests, &seen).await.unwrap());
     {
         let mut stream = server.0.lock().unwrap();
-        stream.has_stream = true;
+        stream.is_on = true;
         stream.shards.insert("a".to_owned(), (vec!["1".to_owned()], false));
     }
     shards.looked = None;
