@@ -47,7 +47,7 @@ def zipped(entries: Mapping[str, Entry]) -> bytes:
 
 def write_tar(path: Path, directory: str, entries: Mapping[str, Entry]) -> None:
     """A tar archive, compressed, of which all is below one directory."""
-    with path.open("wb") as file, gzip.GzipFile("", "wb", compresslevel=9, fileobj=file, mtime=_SECONDS) as compressed:
+    with path.open("wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=_SECONDS) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive:
             for name, entry in sorted(entries.items()):
                 info = tarfile.TarInfo(f"{directory}/{name}")

@@ -34,6 +34,6 @@ def _built(repository: Path, triple: str, profile: str, names: list[str], argume
     environment = os.environ
     if profile == "dev":
         # A trial is compiled fast, and nobody looks for a line in it.
-        environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_OPT_LEVEL": "0"}
+        environment = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "false", "CARGO_PROFILE_DEV_OPT_LEVEL": "0", "CARGO_PROFILE_DEV_STRIP": "true"}
     subprocess.run(command, cwd=repository, env=environment, check=True)
     return {name: output / name / "bootstrap" for name in names}
