@@ -10,18 +10,42 @@ use base64::engine::general_purpose::STANDARD;
 /// is read once.
 static LIST: LazyLock<Option<String>> = LazyLock::new(|| {
     let has_own = !rustls_native_certs::load_native_certs().certs.is_empty();
-    (!has_own).then(|| webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|root| as_text(root)).collect())
+    (!has_own).then(list)
 });
 
 /// The list that a client is to use in place of the machine's.
 pub(crate) fn context() -> Result<Option<TlsContext>, String> {
     let Some(list) = LIST.as_ref() else { return Ok(None) };
     tracing::debug!("this machine trusts no authorities, so those in the program are used");
+    trusting(list).map(Some)
+}
+
+fn trusting(list: &str) -> Result<TlsContext, String> {
     let store = TrustStore::empty().with_pem_certificate(list.as_bytes());
     let context = TlsContext::builder().with_trust_store(store).build();
-    context.map(Some).map_err(|error| format!("the authorities in this program cannot be read: {error}"))
+    context.map_err(|error| format!("the authorities in this program cannot be read: {error}"))
+}
+
+fn list() -> String {
+    webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|root| as_text(root)).collect()
 }
 
 fn as_text(certificate: &[u8]) -> String {
     format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", STANDARD.encode(certificate))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_smithy_http_client::Connector;
+
+    use super::*;
+
+    #[test]
+    fn every_authority_in_the_program_can_be_read() {
+        let list = list();
+        assert!(list.matches("BEGIN CERTIFICATE").count() > 100);
+        // A connector reads them all, and panics for one that it cannot.
+        let context = trusting(&list).unwrap();
+        let _ = Connector::builder().tls_provider(crate::provider()).tls_context(context).build();
+    }
 }
