@@ -164,11 +164,15 @@ build: ui $(DEPLOY_READY) ## The functions for Lambda, arm64, into .aws-sam
 	rustup target add aarch64-unknown-linux-gnu
 	sam build
 
-# A development build, of what is smallest: that the libraries in C are compiled and linked for it, too.
+# A development build, of what is smallest: that the libraries in C are compiled and linked for it, too. In a directory of its own, since cargo
+# locks the other for as long as tests are compiled and started there.
+link-arm64: export CARGO_TARGET_DIR := $(CURDIR)/target/arm64
+link-arm64: export CARGO_PROFILE_DEV_DEBUG := false
+link-arm64: export CARGO_PROFILE_DEV_OPT_LEVEL := 0
 link-arm64: $(VENV_READY) ## One function, compiled and linked for the processor of the stack's functions
 	rustup target add aarch64-unknown-linux-gnu
-	CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo lambda build --locked --profile dev --target aarch64-unknown-linux-gnu --package ui --bin ui \
-		--lambda-dir target/for-release/aarch64-unknown-linux-gnu/dev
+	env -u RUSTC_WORKSPACE_WRAPPER cargo lambda build --locked --profile dev --target aarch64-unknown-linux-gnu --package ui --bin ui \
+		--lambda-dir target/arm64/functions
 
 release: export PATH := $(CURDIR)/$(DEPLOY_VENV)/bin:$(PATH)
 release: ui $(DEPLOY_READY) ## What a release passes on, into target/release-archive: PROFILE=dev, PROCESSORS=x86_64, PARTS=functions
