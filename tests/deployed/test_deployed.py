@@ -24,6 +24,8 @@ def test_a_deployment_from_its_beginning_to_its_end(signing: Deployment, subtest
     with subtests.test("the command protects the tables and says what comes next"):
         for name in ("TableName", "AccessTableName"):
             assert account.emulator.dynamodb.describe_table(TableName=stack.outputs[name])["Table"]["DeletionProtectionEnabled"] is True
+        [described] = account.emulator.cloudformation.describe_stacks(StackName=stack.name)["Stacks"]
+        assert described["Tags"] == [{"Key": "mlflow-stack", "Value": stack.name}]
         for said in (stack.outputs["TrackingUri"], stack.outputs["UsersUri"], "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD=true", "admin create"):
             assert said in signing.said
     for step in [*STEPS, *RARE]:
