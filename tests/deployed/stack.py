@@ -164,8 +164,8 @@ def fail(emulator: Emulator, directory: Path, name: str, resource: str, *argumen
         done = deploy_by_command(emulator, directory, *arguments)
     stacks = emulator.cloudformation.list_stacks()["StackSummaries"]
     tried = max((one for one in stacks if one["StackName"] == name), key=lambda one: one["CreationTime"])
-    events = emulator.cloudformation.describe_stack_events(StackName=tried["StackId"])["StackEvents"]
-    happened = {(one["LogicalResourceId"], one["ResourceStatus"]) for one in events}
+    pages = emulator.cloudformation.get_paginator("describe_stack_events").paginate(StackName=tried["StackId"])
+    happened = {(one["LogicalResourceId"], one["ResourceStatus"]) for page in pages for one in page["StackEvents"]}
     left = {thing for thing in everything(emulator) - before if _OF_SAM not in thing}
     return Failed(resource, done.returncode, happened, left)
 
