@@ -37,13 +37,24 @@ def test_functions_may_be_replaced():
     assert refused([_change("AWS::Lambda::Function", "UiFunction", "Modify", "True")], set()) == []
 
 
-def test_a_missing_region_is_told_before_anything_is_built(tmp_path: Path):
-    (tmp_path / "samconfig.toml").write_text((REPOSITORY / "samconfig.toml").read_text())
+def _check(directory: Path, **environment: str) -> subprocess.CompletedProcess:
+    """The command on a machine without anything of AWS."""
+    (directory / "samconfig.toml").write_text((REPOSITORY / "samconfig.toml").read_text())
     command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--check", "--built"]
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    environment |= {"PATH": "/usr/bin:/bin", "HOME": str(directory), "AWS_EC2_METADATA_DISABLED": "true"}
+    return subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def test_a_missing_region_is_told_before_anything_is_built(tmp_path: Path):
+    done = _check(tmp_path)
     assert done.returncode == 1
     assert "Nothing was changed" in done.stderr and "export AWS_REGION=" in done.stderr
+
+
+def test_the_variable_that_is_told_is_read(tmp_path: Path):
+    done = _check(tmp_path, AWS_REGION="eu-central-1")
+    assert done.returncode == 1
+    assert "No region" not in done.stderr and "AWS does not know who is calling" in done.stderr
 
 
 def test_deploying_installs_only_what_it_needs():

@@ -5,6 +5,7 @@ which data or URLs would be lost. It needs what SAM brings (boto3), and nothing 
 """
 
 import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,9 @@ from stack import Stack
 
 
 def main() -> None:
+    # Programs in Python read another variable than all others.
+    if os.environ.get("AWS_REGION"):
+        os.environ["AWS_DEFAULT_REGION"] = os.environ["AWS_REGION"]
     settings = read_settings(_arguments())
     try:
         problems = preflight.find_problems(settings)

@@ -6,6 +6,7 @@ is passed over. It needs what SAM brings (boto3, requests), and nothing else. Th
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -32,6 +33,9 @@ class Interrupted(BaseException):
 
 def main() -> None:
     said = _arguments()
+    # Programs in Python read another variable than all others.
+    if os.environ.get("AWS_REGION"):
+        os.environ["AWS_DEFAULT_REGION"] = os.environ["AWS_REGION"]
     checks = [check for check in CHECKS if not said.only or check.name in said.only]
     _catch_signals()
     results: list[Result] = []
