@@ -53,5 +53,5 @@ def test_clients_of_each_age_are_told_what_to_set(version: str, names: list[str]
     settings = advice.of_files(version)
     assert list(settings) == names
     outputs = {"TableName": "t", "AccessTableName": "a", "TrackingUri": "https://signed", "UsersUri": "https://users"}
-    lines = advice.of(outputs, "mlflow", "eu-central-1").splitlines()
+    lines = advice.of(outputs, "mlflow", "eu-central-1", "make deploy PARAMETERS=").splitlines()
     assert not settings or any(line.endswith("export " + " ".join(f"{name}={value}" for name, value in settings.items())) for line in lines)

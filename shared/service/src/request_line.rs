@@ -101,7 +101,7 @@ fn hash(name: &str) -> String {
     format!("{number:0width$x}", width = 2 * HASH_BYTES)
 }
 
-/// Tells of the request when it is dropped. That is when it is answered, or when its client is gone.
+/// Tells of the request when it is dropped: after the answer, or when the client is gone.
 struct Telling<T: Fn(&RequestLine)> {
     begin: Moment,
     noted: Arc<Noted>,

@@ -108,8 +108,8 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     error_response(&Error::internal(text))
 }
 
-/// The same router, with headers for browsers on each answer: its type is as declared, and it is not
-/// to be cached.
+/// The same router, with headers for browsers on each answer: its type is as declared, and nobody
+/// caches it.
 pub(crate) fn protected(router: Router) -> Router {
     router.layer(axum::middleware::map_response(protect))
 }

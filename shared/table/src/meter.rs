@@ -62,8 +62,8 @@ pub(crate) enum Direction {
 }
 
 impl Meter {
-    /// Does `work`, and counts its calls through all handles. Another task, or a thread, counts what
-    /// it does there only if it takes the meter along ([`Meter::of_task`]).
+    /// Does `work`, and counts its calls through all handles. Another task or thread only counts
+    /// what it does if it takes the meter along ([`Meter::of_task`]).
     pub async fn counting<F: Future>(&self, work: F) -> F::Output {
         OF_TASK.scope(self.clone(), work).await
     }
