@@ -25,7 +25,7 @@ def name_and_keys(emulator: Emulator) -> Extras:
     key = emulator.client("kms").create_key()["KeyMetadata"]["Arn"]
     names = {"DomainName": _SIGNED, "UsersDomainName": _USERS, "DomainCertificate": certificate, "DomainZone": zone}
     keys = dict.fromkeys(("TableKey", "BucketKey", "LogKey"), key)
-    spending = {"MonthlyBudget": "50", "BudgetEmail": "ops@example.com", "SystemLogLevel": "WARN"}
+    spending = {"MonthlyBudget": "50", "BudgetEmail": "ops@example.com", "SystemLogLevel": "INFO"}
     return Extras(names | keys | spending, key, zone)
 
 
@@ -44,7 +44,7 @@ def has_names_keys_and_a_budget(stack: Stack, apis: dict[str, HttpApi], extras: 
         writes = function.rpartition("-")[2] in ("traces", "artifacts")
         assert allowed == ({"kms:Decrypt", "kms:GenerateDataKey"} if writes else {"kms:Decrypt"}), function
         log = emulator.functions.get_function_configuration(FunctionName=function)["LoggingConfig"]
-        assert (log["SystemLogLevel"], log["ApplicationLogLevel"]) == ("WARN", "INFO"), function
+        assert (log["SystemLogLevel"], log["ApplicationLogLevel"]) == ("INFO", "INFO"), function
     groups = emulator.client("logs").describe_log_groups(logGroupNamePrefix=f"/aws/lambda/{stack.name}/")["logGroups"]
     assert {one.get("kmsKeyId") for one in groups} == {extras.key}
     budget = emulator.client("budgets").describe_budget(AccountId=ACCOUNT, BudgetName=stack.name)["Budget"]

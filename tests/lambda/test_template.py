@@ -308,8 +308,8 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
             "SystemLogLevel": {"Ref": "SystemLogLevel"}, "ApplicationLogLevel": {"Ref": "ApplicationLogLevel"},
         }, name
     # What is filtered out of the log reaches no metric: what the alarms count are warnings and errors.
-    for name in ("SystemLogLevel", "ApplicationLogLevel"):
-        assert (template["Parameters"][name]["Default"], template["Parameters"][name]["AllowedValues"]) == ("INFO", ["INFO", "WARN"])
+    for name, default in (("SystemLogLevel", "WARN"), ("ApplicationLogLevel", "INFO")):
+        assert (template["Parameters"][name]["Default"], template["Parameters"][name]["AllowedValues"]) == (default, ["INFO", "WARN"])
     for metric in of_type(resources, "AWS::Logs::MetricFilter").values():
         said = re.search(r'message = "(.+)"', metric["Properties"]["FilterPattern"])[1]
         assert re.search(rf'(warn|error)!\([^;]*"{said}"\)', "".join(path.read_text() for path in SOURCES)), said

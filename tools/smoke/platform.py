@@ -191,7 +191,7 @@ CHECKS = [
         {
             "short": Outcome(EXPECTED, "Half a second at most."),
             "long": Outcome(DIFFERS, "More than half a second: report the numbers."),
-            "no report": Outcome(OPEN, "The logs have no start, or may not be read: the times of first calls say only how long a caller waits. Ask again after a deployment."),
+            "no report": Outcome(OPEN, "The logs have no start, or may not be read, or SystemLogLevel is not INFO: the times of first calls say only how long a caller waits. Ask again after a deployment."),
         },
         _cold_starts,
         judge_cold_starts,
