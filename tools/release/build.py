@@ -16,14 +16,17 @@ def function_names(repository: Path) -> list[str]:
 def functions(repository: Path, processor: str, profile: str) -> dict[str, Path]:
     """All of them by one call, so that what they share is compiled once. The program is not among them: features of one call unify."""
     names = function_names(repository)
-    packages = [argument for name in names for argument in ("--package", name)]
-    return _built(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", profile, names, [*packages, "--bins"])
+    packages = [argument for name in names for argument in ("--package", name, "--bin", name)]
+    return _built(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", profile, names, packages)
 
 
 def program(repository: Path, processor: str, profile: str) -> Path:
-    """Linked with musl, it needs nothing of the machine but the kernel."""
+    """Linked with musl, it needs nothing of the machine but the kernel.
+
+    cargo-lambda compiles a release for the processors that Lambda has. Older ones would stop at the first instruction that they do not know.
+    """
     name = "mlflow-serverless"
-    arguments = ["--package", name, "--bin", name, "--features", "standalone"]
+    arguments = ["--package", name, "--bin", name, "--features", "standalone", "--disable-optimizations"]
     return _built(repository, f"{TRIPLES[processor]}-unknown-linux-musl", profile, [name], arguments)[name]
 
 
