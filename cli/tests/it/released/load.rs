@@ -1,5 +1,6 @@
 //! Tables in files: lines of JSON, packed.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -48,10 +49,23 @@ pub(super) fn answers(release: &str) -> Vec<(Asked, String)> {
     read(release, "answers.jsonl.gz").iter().map(of_line).collect()
 }
 
-pub(super) fn record(release: &str, items: &[Value], access: &[Value], answers: &[(Asked, String)]) {
+/// The rows that the tables have none of: those that came later, and those that no request leaves.
+pub(super) fn without(release: &str) -> Vec<String> {
+    fs::read_to_string(path(release, "without.txt")).unwrap().lines().map(str::to_owned).collect()
+}
+
+pub(super) fn record(
+    release: &str,
+    items: &[Value],
+    access: &[Value],
+    answers: &[(Asked, String)],
+    without: &BTreeSet<&str>,
+) {
     write(release, "table.jsonl.gz", items.iter().cloned());
     write(release, "access.jsonl.gz", access.iter().cloned());
     write(release, "answers.jsonl.gz", answers.iter().map(line));
+    let without: String = without.iter().flat_map(|row| [*row, "\n"]).collect();
+    fs::write(path(release, "without.txt"), without).unwrap();
 }
 
 /// The items of the table, by their keys.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use test_site::Api;
 
 /// The header that names a workspace.
-const HEADER: &str = "x-mlflow-workspace";
+pub(super) const WORKSPACE: &str = "x-mlflow-workspace";
 
 /// A request to a workspace.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +29,15 @@ impl Asked {
 
     /// The answer's body, byte for byte. The request succeeds.
     pub(super) async fn send(&self, api: &Api) -> String {
-        let request = Request::builder().method(self.method.as_str()).uri(&self.path).header(HEADER, &self.workspace);
+        let request = Request::builder().method(self.method.as_str()).uri(&self.path);
+        let request = match self.workspace.as_str() {
+            "default" => request,
+            named => request.header(WORKSPACE, named),
+        };
         let request = request.header("content-type", "application/json");
         let request = if self.path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
         let answer = api.send(request.body(Body::from(self.body.to_string())).unwrap()).await;
-        assert!(answer.status < 300, "{self:?}: {} {}", answer.status, answer.body);
+        assert!(answer.status < 300, "{} {}: {} {}", self.method, self.path, answer.status, answer.body);
         answer.body.to_string()
     }
 

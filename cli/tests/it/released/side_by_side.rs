@@ -39,13 +39,14 @@ const PASSWORD: &str = "a password of both versions";
 #[derive(Clone)]
 struct Turns {
     client: Client<HttpConnector, Body>,
-    addresses: Arc<[String]>,
+    /// Of each version: a server without workspaces, and one with.
+    addresses: Arc<[[String; 2]]>,
     next: Arc<AtomicUsize>,
 }
 
 impl Turns {
-    fn between(addresses: &[&str]) -> Self {
-        let addresses = addresses.iter().map(|address| (*address).to_owned()).collect();
+    fn between(addresses: &[[String; 2]]) -> Self {
+        let addresses = addresses.to_vec().into();
         Self { client: Client::builder(TokioExecutor::new()).build_http(), addresses, next: Arc::default() }
     }
 
@@ -58,7 +59,9 @@ impl Turns {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.addresses.len();
         let (mut parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().unwrap();
-        parts.uri = format!("http://{}{path}", self.addresses[turn]).parse().unwrap();
+        // Samples name no workspace, but some are about them.
+        let kind = usize::from(path.path().contains("/mlflow/workspaces"));
+        parts.uri = format!("http://{}{path}", self.addresses[turn][kind]).parse().unwrap();
         let credentials = STANDARD.encode(format!("{WALKER}:{PASSWORD}"));
         parts.headers.insert(AUTHORIZATION, format!("Basic {credentials}").parse().unwrap());
         // As stock clients send them, with their length.
@@ -68,17 +71,25 @@ impl Turns {
     }
 }
 
-/// A server over this directory, with an indexer or without.
-fn server(program: &str, directory: &Path, indexes: bool) -> Program {
-    let (data, files) = (directory.join("data"), directory.join("files"));
-    let (data, files) = (data.to_str().unwrap(), files.to_str().unwrap());
-    let mut arguments = vec!["serve", "--data", data, "--port", "0", "--no-ui", "--auth", "basic", "--workspaces"];
-    arguments.extend(["--artifact-root", ROOT, "--artifacts-destination", files, "--artifacts-past-users"]);
-    arguments.extend(["--run-indexing-interval", "0"]);
-    if !indexes {
-        arguments.push("--no-indexer");
+/// The servers of a version over this directory, with an indexer or without.
+struct Servers([Program; 2]);
+
+impl Servers {
+    fn start(program: &str, directory: &Path, indexes: bool) -> Self {
+        let (data, files) = (directory.join("data"), directory.join("files"));
+        let (data, files) = (data.to_str().unwrap(), files.to_str().unwrap());
+        let mut arguments = vec!["serve", "--data", data, "--port", "0", "--no-ui", "--auth", "basic"];
+        arguments.extend(["--artifact-root", ROOT, "--artifacts-destination", files, "--artifacts-past-users"]);
+        arguments.extend(["--run-indexing-interval", "0"]);
+        let alone = [&arguments[..], &["--no-indexer"]].concat();
+        let first = if indexes { &arguments } else { &alone };
+        let of_workspaces = [&alone[..], &["--workspaces"]].concat();
+        Self([first, &of_workspaces].map(|arguments| Program::of(program, arguments, &[])))
     }
-    Program::of(program, &arguments, &[])
+
+    fn addresses(&self) -> [String; 2] {
+        self.0.each_ref().map(Program::address)
+    }
 }
 
 /// Makes the user who sends the requests.
@@ -114,13 +125,12 @@ async fn two_versions_serve_one_table() {
     for released_indexes in [true, false] {
         let directory = tempfile::tempdir().unwrap();
         // The released one makes the table.
-        let old = server(&released, directory.path(), released_indexes);
-        let old_address = old.address();
-        let new = server(current, directory.path(), !released_indexes);
-        let new_address = new.address();
+        let old = Servers::start(&released, directory.path(), released_indexes);
+        let old_addresses = old.addresses();
+        let new = Servers::start(current, directory.path(), !released_indexes);
+        let mut order = [old_addresses, new.addresses()];
         let engine = Engine::open(&directory.path().join("data")).unwrap();
         make_walker(&engine).await;
-        let mut order = [old_address.as_str(), new_address.as_str()];
         if !released_indexes {
             order.reverse();
         }
@@ -129,7 +139,7 @@ async fn two_versions_serve_one_table() {
         wait_for_index(&engine).await;
         let reads: Vec<_> = walk.reads.into_iter().map(Asked::from).filter(|asked| asked.path != "/signup").collect();
         assert!(reads.len() > 70, "{} requests", reads.len());
-        let [one, two] = order.map(|address| test_site::Api(Turns::between(&[address]).router()));
+        let [one, two] = order.map(|addresses| test_site::Api(Turns::between(&[addresses]).router()));
         for asked in reads {
             assert_eq!(asked.send(&one).await, asked.send(&two).await, "{asked:?}");
         }
