@@ -5,11 +5,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from botocore.exceptions import WaiterError
 
 from .emulator import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools/deploy"))
 from changes import refused  # noqa: E402
+from stack import Stack  # noqa: E402
 
 
 def _change(kind: str, name: str, action: str, replacement: str | None = None) -> dict:
@@ -63,3 +65,34 @@ def test_deploying_installs_only_what_it_needs():
     assert "tests/requirements.txt" not in done.stdout
     # What fails early fails before the interface is fetched.
     assert done.stdout.index("tools/deploy --environment default   --check") < done.stdout.index("fetch_ui.py")
+
+
+def test_a_failed_update_says_what_failed_in_it_and_not_before():
+    def event(name: str, status: str, kind: str = "AWS::Lambda::Function") -> dict:
+        return {"LogicalResourceId": name, "ResourceStatus": status, "ResourceType": kind, "ResourceStatusReason": f"why {name}"}
+
+    whole = "AWS::CloudFormation::Stack"
+    pages = [
+        [event("mlflow", "UPDATE_ROLLBACK_COMPLETE", whole)],
+        [event("UiFunction", "UPDATE_FAILED"), event("mlflow", "UPDATE_IN_PROGRESS", whole), event("OldFunction", "UPDATE_FAILED")],
+    ]
+
+    class Client:
+        def get_waiter(self, _: str) -> "Client":
+            return self
+
+        def wait(self, **_: object) -> None:
+            raise WaiterError("stack_update_complete", "failed", {})
+
+        def get_paginator(self, _: str) -> "Client":
+            return self
+
+        def paginate(self, **_: object) -> list[dict]:
+            return [{"StackEvents": page} for page in pages]
+
+        def execute_change_set(self, **_: object) -> None:
+            pass
+
+    with pytest.raises(SystemExit) as ended:
+        Stack(Client(), "mlflow").execute("change set")
+    assert "UiFunction: why UiFunction" in str(ended.value) and "OldFunction" not in str(ended.value)

@@ -81,6 +81,13 @@ class Stack:
         try:
             self._client.get_waiter("stack_update_complete").wait(StackName=self.name, WaiterConfig=_WAIT)
         except WaiterError:
-            events = self._client.describe_stack_events(StackName=self.name)["StackEvents"]
-            failed = [f"- {one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in events if one["ResourceStatus"].endswith("FAILED")]
+            failed = [f"- {one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in self._last_events() if one["ResourceStatus"].endswith("FAILED")]
             sys.exit("The update failed, and the stack is as it was before:\n\n" + "\n".join(failed[:10]))
+
+    def _last_events(self) -> Iterator[dict[str, Any]]:
+        """Those of the last update, the latest first."""
+        for page in self._client.get_paginator("describe_stack_events").paginate(StackName=self.name):
+            for event in page["StackEvents"]:
+                yield event
+                if (event["ResourceType"], event["ResourceStatus"]) == ("AWS::CloudFormation::Stack", "UPDATE_IN_PROGRESS"):
+                    return
