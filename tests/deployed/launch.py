@@ -1,7 +1,7 @@
 """Starts ministack, with what it lacks. It runs in the emulator's own environment, and imports nothing of the tests.
 
 - A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
-- CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected. Ministack does neither.
+- CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected, and switches its recovery on. Ministack does nothing of it.
 - CloudFormation knows by which changes a table, a bucket or an API is replaced. Ministack takes each change for one by which it might be.
 - CloudFormation makes budgets. Ministack has some, but not for its stacks.
 - One resource of one stack cannot be made: the file that the variable FAILING names says which.
@@ -43,7 +43,10 @@ def _typed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _create_table(name: str, properties: dict[str, Any], stack: str) -> Any:
-    return _create(name, _typed(properties), stack)
+    made = _create(name, _typed(properties), stack)
+    asked = properties.get("PointInTimeRecoverySpecification", {}).get("PointInTimeRecoveryEnabled")
+    dynamodb._pitr_settings[made[0]] = str(asked).lower() == "true"
+    return made
 
 
 def _update_table(table: str, old: dict[str, Any], new: dict[str, Any], *others: Any) -> Any:
