@@ -8,7 +8,7 @@ import pytest
 from .emulator import REPOSITORY
 
 sys.path.insert(0, str(REPOSITORY / "tools/restore"))
-from contents import kind_of, read_rows  # noqa: E402
+from inventory import kind_of, read_rows  # noqa: E402
 from tables import moment_of  # noqa: E402
 
 _NOON = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)

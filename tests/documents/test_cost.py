@@ -128,7 +128,7 @@ def test_the_template_counts(model: Model, tmp_path: Path) -> None:
     assert priced(_changed(tmp_path, r"MemorySize: 512", "MemorySize: 1024"), row).cold.time > priced(model, row).cold.time
     assert _changed(tmp_path, r"rate\(1 minute\)", "rate(10 minutes)").ticks() == pytest.approx(model.ticks() / 10)
     assert _changed(tmp_path, r"RetentionInDays: 30", "RetentionInDays: 365").logged(1) > model.logged(1)
-    assert _changed(tmp_path, r"LogFormat: JSON", "LogFormat: JSON\n        SystemLogLevel: WARN").bytes_logged() == 0
+    assert _changed(tmp_path, r"SystemLogLevel: !Ref SystemLogLevel", "SystemLogLevel: INFO").bytes_logged() > model.bytes_logged() > 0
 
 
 def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import build  # noqa: E402
 from archive import Entry, write_tar, zipped  # noqa: E402
 from contents import function_archive  # noqa: E402
 from digests import write_digests  # noqa: E402
-from template import of_archive  # noqa: E402
+from archive_template import of_archive  # noqa: E402
 
 TEMPLATE = (REPOSITORY / "template.yaml").read_text()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import bom
 from archive import Entry, files_below, write_tar, zipped
 from build import TRIPLES
-from template import of_archive
+from archive_template import of_archive
 
 _HERE = Path(__file__).parent
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from contents import counted
+from inventory import counted
 from tables import ACCESS, DATA, Restored, moment_of, restore
 
 _DEPLOY = Path(__file__).parents[1] / "deploy"

@@ -23,7 +23,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use aws_config::{BehaviorVersion, Region};
-use aws_smithy_runtime_api::client::http::HttpConnectorSettings;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::serve::ListenerExt;
