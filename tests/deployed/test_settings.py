@@ -55,3 +55,10 @@ def test_clients_of_each_age_are_told_what_to_set(version: str, names: list[str]
     outputs = {"TableName": "t", "AccessTableName": "a", "TrackingUri": "https://signed", "UsersUri": "https://users"}
     lines = advice.of(outputs, "mlflow", "eu-central-1", "make deploy PARAMETERS=").splitlines()
     assert not settings or any(line.endswith("export " + " ".join(f"{name}={value}" for name, value in settings.items())) for line in lines)
+
+
+def test_the_next_command_is_that_of_the_caller():
+    from_sources = Settings("default", "mlflow", "eu-central-1", {}, [], is_built=False, only_checks=False)
+    in_archive = Settings("default", "mlflow", "eu-central-1", {}, [], is_built=True, only_checks=False)
+    assert f"{from_sources.command('PARAMETERS')}Users=on" == "make deploy PARAMETERS=Users=on"
+    assert f"{in_archive.command('PARAMETERS')}Users=on" == "./deploy --parameters Users=on"
