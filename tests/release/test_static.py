@@ -36,7 +36,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def archive() -> Path:
-    [found] = Path(_RELEASED).glob(f"*-linux-{platform.machine()}.tar.gz")
+    processor = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    [found] = Path(_RELEASED).glob(f"*-linux-{processor}.tar.gz")
     return found
 
 
