@@ -49,7 +49,7 @@ pub(super) fn answers(release: &str) -> Vec<(Asked, String)> {
     read(release, "answers.jsonl.gz").iter().map(of_line).collect()
 }
 
-/// The rows that the tables have none of: those that came later, and those that no request leaves.
+/// The rows that the tables have none of: those that came later, and those that the samples leave no item of.
 pub(super) fn without(release: &str) -> Vec<String> {
     fs::read_to_string(path(release, "without.txt")).unwrap().lines().map(str::to_owned).collect()
 }
