@@ -22,7 +22,7 @@ SAM = Path(sys.executable).with_name("sam")
 _FUNCTIONS = [crate.parent.name for crate in sorted(REPOSITORY.glob("functions/*/Cargo.toml"))]
 
 #: SAM keeps the code of all stacks of an account there, and leaves it.
-_OF_SAM = "aws-sam-cli-managed-default"
+OF_SAM = "aws-sam-cli-managed-default"
 
 
 def lay_out(directory: Path, ui: Path) -> Path:
@@ -166,7 +166,7 @@ def fail(emulator: Emulator, directory: Path, name: str, resource: str, *argumen
     tried = max((one for one in stacks if one["StackName"] == name), key=lambda one: one["CreationTime"])
     pages = emulator.cloudformation.get_paginator("describe_stack_events").paginate(StackName=tried["StackId"])
     happened = {(one["LogicalResourceId"], one["ResourceStatus"]) for page in pages for one in page["StackEvents"]}
-    left = {thing for thing in everything(emulator) - before if _OF_SAM not in thing}
+    left = {thing for thing in everything(emulator) - before if OF_SAM not in thing}
     return Failed(resource, done.returncode, happened, left)
 
 
