@@ -1,6 +1,6 @@
 """Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test.
 
-Of the pinned version, a page of each kind is opened, and in `make test-slow` the others.
+Of the pinned version, a page of each kind is opened, and most flows are done; the others in `make test-slow`.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,9 @@ _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
 #: Flows that change nothing, and end at charts.
 _COMPARISONS = {name: FLOWS[name] for name in ("choose runs and compare them", "compare versions of a model")}
+#: Flows that ask for little that others do not ask for.
+_SLOW_FLOWS = {"dark mode", "load more runs", "compare versions of a model"}
+assert _SLOW_FLOWS <= FLOWS.keys()
 assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
 
 # All in one process: two servers and two browsers are enough for a machine.
@@ -26,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 def _param(name: str):
-    is_slow = name in SEEN_ELSEWHERE and not ui.OTHER
+    is_slow = name in SEEN_ELSEWHERE | _SLOW_FLOWS and not ui.OTHER
     return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
 
 

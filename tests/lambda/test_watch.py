@@ -29,7 +29,9 @@ _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 _PASSWORD = "correct horse battery"
 
 
-@pytest.mark.parametrize("mode", ["none", pytest.param("basic", marks=pytest.mark.slow)])
+# It compiles the function and all that it uses: cargo lambda asks for one package, and the features of its dependencies are others then.
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["none", "basic"])
 def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: LocalS3):
     engine = start_engine(tmp_path, tmp_path / "data")
     try:
