@@ -134,7 +134,7 @@ mod tests {
 
     use access::{AdmitEverybody, Needs, Permission, Resource, Scope, Target, User};
     use axum::body::Body;
-    use mlflow_api::{ExperimentId, Result};
+    use mlflow_api::{Result, RunId};
     use serde_json::{Value, json};
     use table::Table;
     use tower::ServiceExt;
@@ -151,18 +151,18 @@ mod tests {
         }
     }
 
-    struct Get(ExperimentId);
+    struct Get(RunId);
 
     impl Endpoint for Get {
         type Store = Reading;
         type Answer = Value;
 
         fn read(request: &mlflow_api::Request) -> Result<Self> {
-            ExperimentId::parse(request.argument("experiment_id").unwrap_or_default()).map(Self)
+            RunId::parse(request.argument("run_id").unwrap_or_default()).map(Self)
         }
 
         fn needs(&self) -> Needs {
-            Needs::read(Target::Experiment(self.0))
+            Needs::read(Target::Run(self.0.clone()))
         }
 
         async fn act(self, _: &Scope, _: &Reading) -> Result<Value> {
@@ -174,7 +174,7 @@ mod tests {
         let engine = embedded_engine::Engine::memory().unwrap();
         let table = Table::new(engine.client(), "lines");
         table.create_if_missing().await.unwrap();
-        let row = Route::to::<Get>("GET", "experiments/get", Permission::Read(Resource::Experiment));
+        let row = Route::to::<Get>("GET", "runs/get", Permission::Read(Resource::Run));
         let lines = Arc::<Mutex<Vec<RequestLine>>>::default();
         let kept = Arc::clone(&lines);
         let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
@@ -189,12 +189,12 @@ mod tests {
 
     #[tokio::test]
     async fn each_request_is_told_with_its_row_and_its_cost() {
-        let told = lines(&["/api/2.0/mlflow/experiments/get?experiment_id=7", "/secret"]).await;
+        let told = lines(&["/api/2.0/mlflow/runs/get?run_id=0123456789abcdef0123456789abcdef", "/secret"]).await;
         let short: Vec<_> = told
             .iter()
             .map(|line| (line.route.as_deref(), line.status.map(|status| status.as_u16()), line.usage.requests))
             .collect();
-        assert_eq!(short, [(Some("GET /api/2.0/mlflow/experiments/get"), Some(404), 1), (None, Some(404), 0)]);
+        assert_eq!(short, [(Some("GET /api/2.0/mlflow/runs/get"), Some(404), 1), (None, Some(404), 0)]);
         assert!(told[0].usage.read_units > 0.0);
         assert!(told.iter().all(|line| line.caller.is_none()));
     }
