@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use access::Resource::User;
-use access::{Authorizer, Needs, Permission, Scope, Target};
+use access::{Authorizer, Needs, Permission, Scope};
 use axum::Router;
 use http::StatusCode;
 use mlflow_api::{Error, Request, Result};
@@ -84,9 +84,9 @@ impl Metrics {
         self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
     }
 
-    /// A router that shows the counters to callers who may see all users, and knows no other path.
+    /// A router that shows the counters to callers who may make users, and knows no other path.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
-        let row = Route::to::<Show>("GET", "/metrics", Permission::Read(User)).under(Paths::Bare);
+        let row = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
         service::router(vec![row], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
     }
 }
@@ -114,7 +114,7 @@ impl Endpoint for Show {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::Any(User))
+        Needs::create(User)
     }
 
     async fn act(self, _: &Scope, store: &Shown) -> Result<Answer> {

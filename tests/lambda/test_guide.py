@@ -24,10 +24,10 @@ def functions(template: dict) -> dict[str, dict]:
 
 
 def _table(title: str) -> dict[str, str]:
-    """The first and second columns of the table whose header begins so, without the marks of code."""
+    """The first and second columns of the table whose header begins so. The first may have several names."""
     lines = _GUIDE.split(f"| {title} |")[1].splitlines()[2:]
     rows = [[cell.strip() for cell in line.split("|")[1:]] for line in lines[: lines.index("")]]
-    return {row[0].strip("`"): row[1] for row in rows}
+    return {name: row[1] for row in rows for name in re.findall(r"`([^`]+)`", row[0])}
 
 
 def test_alarms(template: dict):
