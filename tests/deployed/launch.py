@@ -1,7 +1,7 @@
 """Starts ministack, with what it lacks. It runs in the emulator's own environment, and imports nothing of the tests.
 
 - A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
-- CloudFormation makes a truth value of a parameter's text, and deletes no table that is protected, and switches its recovery on. Ministack does nothing of it.
+- CloudFormation makes truth values and numbers of a parameter's text, and deletes no table that is protected, and switches its recovery on. Ministack does nothing of it.
 - CloudFormation knows by which changes a table, a bucket or an API is replaced. Ministack takes each change for one by which it might be.
 - CloudFormation makes budgets. Ministack has some, but not for its stacks.
 - One resource of one stack cannot be made: the file that the variable FAILING names says which.
@@ -39,7 +39,15 @@ _create, _update, _delete = (_tables[name] for name in ("create", "update", "del
 
 
 def _typed(properties: dict[str, Any]) -> dict[str, Any]:
-    return properties | {"DeletionProtectionEnabled": str(properties.get("DeletionProtectionEnabled", "")).lower() == "true"}
+    indexes = {"GlobalSecondaryIndexes": [_bounded(index) for index in properties.get("GlobalSecondaryIndexes", [])]}
+    protected = {"DeletionProtectionEnabled": str(properties.get("DeletionProtectionEnabled", "")).lower() == "true"}
+    return _bounded(properties) | (indexes if indexes["GlobalSecondaryIndexes"] else {}) | protected
+
+
+def _bounded(properties: dict[str, Any]) -> dict[str, Any]:
+    """Bounds of a table or an index as numbers: clients refuse to read texts."""
+    bounds = properties.get("OnDemandThroughput")
+    return properties | {"OnDemandThroughput": {name: int(units) for name, units in bounds.items()}} if bounds else properties
 
 
 def _create_table(name: str, properties: dict[str, Any], stack: str) -> Any:
