@@ -158,7 +158,8 @@ mod tests {
         type Answer = Value;
 
         fn read(request: &mlflow_api::Request) -> Result<Self> {
-            RunId::parse(request.argument("run_id").unwrap_or_default()).map(Self)
+            let run = RunId::parse(request.argument("run_id").unwrap_or_default());
+            run.map(Self).ok_or_else(|| mlflow_api::Error::invalid("no run"))
         }
 
         fn needs(&self) -> Needs {
