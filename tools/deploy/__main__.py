@@ -51,7 +51,8 @@ def _arguments() -> argparse.Namespace:
 
 def _deploy(settings: Settings, stack: Stack) -> None:
     dynamodb = boto3.client("dynamodb")
-    if stack.exists() and (table := stack.outputs().get("TableName")) and (problem := layout.problem(dynamodb, table)):
+    table = settings.parameters.get("ExistingTable") or (stack.outputs().get("TableName") if stack.exists() else None)
+    if table and (problem := layout.problem(dynamodb, table)):
         sys.exit(f"Nothing was changed. {problem}")
     if settings.only_checks:
         print("The stack can be deployed.")

@@ -55,6 +55,9 @@ def _of_table(name: str, wanted: Mapping, stream: str | None) -> Iterator[str]:
         if stream is not None and table.get("LatestStreamLabel") != stream:
             has = table.get("LatestStreamLabel", "none")
             yield f"{stream} is not the stream of the table {name}. Its label is: {has}."
+        said = table.get("StreamSpecification", {})
+        if stream is not None and (not said.get("StreamEnabled") or said.get("StreamViewType") != "NEW_AND_OLD_IMAGES"):
+            yield f"The table {name} has no stream with new and old images: nothing would be indexed. Enable one."
 
 
 def _keys(table: Mapping) -> dict[str, list]:

@@ -26,6 +26,7 @@ def main() -> None:
     # boto3 knows this variable by its older name alone.
     if region := os.environ.get("AWS_REGION"):
         os.environ["AWS_DEFAULT_REGION"] = region
+    moment = None
     try:
         source = boto3.client("cloudformation").describe_stacks(StackName=said.stack)["Stacks"][0]
         outputs = {one["OutputKey"]: one["OutputValue"] for one in source["Outputs"]}
@@ -35,7 +36,7 @@ def main() -> None:
         print(f"Restoring both tables of {said.stack} to {moment.isoformat()}. That takes from minutes to hours.", flush=True)
         made = restore(client, said.stack, names, moment)
     except (BotoCoreError, ClientError, ValueError) as error:
-        sys.exit(f"Not restored: {error}")
+        sys.exit(f"Not restored: {error}" + (f"\nTo go on, call it again with AT={moment.isoformat()}" if moment else ""))
     _end_sessions(said.program, client.meta.endpoint_url, made)
     for of, table in (("data", made.data), ("access", made.access)):
         print(f"\n{table} has, of the rows in docs/table.md:\n")

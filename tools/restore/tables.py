@@ -1,5 +1,6 @@
 """Tables that DynamoDB restores, and what a restored one does not inherit."""
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -66,11 +67,23 @@ def _complete(client: Any, table: str, stack: str, has_stream: bool) -> None:
     ttl = client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
     if ttl == "DISABLED":
         client.update_time_to_live(TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
-    client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
+    _keep_backups(client, table)
     client.tag_resource(ResourceArn=described["TableArn"], Tags=[{"Key": "mlflow-stack", "Value": stack}])
     if not described.get("DeletionProtectionEnabled"):
         client.update_table(TableName=table, DeletionProtectionEnabled=True)
         _wait(client, table)
+
+
+def _keep_backups(client: Any, table: str) -> None:
+    """DynamoDB may refuse this for some minutes after a table was made."""
+    for left in reversed(range(60)):
+        try:
+            client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
+            return
+        except client.exceptions.ContinuousBackupsUnavailableException:
+            if not left:
+                raise
+            time.sleep(20)
 
 
 def _exists(client: Any, table: str) -> bool:

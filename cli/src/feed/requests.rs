@@ -84,10 +84,11 @@ impl StreamRequests {
         })
     }
 
-    /// The name of the stream, if the table has one.
+    /// The name of the stream, if the table has one that tells what the indexer needs.
     pub(super) async fn stream(&self) -> Result<Option<String>, Refused> {
         let said = self.ask(TABLES, "DescribeTable", json!({ "TableName": self.table })).await?;
-        let is_on = said["Table"]["StreamSpecification"]["StreamEnabled"] == true;
+        let stream = &said["Table"]["StreamSpecification"];
+        let is_on = stream["StreamEnabled"] == true && stream["StreamViewType"] == "NEW_AND_OLD_IMAGES";
         Ok(said["Table"]["LatestStreamArn"].as_str().filter(|_| is_on).map(str::to_owned))
     }
 
@@ -108,19 +109,16 @@ impl StreamRequests {
     }
 
     /// An iterator after a record, or from the oldest of a shard.
-    pub(super) async fn iterator(
-        &self,
-        stream: &str,
-        shard: &str,
-        after: Option<&str>,
-    ) -> Result<Option<String>, Refused> {
+    pub(super) async fn iterator(&self, stream: &str, shard: &str, after: Option<&str>) -> Result<String, Refused> {
         let mut request = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         if let Some(number) = after {
             request["ShardIteratorType"] = "AFTER_SEQUENCE_NUMBER".into();
             request["SequenceNumber"] = number.into();
         }
         let said = self.ask(STREAMS, "GetShardIterator", request).await?;
-        Ok(said["ShardIterator"].as_str().map(str::to_owned))
+        // Without one, a shard would be taken for read.
+        let iterator = said["ShardIterator"].as_str().map(str::to_owned);
+        iterator.ok_or_else(|| Refused::Other("an answer to GetShardIterator has no iterator".to_owned()))
     }
 
     /// Up to 1,000 records.
@@ -149,10 +147,10 @@ impl StreamRequests {
         let answer = timeout(LONGEST, self.send(service, operation, request.to_string())).await;
         let answer = answer.map_err(|_| Refused::Other(format!("{operation} is not answered")))?;
         let (status, body) = answer.map_err(|error| Refused::Other(format!("{operation}: {error}")))?;
-        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status == 200 {
-            return Ok(said);
+            return serde_json::from_slice(&body).map_err(|error| Refused::Other(format!("{operation}: {error}")));
         }
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
         let kind = said["__type"].as_str().unwrap_or_default();
         Err(match kind.rsplit('#').next() {
             Some("ExpiredIteratorException") => Refused::Expired,

@@ -137,11 +137,12 @@ impl Shard {
         name: &str,
         consumer: &impl Consumer,
     ) -> Result<Read, Refused> {
-        let Some(iterator) = self.iterator(requests, stream, name).await? else { return Ok(Read::End) };
+        let iterator = self.iterator(requests, stream, name).await?;
         let page = match requests.page(&iterator).await {
             // The next round asks for another one.
             Err(Refused::Expired) => return Ok(Read::Nothing),
             Err(Refused::Trimmed) => {
+                tell_forgotten(name);
                 self.set_last(None);
                 return Ok(Read::Nothing);
             }
@@ -164,18 +165,16 @@ impl Shard {
     }
 
     /// The iterator to read with, which is gone until it was read with success.
-    async fn iterator(
-        &mut self,
-        requests: &StreamRequests,
-        stream: &str,
-        name: &str,
-    ) -> Result<Option<String>, Refused> {
+    async fn iterator(&mut self, requests: &StreamRequests, stream: &str, name: &str) -> Result<String, Refused> {
         if let Some(iterator) = self.iterator.take() {
-            return Ok(Some(iterator));
+            return Ok(iterator);
         }
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match requests.iterator(stream, name, last.as_deref()).await {
-            Err(Refused::Trimmed) => requests.iterator(stream, name, None).await,
+            Err(Refused::Trimmed) => {
+                tell_forgotten(name);
+                requests.iterator(stream, name, None).await
+            }
             iterator => iterator,
         }
     }
@@ -183,6 +182,10 @@ impl Shard {
     fn set_last(&self, last: Option<String>) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
+}
+
+fn tell_forgotten(shard: &str) {
+    tracing::error!(shard, "the stream has forgotten records that were not indexed: run `mlflow-serverless reindex`");
 }
 
 impl Position for Shard {

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::credentials::with_causes;
 use crate::proxy::refusal::{LONGEST_BODY, Refusal};
 use crate::proxy::signer::Signer;
-use crate::proxy::tracking_uri::{TrackingUri, is_loopback};
+use crate::proxy::tracking_uri::{TrackingUri, is_loopback, may_be_here};
 use crate::proxy::{encoded, passed_on};
 
 /// Time until an answer begins. API Gateway gives a function 30 s.
@@ -139,7 +139,7 @@ impl Forwarder {
     /// The address, if it may be asked: by TLS, or on this machine where the API is here, too.
     fn followed(&self, url: Option<Uri>) -> Option<Uri> {
         url.filter(|url| match url.scheme_str() {
-            Some("https") => url.host().is_some_and(|host| self.tracking_uri.is_here() || !is_loopback(host)),
+            Some("https") => url.host().is_some_and(|host| self.tracking_uri.is_here() || !may_be_here(host)),
             Some("http") => self.tracking_uri.is_here() && url.host().is_some_and(is_loopback),
             _ => false,
         })
@@ -204,6 +204,10 @@ fn of_bucket(answered: Answered) -> Result<Response, Refusal> {
     let status = answered.status();
     if status.is_client_error() || status.is_server_error() {
         return Err(Refusal::Bucket(status));
+    }
+    // A bucket of another region says so without an address to go to.
+    if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
+        return Err(Refusal::LedAstray);
     }
     let headers = passed_on::from_bucket(answered.headers());
     Ok(response(answered, headers))

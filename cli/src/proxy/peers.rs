@@ -28,7 +28,10 @@ pub(crate) struct OwnConnections {
 impl OwnConnections {
     /// Those to a listener at this address.
     pub(crate) fn of(listener: TcpListener, address: SocketAddr) -> Self {
-        let is_listed = table().contains(&format!(" {} ", listed(address)));
+        let is_listed = (0..LOOKS).any(|_| table().contains(&format!(" {} ", listed(address))));
+        if cfg!(target_os = "linux") && !is_listed {
+            tracing::warn!("users of this machine cannot be told apart: the cookie decides alone");
+        }
         let process = std::fs::metadata("/proc/self").ok().filter(|_| is_listed);
         Self { listener, address, user: process.map(|process| process.uid()) }
     }
@@ -144,7 +147,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let connection = TcpStream::connect(address).await.unwrap();
         let user = std::fs::metadata("/proc/self").unwrap().uid();
-        assert_eq!(owner(&table(), connection.local_addr().unwrap(), address), Some(user));
+        let peer = connection.local_addr().unwrap();
+        assert_eq!((0..LOOKS).find_map(|_| owner(&table(), peer, address)), Some(user));
         assert_eq!(OwnConnections::of(listener, address).user, Some(user));
     }
 }

@@ -9,6 +9,7 @@ use aws_sigv4::sign::v4;
 use aws_smithy_runtime_api::client::identity::Identity;
 use http::HeaderMap;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::credentials::with_causes;
 use crate::proxy::refusal::Refusal;
@@ -16,6 +17,8 @@ use crate::proxy::refusal::Refusal;
 const SERVICE: &str = "execute-api";
 /// Credentials are renewed so long before they expire.
 const RENEWED: Duration = Duration::from_mins(5);
+/// How long new credentials are waited for: a program or a server may hang that gives them.
+const LONGEST: Duration = Duration::from_mins(1);
 
 /// Signs with credentials that it keeps until shortly before they expire.
 pub(crate) struct Signer {
@@ -67,9 +70,10 @@ impl Signer {
         if let Some(known) = last.as_ref().filter(|known| is_good_for(known, RENEWED)) {
             return Ok(known.clone());
         }
-        match self.provider.provide_credentials().await {
-            Ok(new) => *last = Some(new),
-            Err(error) => tracing::warn!(error = with_causes(&error), "credentials cannot be renewed"),
+        match timeout(LONGEST, self.provider.provide_credentials()).await {
+            Ok(Ok(new)) => *last = Some(new),
+            Ok(Err(error)) => tracing::warn!(error = with_causes(&error), "credentials cannot be renewed"),
+            Err(_) => tracing::warn!("credentials are not renewed in time"),
         }
         let known = last.as_ref().ok_or(Refusal::NoCredentials)?;
         if is_good_for(known, Duration::ZERO) { Ok(known.clone()) } else { Err(Refusal::Expired) }

@@ -70,8 +70,19 @@ impl TrackingUri {
 
 /// Whether a host of a URL is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
+    let host = bare(host);
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
-    host == "localhost" || host.trim_matches(['[', ']']).parse().is_ok_and(is_loopback)
+    host == "localhost" || host.parse().is_ok_and(is_loopback)
+}
+
+/// Whether a host of a URL may be this machine, in any spelling.
+pub(crate) fn may_be_here(host: &str) -> bool {
+    let is_unspecified = |address: IpAddr| address.to_canonical().is_unspecified();
+    is_loopback(host) || bare(host).ends_with(".localhost") || bare(host).parse().is_ok_and(is_unspecified)
+}
+
+fn bare(host: &str) -> String {
+    host.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase()
 }
 
 #[cfg(test)]

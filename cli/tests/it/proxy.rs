@@ -356,8 +356,10 @@ async fn failures_say_what_to_do() {
     assert_eq!(proxy.send("TRACE", "/", &cookie, "").status, 405);
     assert_eq!(api.got().len(), 0);
 
-    // A port that nobody listens at, as its listener is gone.
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    // A port that nobody listens at, and that nobody else gets.
+    let held = tokio::net::TcpSocket::new_v4().unwrap();
+    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone = held.local_addr().unwrap();
     let (proxy, cookie) = Proxy::opened(&format!("http://{gone}"));
     let answer = proxy.send("GET", "/", &cookie, "");
     assert_eq!(answer.status, 502);

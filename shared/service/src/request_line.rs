@@ -195,7 +195,7 @@ mod tests {
             .iter()
             .map(|line| (line.route.as_deref(), line.status.map(|status| status.as_u16()), line.usage.requests))
             .collect();
-        assert_eq!(short, [(Some("GET /api/2.0/mlflow/runs/get"), Some(404), 1), (None, Some(404), 0)]);
+        assert_eq!(short, [(Some("GET /api/2.0/mlflow/runs/get"), Some(200), 1), (None, Some(404), 0)]);
         assert!(told[0].usage.read_units > 0.0);
         assert!(told.iter().all(|line| line.caller.is_none()));
     }

@@ -49,7 +49,7 @@ impl Server {
         let answer = match target {
             "DynamoDB_20120810.DescribeTable" => {
                 assert_eq!(request["TableName"], TABLE);
-                let specification = json!({ "StreamEnabled": true });
+                let specification = json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
                 json!({ "Table": if stream.is_on {
                     json!({ "LatestStreamArn": "arn", "StreamSpecification": specification })
                 } else {
