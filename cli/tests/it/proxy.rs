@@ -357,9 +357,9 @@ async fn failures_say_what_to_do() {
     assert_eq!(api.got().len(), 0);
 
     // A port that nobody listens at, and that nobody else gets.
-    let held = tokio::net::TcpSocket::new_v4().unwrap();
-    held.bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    let gone = held.local_addr().unwrap();
+    let reserved = tokio::net::TcpSocket::new_v4().unwrap();
+    reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let gone = reserved.local_addr().unwrap();
     let (proxy, cookie) = Proxy::opened(&format!("http://{gone}"));
     let answer = proxy.send("GET", "/", &cookie, "");
     assert_eq!(answer.status, 502);
