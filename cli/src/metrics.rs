@@ -84,7 +84,7 @@ impl Metrics {
         self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
     }
 
-    /// A router that shows the counters to callers who may make users, and knows no other path.
+    /// A router with one path. It shows the counters to administrators.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
         let row = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
         service::router(vec![row], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))

@@ -14,7 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// How often the list is read: while connections come and go, one may be missing from it.
 const LOOKS: usize = 3;
-/// The user who may do everything anyway. A relay into a virtual machine runs as root, too.
+/// Root may do everything anyway, and relays into virtual machines run as root.
 const ROOT: u32 = 0;
 
 /// Accepts connections of this process's user and of root, and ends all others.

@@ -187,7 +187,7 @@ fn table_key_statement() -> String {
     )
 }
 
-/// A part of an upload is read when it is joined, so who writes has to decrypt, too.
+/// Joining an upload reads its parts. So a function that writes has to decrypt, too.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
     let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::PutAnswers);
     let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {

@@ -39,8 +39,8 @@ fn has(list: &Value, key: &str, value: &Value) -> bool {
     list.as_array().is_some_and(|all| all.iter().any(|one| one["key"] == key && one["value"] == *value))
 }
 
-/// Writes to every entity of both workspaces, looks whether old and new is there, indexes all, and
-/// finds it by what was written.
+/// Writes to every entity of both workspaces, and reads what is old and what is new. Then it
+/// indexes all, and searches for what it wrote.
 pub(super) async fn all(site: &Site, api: &Api) {
     for workspace in ["default", TEAM] {
         let writer = Writer { api, workspace };
