@@ -111,16 +111,6 @@ PAGES: dict[str, Step] = {
     "no such page": _page(lambda ids: "nosuchpage"),
 }
 
-#: Pages of a kind of which another page is in the list, or a flow opens one. `make test-slow` opens them, and `make test-browser`.
-SEEN_ELSEWHERE = {
-    *("experiments", "runs", "runs of many", "runs nested", "logged model artifacts", "traces", "trace with an error", "sessions"),
-    *("overview usage", "overview quality", "overview tool calls", "run with children", "run traces", "run artifacts"),
-    *("artifact image", "artifact figure", "artifact table", "artifact text", "artifact markdown", "artifact html", "artifact json"),
-    *("artifact csv", "artifact unknown", "compare runs", "models", "model", "model version", "prompts", "prompt of chat"),
-    *("settings", "no such run"),
-}
-assert SEEN_ELSEWHERE <= PAGES.keys()
-
 #: What 3.17.2 does not have.
 PAGES_OF_3_18: dict[str, Step] = {
     "issues": _experiment("evaluation", "issues"),

@@ -40,6 +40,7 @@ _NOT_BUILT = {
 }
 
 
+@pytest.mark.slow
 def test_the_assistant_is_neither_opened_nor_offered(newcomer: Visit):
     _look_at(newcomer, "")
     assert _found(newcomer, _ASSISTANT) and not _shown(newcomer, _ASSISTANT)
@@ -65,7 +66,8 @@ def test_all_that_the_server_hides_is_there_and_hidden(newcomer: Visit):
     assert unexpected(newcomer) == []
 
 
-@pytest.mark.parametrize("kind", [pytest.param("GenAI", marks=pytest.mark.slow), "Model training"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["GenAI", "Model training"])
 def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
     """Each link and button that they show, from home, from an experiment and from the settings."""
     experiment = _experiment(newcomer)
@@ -91,6 +93,7 @@ def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
     assert unexpected(newcomer) == []
 
 
+@pytest.mark.slow
 def test_addresses_of_what_is_not_built(newcomer: Visit):
     number = _experiment(newcomer).rpartition("/")[2]
     for path, expected in _NOT_BUILT.items():

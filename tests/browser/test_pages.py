@@ -1,6 +1,7 @@
 """Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test.
 
-Of the pinned version, a page of each kind is opened, and most flows are done; the others in `make test-slow`.
+`make test` has a sample: other tests of it see the same answers without a page. `make test-slow` has all of the pinned version, and
+`make test-browser` all of the next.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,7 @@ import pytest
 from tests.browser import ui
 from tests.browser.conftest import ALLOWED, Both
 from tests.browser.flows import FLOWS
-from tests.browser.steps import PAGES, PAGES_OF_3_18, SEEN_ELSEWHERE
+from tests.browser.steps import PAGES, PAGES_OF_3_18
 from tests.browser.texts import differences
 from tests.browser.visit import Visit
 
@@ -19,9 +20,9 @@ _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
 #: Flows that change nothing, and end at charts.
 _COMPARISONS = {name: FLOWS[name] for name in ("choose runs and compare them", "compare versions of a model")}
-#: Flows that ask for little that others do not ask for.
-_SLOW_FLOWS = {"dark mode", "load more runs", "compare versions of a model"}
-assert _SLOW_FLOWS <= FLOWS.keys()
+#: One with charts, one with a list that is searched, one with a document, and one that is all alike on each server.
+_SAMPLE = {"home", "charts of runs", "trace", "filter and order runs"}
+assert _SAMPLE <= _STEPS.keys()
 assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
 
 # All in one process: two servers and two browsers are enough for a machine.
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 def _param(name: str):
-    is_slow = name in SEEN_ELSEWHERE | _SLOW_FLOWS and not ui.OTHER
+    is_slow = name not in _SAMPLE and not ui.OTHER
     return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
 
 

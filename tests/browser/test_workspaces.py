@@ -161,12 +161,14 @@ def _downloaded(pages: Pages, directory: Path) -> bytes:
     return (directory / "downloaded").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_link_to_what_another_workspace_has(pages: Pages) -> None:
     pages.visit.open(f"experiments/{pages.site.ids['experiment of team-b']}/runs?workspace=team-a")
     lines = pages.visit.look("another's", pages.visit.page.get_by_text("Experiment not found"))
     assert not [line for line in lines if "of team-b" in line]
 
 
+@pytest.mark.slow
 def test_a_workspace_is_made_and_changed(pages: Pages) -> None:
     page = pages.visit.page
     page.goto(pages.site.url)

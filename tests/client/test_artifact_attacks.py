@@ -21,7 +21,7 @@ _AJAX = "/ajax-api/2.0/mlflow"
 _PART = {"num_parts": 1, "upload_id": "nobody's", "parts": [{"part_number": 1, "etag": "e"}]}
 
 
-@pytest.fixture(params=["directory", "bucket", "bucket that clients write"])
+@pytest.fixture(params=["directory", pytest.param("bucket", marks=pytest.mark.slow), "bucket that clients write"])
 def attacked(request: pytest.FixtureRequest, client: MlflowClient, tmp_path: Path) -> Iterator[Attacked]:
     s3 = None if request.param == "directory" else request.getfixturevalue("s3")
     name = f"attacked-{abs(hash(request.node.name))}-{os.getpid()}"

@@ -112,7 +112,7 @@ def served(client: MlflowClient, tmp_path: Path) -> Iterator[Served]:
     served.server.stop()
 
 
-@pytest.fixture(params=["directory", "bucket"])
+@pytest.fixture(params=[pytest.param("directory", marks=pytest.mark.slow), "bucket"])
 def kept(request: pytest.FixtureRequest, client: MlflowClient, tmp_path: Path) -> Iterator[Served]:
     """A server for each place where artifacts may be kept."""
     if request.param == "directory":

@@ -91,6 +91,7 @@ def test_scikit_learn_with_everything_logged(client: MlflowClient, experiment: s
     assert accuracy_score(iris[3], loaded.predict(iris[1])) == accuracy[10.0]
 
 
+@pytest.mark.slow
 def test_lightgbm_with_everything_logged(client: MlflowClient, experiment: str, iris, everything_logged):
     train, test, train_labels, test_labels = iris
     with mlflow.start_run(experiment_id=experiment) as run:

@@ -84,6 +84,7 @@ def _check_same_as_stock(lengths: list[int]) -> None:
             assert len(points) == min(25_000, len(history))
 
 
+@pytest.mark.slow
 def test_the_same_points_as_mlflow():
     _check_same_as_stock([2_600, 400, 1])
 

@@ -4,10 +4,6 @@ import mlflow
 import pytest
 from mlflow import MlflowClient
 
-#: Rounds of the usual order, against one server.
-_ROUNDS = 100
-
-
 @pytest.fixture(autouse=True)
 def _in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", "true")
@@ -21,12 +17,14 @@ def _traced(question: str) -> str:
     return span.trace_id
 
 
+@pytest.mark.parametrize("rounds", [10, pytest.param(100, marks=pytest.mark.slow)])
 def test_traces_that_are_exported_in_the_background_are_found_by_the_run_that_they_were_linked_to(
-    client: MlflowClient, experiment: str
+    client: MlflowClient, experiment: str, rounds: int
 ):
+    """The usual order, so many times against one server."""
     mlflow.set_experiment(experiment_id=experiment)
     linked = {}
-    for number in range(_ROUNDS):
+    for number in range(rounds):
         run_id = client.create_run(experiment).info.run_id
         traces = [_traced(f"{number} {which}") for which in ("one", "other")]
         client.link_traces_to_run(traces, run_id)

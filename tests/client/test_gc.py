@@ -90,6 +90,7 @@ def test_what_was_deleted_is_removed_for_good(tmp_path: Path) -> None:
         server.stop()
 
 
+@pytest.mark.slow
 def test_a_server_goes_on_meanwhile(tmp_path: Path) -> None:
     server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
     try:

@@ -65,6 +65,7 @@ def test_concurrent_writers_to_one_run(client: MlflowClient, run_id: str):
     assert int(run.data.tags["contested"]) in range(_WRITERS)
 
 
+@pytest.mark.slow
 def test_concurrent_writers_to_one_experiment(client: MlflowClient, experiment: str):
     def write(writer: int) -> list[str]:
         ids = []

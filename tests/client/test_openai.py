@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import mlflow
 import pytest
@@ -9,12 +10,14 @@ from mlflow.entities import SpanType
 
 from tests.support.model import played_model
 
-openai = pytest.importorskip("openai")
+if TYPE_CHECKING:
+    import openai
 
 
 @pytest.fixture
 def model(experiment: str) -> Iterator["openai.OpenAI"]:
-    """A client of that model, whose calls are traced."""
+    """A client of that model, whose calls are traced. The package takes a second to import: only the process that runs these tests does."""
+    openai = pytest.importorskip("openai")
     mlflow.set_experiment(experiment_id=experiment)
     mlflow.openai.autolog()
     with played_model() as url, openai.OpenAI(base_url=url, api_key="none", max_retries=0) as client:
@@ -77,6 +80,8 @@ def test_an_agent_calls_a_tool_and_a_stream(model: "openai.OpenAI", experiment: 
 
 
 def test_a_call_that_fails(model: "openai.OpenAI"):
+    import openai
+
     with pytest.raises(openai.BadRequestError):
         _ask(model, "fail")
     trace = _last()

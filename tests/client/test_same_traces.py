@@ -64,7 +64,7 @@ def _agent(question: str, session: str | None = None) -> str:
         return root.trace_id
 
 
-@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize("is_async", [pytest.param(False, marks=pytest.mark.slow), True], ids=["sync", "async"])
 def test_an_agent_of_several_steps(both: Both, monkeypatch: pytest.MonkeyPatch, is_async: bool):
     monkeypatch.setenv("MLFLOW_ENABLE_ASYNC_TRACE_LOGGING", str(is_async).lower())
 
@@ -122,7 +122,7 @@ _ENCODINGS = {"none": lambda body: body, "gzip": gzip.compress, "deflate": zlib.
 _MESSAGES = [{"role": "user", "content": "What is MLflow?"}]
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "span by span"])
+@pytest.mark.parametrize("at_once", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["at once", "span by span"])
 def test_spans_of_opentelemetrys_sdk(both: Both, at_once: bool):
     exporters = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     from opentelemetry.exporter.otlp.proto.http import Compression

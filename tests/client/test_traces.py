@@ -93,7 +93,7 @@ def test_tags_and_deletion(client: MlflowClient, experiment: str):
             client.get_trace(trace_id)
 
 
-@pytest.mark.parametrize("compression", ["none", "gzip", "deflate"])
+@pytest.mark.parametrize("compression", ["none", "gzip", pytest.param("deflate", marks=pytest.mark.slow)])
 def test_opentelemetrys_own_exporter(side: Side, client: MlflowClient, experiment: str, compression: str):
     exporters = pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     from opentelemetry.exporter.otlp.proto.http import Compression
@@ -141,6 +141,7 @@ def test_a_trace_of_ten_thousand_spans_comes_back_whole(side: Side, client: Mlfl
     assert client.delete_traces(experiment, trace_ids=[f"tr-{trace:032x}"]) == 1
 
 
+@pytest.mark.slow
 def test_a_payload_of_20_mb_comes_back_whole(side: Side, client: MlflowClient, experiment: str):
     trace = random.getrandbits(128)
     payload = random.Random(7).randbytes(10_000_000).hex()

@@ -155,7 +155,7 @@ def _run(program: list[str], directory: Path, **environment: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-@pytest.mark.parametrize("by", ["Basic", "Bearer", "SigV4"])
+@pytest.mark.parametrize("by", [pytest.param("Basic", marks=pytest.mark.slow), pytest.param("Bearer", marks=pytest.mark.slow), "SigV4"])
 def test_the_example_and_files_of_each_kind(by: str, deployed: Deployed, tmp_path: Path) -> None:
     caller = _environment(by, deployed)
     said = _run([str(_REPOSITORY / "examples/quickstart.py")], tmp_path / "example", **caller)

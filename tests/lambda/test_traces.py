@@ -43,6 +43,7 @@ def test_a_trace_of_ten_thousand_spans_comes_back_whole(local_lambda: LocalLambd
     assert {span.name for span in found} == {f"step {number}" for number in range(1, 10_001)}
 
 
+@pytest.mark.slow
 def test_a_trace_of_20_mb_comes_back_from_the_bucket(local_lambda: LocalLambda, experiment: str):
     trace, source = random.getrandbits(128), random.Random(7)
     payloads = {f"{number:016x}": source.randbytes(1_250_000).hex() for number in range(1, 9)}

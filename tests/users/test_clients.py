@@ -64,7 +64,7 @@ def _run(site: Site, directory: Path, program: list[str], **environment: str) ->
     return done.stdout
 
 
-@pytest.mark.parametrize("by", ["password", "token", "token as a password"])
+@pytest.mark.parametrize("by", ["token", pytest.param("password", marks=pytest.mark.slow), pytest.param("token as a password", marks=pytest.mark.slow)])
 def test_the_example_runs(by: str, site: Site, tmp_path: Path) -> None:
     credentials = {
         "password": lambda: {"MLFLOW_TRACKING_USERNAME": "ann", "MLFLOW_TRACKING_PASSWORD": PASSWORD},

@@ -1,4 +1,4 @@
-//! The troubles that tests try: all in `make test-slow`, about a quarter of them in `make test`.
+//! The troubles that tests try: all in `make test-slow`, one at each request in `make test`.
 
 use embedded_engine::faults::Trouble;
 
@@ -10,10 +10,14 @@ pub fn all_troubles() -> bool {
     std::env::var_os(ALL).is_some()
 }
 
-/// Whether a trouble is tried at a request, each named by its number. The sample moves on by one
-/// trouble from request to request, so that four requests together meet each trouble.
-pub fn is_tried(request: u64, trouble: usize) -> bool {
-    all_troubles() || (request + trouble as u64).is_multiple_of(4)
+/// What is tried of the troubles that a request can meet: one, or all. The next number gets the next
+/// trouble.
+pub fn sample<T>(number: u64, mut met: Vec<T>) -> Vec<T> {
+    if all_troubles() || met.is_empty() {
+        return met;
+    }
+    let place = usize::try_from(number).unwrap_or_default() % met.len();
+    vec![met.swap_remove(place)]
 }
 
 /// Troubles of a request of work in the background, each with the number of requests that meet it.
@@ -27,15 +31,7 @@ pub const TROUBLES: [(Trouble, u64); 6] = [
     (Trouble::Halved, 1),
 ];
 
-/// The troubles of a list that are tried at a request. A request meets at least one of those that it
-/// can meet.
-pub fn tried<'a>(
-    request: u64,
-    operation: &'a str,
-    troubles: &'a [(Trouble, u64)],
-) -> impl Iterator<Item = (Trouble, u64)> + 'a {
-    let met = troubles.iter().filter(|(trouble, _)| trouble.is_met_by(operation)).copied().collect::<Vec<_>>();
-    let step = if all_troubles() { 1 } else { met.len().clamp(1, 4) };
-    let number = usize::try_from(request).unwrap_or_default();
-    met.into_iter().enumerate().filter(move |(place, _)| (number + place).is_multiple_of(step)).map(|(_, one)| one)
+/// The troubles of a list that are tried at a request.
+pub fn tried(request: u64, operation: &str, troubles: &[(Trouble, u64)]) -> Vec<(Trouble, u64)> {
+    sample(request, troubles.iter().filter(|(trouble, _)| trouble.is_met_by(operation)).copied().collect())
 }

@@ -9,7 +9,7 @@ use axum::extract::Request;
 use embedded_engine::faults::Trouble;
 use serde_json::Value;
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site, is_tried};
+use test_site::{Answer, Api, ROOT, Site, sample};
 use tower::ServiceExt;
 
 use super::same::{Known, difference};
@@ -103,8 +103,9 @@ pub(super) enum Course {
 }
 
 impl Course {
-    /// Those of a write that makes these requests to the table. Servers make two attempts at each. A trouble that a request does not meet is none.
-    /// Each request is cut off; of the others a sample is tried, which is another one for each number of a write.
+    /// Those of a write that makes these requests to the table. Servers make two attempts at each
+    /// request. A trouble that a request cannot meet is left out. In a sample, each request meets one:
+    /// the next request meets the next trouble, and each write begins with another one.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
@@ -116,10 +117,9 @@ impl Course {
                 (Trouble::Conflict, 1),
                 (Trouble::Halved, 1),
             ];
-            let met = (write..).zip(troubles).filter(|(_, (trouble, _))| trouble.is_met_by(operation));
-            let tried = met.filter(|(place, _)| is_tried(nth, *place));
-            let met = tried.map(|(_, (trouble, calls))| Self::Troubled(trouble, nth, calls)).collect::<Vec<_>>();
-            std::iter::once(Self::CutOff(nth)).chain(met)
+            let met = troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation));
+            let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls));
+            sample(nth + write as u64, std::iter::once(Self::CutOff(nth)).chain(met).collect())
         };
         (1..).zip(requests).flat_map(at).collect()
     }
