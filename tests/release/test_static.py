@@ -3,28 +3,20 @@
 import os
 import platform
 import re
-import socket
-import ssl
 import struct
 import subprocess
 import tarfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
 import requests
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from mlflow import MlflowClient
 
 from tests.support.local_engine import local_engine
 from tests.support.processes import ChildProcess, wait_until
+from tests.support.tls import make_certificate, tls_before
 
 _RELEASED = os.environ.get("RELEASED")
 pytestmark = [
@@ -87,9 +79,9 @@ def test_the_page_is_in_it(root: Path, tmp_path: Path):
 
 
 def test_it_serves_and_follows_a_table_over_tls(root: Path, tmp_path: Path):
-    certificate, key = _certificate(tmp_path)
+    certificate, key = make_certificate(tmp_path)
     (root / "roots.pem").write_bytes(certificate.read_bytes())
-    with local_engine(tmp_path / "engine") as engine, _tls_before(engine.url, certificate, key) as endpoint:
+    with local_engine(tmp_path / "engine") as engine, tls_before(engine.url, certificate, key) as endpoint:
         # Artifacts go to a bucket, so nothing is written here.
         options = ("--dynamodb-endpoint", endpoint, "--follow-stream", "--run-indexing-interval", "0", "--artifact-root", "s3://bucket/root")
         with _serving(root, tmp_path / "log", *options, SSL_CERT_FILE="/roots.pem", **engine.environment) as (url, process):
@@ -104,77 +96,12 @@ def test_it_serves_and_follows_a_table_over_tls(root: Path, tmp_path: Path):
 
 
 def test_roots_of_trust_are_in_it_and_do_not_trust_everybody(root: Path, tmp_path: Path):
-    certificate, key = _certificate(tmp_path)
+    certificate, key = make_certificate(tmp_path)
     keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "local", "RUST_LOG": "debug"}
-    with _tls_before("http://127.0.0.1:9", certificate, key) as endpoint:
+    with tls_before("http://127.0.0.1:9", certificate, key) as endpoint:
         command = ["/usr/sbin/chroot", str(root), "/mlflow-serverless", "serve", "--port", "0", "--dynamodb-endpoint", endpoint]
         command += ["--artifact-root", "s3://bucket/root"]
         done = subprocess.run(command, env=keys, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "those in the program are used" in done.stderr and "UnknownIssuer" in done.stderr
     assert "no native root" not in done.stderr
-
-
-def _certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1, signed by itself, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    paths = directory / "certificate.pem", directory / "key.pem"
-    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    paths[1].write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    return paths
-
-
-@contextmanager
-def _tls_before(url: str, certificate: Path, key: Path) -> Iterator[str]:
-    """An address that speaks TLS, and passes on what it gets."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    port = int(url.rsplit(":", 1)[1])
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=_accept, args=(listener, context, port), daemon=True).start()
-        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
-
-
-def _accept(listener: socket.socket, context: ssl.SSLContext, port: int) -> None:
-    while True:
-        try:
-            connection, _ = listener.accept()
-        except OSError:
-            return
-        threading.Thread(target=_pass_on, args=(connection, context, port), daemon=True).start()
-
-
-def _pass_on(connection: socket.socket, context: ssl.SSLContext, port: int) -> None:
-    try:
-        with context.wrap_socket(connection, server_side=True) as client, socket.create_connection(("127.0.0.1", port)) as server:
-            back = threading.Thread(target=_copy, args=(server, client), daemon=True)
-            back.start()
-            _copy(client, server)
-            back.join()
-    except OSError:
-        # A client that does not trust this certificate.
-        connection.close()
-
-
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while data := source.recv(65536):
-            target.sendall(data)
-        target.shutdown(socket.SHUT_WR)
-    except OSError:
-        return

@@ -1,0 +1,109 @@
+"""One process of a function behind Lambda's runtime API, and what it has computed."""
+
+import json
+import queue
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.http_server import Answer, Received, serving
+from tests.support.processes import ChildProcess, child_environment
+
+_PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a start took, until the process asked for its first event."""
+
+    #: On the wall.
+    ms: float
+    #: Of processor time.
+    cpu_ms: float
+    #: The most memory so far.
+    mb: float
+
+
+class Sandbox:
+    """It handles one event at a time, as in AWS. Its log is in the directory."""
+
+    def __init__(self, program: Path, directory: Path, settings: Mapping[str, str]):
+        self._turn = threading.Lock()
+        self._events: queue.Queue[bytes | None] = queue.Queue()
+        self._answers: queue.Queue[bytes] = queue.Queue()
+        #: When the process asked for an event, and what it had computed by then.
+        self._asked: queue.Queue[tuple[float, float]] = queue.Queue()
+        self._stops = ExitStack()
+        url = self._stops.enter_context(serving(self._runtime_api))
+        environment = child_environment(
+            AWS_LAMBDA_RUNTIME_API=url.removeprefix("http://"),
+            AWS_LAMBDA_FUNCTION_NAME=program.name,
+            AWS_LAMBDA_FUNCTION_VERSION="1",
+            AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
+            AWS_LAMBDA_LOG_GROUP_NAME="/",
+            AWS_LAMBDA_LOG_STREAM_NAME="/",
+            **settings,
+        )
+        begun = time.perf_counter()
+        self.process = ChildProcess([str(program)], environment, directory, directory / f"{program.name}.log")
+        self._stops.callback(self._end)
+        asked, self._computed = self._wait_for(self._asked)
+        self.start = Start((asked - begun) * 1000, self._computed, self.process.peak_kb() / 1024)
+        self.last_cpu_ms = 0.0
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stops.close()
+
+    def invoke(self, event: Any) -> Any:
+        """What it answers. `last_cpu_ms` is what the event took, until the process asked for another."""
+        with self._turn:
+            self._events.put(json.dumps(event, ensure_ascii=False).encode())
+            answer = self._wait_for(self._answers)
+            _, computed = self._wait_for(self._asked)
+            self.last_cpu_ms, self._computed = computed - self._computed, computed
+        return json.loads(answer)
+
+    def _wait_for(self, said: queue.Queue) -> Any:
+        try:
+            return said.get(timeout=_PATIENCE_SECONDS)
+        except queue.Empty:
+            raise RuntimeError(f"the function says nothing:\n{self.process.log_tail()}") from None
+
+    def _end(self) -> None:
+        self._events.put(None)
+        self.process.stop(1)
+
+    def _runtime_api(self, request: Received) -> Answer:
+        if request.method == "GET":
+            self._asked.put((time.perf_counter(), computed_ms(self.process.pid)))
+            event = self._events.get()
+            if event is None:
+                return 410, [], b""
+            headers = [
+                ("Content-Type", "application/json"),
+                ("Lambda-Runtime-Aws-Request-Id", "1"),
+                ("Lambda-Runtime-Deadline-Ms", str(int((time.time() + _PATIENCE_SECONDS) * 1000))),
+                ("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:local:000000000000:function:measured"),
+            ]
+            return 200, headers, event
+        self._answers.put(request.body)
+        return 202, [], b""
+
+
+def computed_ms(pid: int) -> float:
+    """How long the threads of a process have computed, in the kernel too. The clock of `/proc/PID/stat` ticks every 10 ms."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(thread.read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended since.
+            continue
+    return total / 1e6
