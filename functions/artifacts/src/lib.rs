@@ -27,8 +27,8 @@
 //! (`ArtifactAccess=direct`), clients write to the bucket with rights of their own, or by a URL
 //! that `presigned.rs` signs.
 //!
-//! 1. The upload is begun, and a URL signed per part (`shared/bucket`). The client sends the parts
-//!    to the bucket.
+//! 1. The upload is begun, and a URL signed per part (`artifact_store::bucket`). The client
+//!    sends the parts to the bucket.
 //! 2. `mpu/complete` makes a file of them. Nothing is visible before that. The bucket's lifecycle
 //!    removes uploads that are neither completed nor aborted.
 //! 3. A client that sends a file to `mlflow-artifacts/artifacts/{path}` has the server write it, 5
@@ -37,7 +37,8 @@
 //!
 //! # A client downloads
 //!
-//! `GET mlflow-artifacts/artifacts/{path}` → `proxy::Download` → `artifact_store::Place::send`.
+//! `GET mlflow-artifacts/artifacts/{path}` → `proxy::Download` →
+//! `artifact_store::ArtifactBackend::send`.
 //!
 //! 1. `Download::read` checks the path (`ArtifactPath`). `served_path::needs` says that it needs to
 //!    read the experiment that its first part names, or all experiments.

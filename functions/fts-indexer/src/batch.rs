@@ -9,7 +9,7 @@ use key_schema::{IndexEntry, Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
-use trace_blocks::{Place, TracePartition};
+use trace_blocks::{TraceKey, TracePartition};
 
 use crate::schedule::{Urgency, is_urgent};
 use crate::traces::Marked;
@@ -51,7 +51,7 @@ pub(crate) enum Subject {
     /// A trace was marked in a partition.
     MarkedTraces(TracePartition),
     /// A partition of traces is to be packed, from a mark on or from the oldest.
-    TracesToPack(TracePartition, Option<Place>),
+    TracesToPack(TracePartition, Option<TraceKey>),
 }
 
 /// The work of a batch.
@@ -136,7 +136,7 @@ impl Work {
     }
 
     /// Partitions of traces that are to be packed, and from which mark on.
-    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<Place>)> {
+    pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<TraceKey>)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
             Subject::TracesToPack(partition, from) => Some((*partition, from.clone())),
             _ => None,
@@ -198,7 +198,7 @@ fn of_traces(key: &Key, image: &Value) -> Option<Subject> {
         return Some(Subject::MarkedTraces(partition));
     }
     let from = image.pointer(&format!("/{FROM}/S")).and_then(Value::as_str);
-    Some(Subject::TracesToPack(partition, from.and_then(Place::parse)))
+    Some(Subject::TracesToPack(partition, from.and_then(TraceKey::parse)))
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {

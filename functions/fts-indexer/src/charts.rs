@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use entities::attributes::PACKED;
 use entities::chart::{ChartRow, ROW_POINTS, ROW_STANDS_FOR, RowNumber};
 use entities::points::Point;
-use entities::{Charted, Place, RunLocation, SegmentName, read_segment};
+use entities::{Charted, RunLocation, SegmentName, SegmentStart, read_segment};
 use key_schema::{Digest, Name, ranges};
 use table::{Condition, Failure, Item, Query, Result, Table, number};
 
@@ -84,11 +84,11 @@ struct Rows<'a> {
 struct Group {
     points: Vec<Point>,
     digests: Vec<Digest>,
-    through: Option<Place>,
+    through: Option<SegmentStart>,
 }
 
 /// A segment that is in no row: where it begins, its points, and its digest.
-type Unrowed = (Place, Vec<Point>, Digest);
+type Unrowed = (SegmentStart, Vec<Point>, Digest);
 
 impl Rows<'_> {
     /// Continues after rows that were made from the same state of the document.
@@ -177,8 +177,8 @@ impl Rows<'_> {
     }
 
     /// Whether a segment begins so far ahead that it may be a mistake. Not where others did so before.
-    fn is_ahead(&self, place: Place) -> bool {
-        let is_far = |(timestamp, _): Place| timestamp > self.now.saturating_add(AHEAD);
+    fn is_ahead(&self, place: SegmentStart) -> bool {
+        let is_far = |(timestamp, _): SegmentStart| timestamp > self.now.saturating_add(AHEAD);
         is_far(place) && !self.charted.through().is_some_and(is_far)
     }
 
@@ -200,7 +200,13 @@ impl Rows<'_> {
         self.add(points, stands_for, group.digests, through).await
     }
 
-    async fn add(&mut self, points: Vec<Point>, stands_for: u64, digests: Vec<Digest>, through: Place) -> Result<()> {
+    async fn add(
+        &mut self,
+        points: Vec<Point>,
+        stands_for: u64,
+        digests: Vec<Digest>,
+        through: SegmentStart,
+    ) -> Result<()> {
         let (after, packed) = (self.charted.through(), self.packed);
         let row = ChartRow { number: self.next(), points, stands_for, after, through, digests, packed };
         // One from the same state is somebody else's.

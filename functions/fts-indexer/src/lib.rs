@@ -60,7 +60,7 @@ use futures::stream::{self, StreamExt};
 pub use row::FUNCTION;
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
-use trace_blocks::{ASKED_AFTER, Place, TracePartition};
+use trace_blocks::{ASKED_AFTER, TraceKey, TracePartition};
 pub use traces::Packing;
 
 use attempts::Attempts;
@@ -219,7 +219,7 @@ impl Indexer {
 
     /// Packs a partition of traces. If that fails, it is tried again some minutes later, so that
     /// other changes do not wait for it.
-    async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
+    async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
             return Ok(());
@@ -230,7 +230,7 @@ impl Indexer {
 
     /// Packs a partition of traces, from a mark on or from the oldest. If more is left, or
     /// something was too early, the partition is looked at again.
-    async fn pack_traces(&self, partition: TracePartition, from: Option<&Place>) -> Result<()> {
+    async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
         if let Some(from) = &again.from {
             // After the other records of the stream.

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use entities::journal::Journal;
-use entities::{Charted, Place, RunMetrics, charted};
+use entities::{Charted, RunMetrics, SegmentStart, charted};
 use mlflow_api::Result;
 
 /// Late points that a pass makes chart rows of, without those of its last tail.
@@ -39,7 +39,8 @@ pub(crate) fn portion(metrics: &RunMetrics) -> Result<Option<RunMetrics>> {
 
 /// How many points of a journal came late.
 fn late(journal: &Journal, known: &BTreeMap<&str, Charted>) -> usize {
-    let is_late = |metric: &str, place: Place| known.get(metric).is_some_and(|charted| charted.has_passed(place));
+    let is_late =
+        |metric: &str, place: SegmentStart| known.get(metric).is_some_and(|charted| charted.has_passed(place));
     let segments = journal.segments.iter().flat_map(|(metric, segments)| {
         segments.iter().filter(|segment| is_late(metric, segment.place)).map(|segment| segment.points)
     });

@@ -160,7 +160,7 @@ mod tests {
         let run = rows::Run::key(&experiment, &mlflow_api::RunId::new(1, experiment, 1));
         let partition = TracePartition { experiment, day: 3, shard: 0 };
         let trace = mlflow_api::TraceId::named("tr-1").unwrap();
-        let mark = partition.mark_key(&trace_blocks::Place { time: 5, trace });
+        let mark = partition.mark_key(&trace_blocks::TraceKey { time: 5, trace });
         let of = |bytes: &str| json!({ (BYTES): { "N": bytes } });
         let records = vec![
             record("INSERT", &run.pk, run.sk.clone(), json!({})),

@@ -12,12 +12,12 @@ use crate::guard::{Ask, Guarded, Read, Stored, experiments_of};
 use crate::identity::Identity;
 use crate::kind::Resource;
 use crate::needs::{Need, Needs};
-use crate::resolve::Place;
+use crate::resolve::Resolved;
 use crate::workspaces::check;
 
 /// The ask about one need, and the place of its target: `None`, where that is in another workspace.
 pub(crate) struct Asked {
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<Resolved>,
     /// Everything that has to be allowed.
     pub(crate) asks: Vec<Ask>,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn ask(
     identity: Identity,
     table: &Table,
     needs: &Needs,
-    places: Vec<Option<Place>>,
+    places: Vec<Option<Resolved>>,
 ) -> Result<(Vec<Asked>, Identity, Read)> {
     let listed = if looks { experiments_of_datasets(table, &places).await? } else { HashMap::new() };
     let guards: Vec<Vec<Guarded>> =
@@ -99,12 +99,12 @@ fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {
 /// any, and one guard for all else.
 fn guards(
     need: &Need,
-    place: Option<&Place>,
+    place: Option<&Resolved>,
     listed: &HashMap<EvaluationDatasetId, Vec<ExperimentId>>,
 ) -> Vec<Guarded> {
     let Some(place) = place else { return Vec::new() };
     match place {
-        Place::EvaluationDataset(dataset) => match listed.get(dataset) {
+        Resolved::EvaluationDataset(dataset) => match listed.get(dataset) {
             Some(experiments) if !experiments.is_empty() => {
                 experiments.iter().copied().map(Guarded::Experiment).collect()
             }
@@ -117,10 +117,10 @@ fn guards(
 /// The experiments of the evaluation datasets that a request names. One request, if it names any.
 async fn experiments_of_datasets(
     table: &Table,
-    places: &[Option<Place>],
+    places: &[Option<Resolved>],
 ) -> Result<HashMap<EvaluationDatasetId, Vec<ExperimentId>>> {
     let named = places.iter().flatten().filter_map(|place| match place {
-        Place::EvaluationDataset(dataset) => Some(dataset.clone()),
+        Resolved::EvaluationDataset(dataset) => Some(dataset.clone()),
         _ => None,
     });
     let named: HashSet<_> = named.collect();

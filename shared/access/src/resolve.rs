@@ -19,7 +19,7 @@ const AT_ONCE: usize = 16;
 
 /// The place of a target in the table.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum Resolved {
     /// Nothing there yet, or nothing in particular.
     Workspace,
     Experiment(ExperimentId),
@@ -32,7 +32,7 @@ pub(crate) enum Place {
     User(UserName),
 }
 
-impl Place {
+impl Resolved {
     /// Its guard.
     pub(crate) fn guarded(&self, target: &Target) -> Guarded {
         match self {
@@ -53,7 +53,11 @@ impl Place {
 /// contain the place of their entity, and take no request. One request for each run or logged model
 /// whose id was made elsewhere, for each name of an experiment, and per hundred traces. A target
 /// that is named again takes none.
-pub(crate) async fn resolve(table: &Table, workspace: &Workspace, targets: &[&Target]) -> Result<Vec<Option<Place>>> {
+pub(crate) async fn resolve(
+    table: &Table,
+    workspace: &Workspace,
+    targets: &[&Target],
+) -> Result<Vec<Option<Resolved>>> {
     let mut seen = HashSet::new();
     let once: Vec<_> = targets.iter().copied().filter(|target| seen.insert(*target)).collect();
     let traces: Vec<_> =
@@ -71,26 +75,26 @@ async fn place(
     workspace: &Workspace,
     traces: &HashMap<TraceId, Arc<StoredTrace>>,
     target: &Target,
-) -> Result<Option<Place>> {
+) -> Result<Option<Resolved>> {
     Ok(match target {
-        Target::Any(_) => Some(Place::Workspace),
+        Target::Any(_) => Some(Resolved::Workspace),
         Target::Nothing(_) => None,
-        Target::Experiment(experiment) => Some(Place::Experiment(*experiment)),
+        Target::Experiment(experiment) => Some(Resolved::Experiment(*experiment)),
         Target::ExperimentNamed(name) => {
             let key = rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name.as_str()));
             let row = table.get(&key).await?;
-            row.and_then(|row| entities::experiment_of_name(&row, name)).map(Place::Experiment)
+            row.and_then(|row| entities::experiment_of_name(&row, name)).map(Resolved::Experiment)
         }
         Target::Run(run) => match locate_run(table, run.as_str()).await {
-            Ok(at) => Some(Place::Run(at)),
+            Ok(at) => Some(Resolved::Run(at)),
             Err(error) if error.code == ErrorCode::ResourceDoesNotExist => None,
             Err(error) => return Err(error),
         },
-        Target::LoggedModel(model) => locate_model(table, model.as_str()).await?.map(Place::LoggedModel),
-        Target::Trace(trace) => traces.get(trace).cloned().map(Place::Trace),
-        Target::Scorer(experiment, name) => Some(Place::Scorer(*experiment, name.clone())),
-        Target::RegisteredModel(name) => Some(Place::RegisteredModel(name.clone())),
-        Target::EvaluationDataset(dataset) => Some(Place::EvaluationDataset(dataset.clone())),
-        Target::User(user) => Some(Place::User(user.clone())),
+        Target::LoggedModel(model) => locate_model(table, model.as_str()).await?.map(Resolved::LoggedModel),
+        Target::Trace(trace) => traces.get(trace).cloned().map(Resolved::Trace),
+        Target::Scorer(experiment, name) => Some(Resolved::Scorer(*experiment, name.clone())),
+        Target::RegisteredModel(name) => Some(Resolved::RegisteredModel(name.clone())),
+        Target::EvaluationDataset(dataset) => Some(Resolved::EvaluationDataset(dataset.clone())),
+        Target::User(user) => Some(Resolved::User(user.clone())),
     })
 }

@@ -18,7 +18,7 @@ use crate::guard::{Ask, Guarded};
 use crate::identity::{Caller, Identity};
 use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
-use crate::resolve::{Place, resolve};
+use crate::resolve::{Resolved, resolve};
 
 /// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,7 +45,7 @@ pub struct Scope {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
-    Granted(Place),
+    Granted(Resolved),
     /// There is no such entity, or none in the caller's workspace.
     Absent,
     /// The caller may not read it, and it was to be listed.
@@ -93,7 +93,7 @@ impl Scope {
                 (true, _, Some(place)) => Outcome::Granted(place),
                 (true, _, None) => Outcome::Absent,
                 (false, Action::List, place) => {
-                    may_list &= place != Some(Place::Workspace);
+                    may_list &= place != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
                 (false, _, _) => return Err(denied(&identity, need)),
@@ -169,7 +169,7 @@ impl Scope {
     /// An experiment that is to be listed; `None` if the caller may not read it.
     pub fn listed_experiment(&self, experiment: ExperimentId) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::Experiment(experiment), |place| match place {
-            Place::Experiment(experiment) => Some(*experiment),
+            Resolved::Experiment(experiment) => Some(*experiment),
             _ => None,
         })
     }
@@ -182,7 +182,7 @@ impl Scope {
     /// An experiment by its name; `None` where there is none of this name.
     pub fn experiment_named(&self, name: &str) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::ExperimentNamed(name.to_owned()), |place| match place {
-            Place::Experiment(experiment) => Some(*experiment),
+            Resolved::Experiment(experiment) => Some(*experiment),
             _ => None,
         })
     }
@@ -198,7 +198,7 @@ impl Scope {
     /// A run; `None` for an id made elsewhere that no run has.
     pub fn known_run(&self, run: &RunId) -> Result<Option<Granted<RunLocation>>> {
         self.granted(&Target::Run(run.clone()), |place| match place {
-            Place::Run(at) => Some(at.clone()),
+            Resolved::Run(at) => Some(at.clone()),
             _ => None,
         })
     }
@@ -214,7 +214,7 @@ impl Scope {
     /// A logged model; `None` for an id made elsewhere that no logged model has.
     pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
         self.granted(&Target::LoggedModel(model.clone()), |place| match place {
-            Place::LoggedModel(at) => Some(at.clone()),
+            Resolved::LoggedModel(at) => Some(at.clone()),
             _ => None,
         })
     }
@@ -230,7 +230,7 @@ impl Scope {
     /// A trace; `None` where there is none of this id, or none that the caller may see.
     pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
         self.granted(&Target::Trace(trace.clone()), |place| match place {
-            Place::Trace(trace) => Some(StoredTrace::clone(trace)),
+            Resolved::Trace(trace) => Some(StoredTrace::clone(trace)),
             _ => None,
         })
     }
@@ -238,7 +238,7 @@ impl Scope {
     /// All traces that the needs named and that are there.
     pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
         self.found.values().filter_map(|outcome| match outcome {
-            Outcome::Granted(Place::Trace(trace)) => Some(&**trace),
+            Outcome::Granted(Resolved::Trace(trace)) => Some(&**trace),
             _ => None,
         })
     }
@@ -247,7 +247,7 @@ impl Scope {
     #[must_use]
     pub fn only_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
         for outcome in self.found.values_mut() {
-            if matches!(outcome, Outcome::Granted(Place::Trace(trace)) if !is_there(trace)) {
+            if matches!(outcome, Outcome::Granted(Resolved::Trace(trace)) if !is_there(trace)) {
                 *outcome = Outcome::Absent;
             }
         }
@@ -257,7 +257,7 @@ impl Scope {
     /// The experiment of a scorer. Neither need be there.
     pub fn scorer(&self, experiment: ExperimentId, name: &str) -> Result<Granted<ExperimentId>> {
         let found = self.granted(&Target::Scorer(experiment, name.to_owned()), |place| match place {
-            Place::Scorer(experiment, _) => Some(*experiment),
+            Resolved::Scorer(experiment, _) => Some(*experiment),
             _ => None,
         });
         found?.ok_or_else(|| experiment.not_found())
@@ -266,7 +266,7 @@ impl Scope {
     /// A registered model or a prompt. It need not be there.
     pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
         let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {
-            Place::RegisteredModel(name) => Some(name.clone()),
+            Resolved::RegisteredModel(name) => Some(name.clone()),
             _ => None,
         });
         found?.ok_or_else(|| name.not_found())
@@ -283,7 +283,7 @@ impl Scope {
         dataset: &EvaluationDatasetId,
     ) -> Result<Option<Granted<EvaluationDatasetId>>> {
         self.granted(&Target::EvaluationDataset(dataset.clone()), |place| match place {
-            Place::EvaluationDataset(dataset) => Some(dataset.clone()),
+            Resolved::EvaluationDataset(dataset) => Some(dataset.clone()),
             _ => None,
         })
     }
@@ -291,13 +291,13 @@ impl Scope {
     /// A user. He need not be there.
     pub fn user(&self, user: &UserName) -> Result<Granted<UserName>> {
         let found = self.granted(&Target::User(user.clone()), |place| match place {
-            Place::User(user) => Some(user.clone()),
+            Resolved::User(user) => Some(user.clone()),
             _ => None,
         });
         found?.ok_or_else(|| UserName::not_found(user.as_str()))
     }
 
-    fn granted<T>(&self, target: &Target, place: impl Fn(&Place) -> Option<T>) -> Result<Option<Granted<T>>> {
+    fn granted<T>(&self, target: &Target, place: impl Fn(&Resolved) -> Option<T>) -> Result<Option<Granted<T>>> {
         match self.found.get(target) {
             Some(Outcome::Granted(found)) => match place(found) {
                 Some(granted) => Ok(Some(Granted(granted))),

@@ -4,15 +4,15 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bucket::SMALLEST_PART;
+use crate::bucket::SMALLEST_PART;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::percent_decode_str;
 use service::{Answer, FileUrl};
 
+use crate::backend::{ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, SentPart, StartedUpload, UploadUrl, too_large};
 use crate::directory::{self, Directory};
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, too_large};
 use crate::prefix::Prefix;
 
 /// The artifacts of a server. Cheap to clone; the same for all functions.
@@ -63,7 +63,7 @@ impl Artifacts {
         Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false }
     }
 
-    /// The same artifacts, which clients that know how to are asked to send and read by presigned URLs only.
+    /// The same artifacts. Clients that know how to are asked to send and read by presigned URLs only.
     #[must_use]
     pub fn presigned_only(self, is_presigned_only: bool) -> Self {
         Self { is_presigned_only, ..self }
@@ -147,7 +147,7 @@ impl Artifacts {
                 Kept::Bucket(prefix) => prefix.below(location).ok_or_else(not_here)?,
             },
         };
-        let place: Arc<dyn Place> = match kept {
+        let place: Arc<dyn ArtifactBackend> = match kept {
             Kept::Directory { place, .. } => Arc::new(place.clone()),
             Kept::Bucket(prefix) => Arc::new(prefix.clone()),
         };
@@ -197,12 +197,13 @@ fn local_path(location: &str) -> Option<PathBuf> {
 /// The artifacts below one location. All paths are below it.
 #[derive(Clone)]
 pub struct Location {
-    place: Arc<dyn Place>,
+    place: Arc<dyn ArtifactBackend>,
     below: ArtifactPath,
 }
 
 impl Location {
-    /// The entries of a directory, each with its path below the location ([`Place::list`]).
+    /// The entries of a directory, each with its path below the location
+    /// ([`ArtifactBackend::list`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -216,7 +217,7 @@ impl Location {
         Ok(files)
     }
 
-    /// A file as an answer ([`Place::send`]).
+    /// A file as an answer ([`ArtifactBackend::send`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -224,7 +225,8 @@ impl Location {
         self.place.send(self.below.join(path)).await
     }
 
-    /// A file as an answer, or where the client reads it itself, if that is asked for and can be done ([`Place::download_url`]).
+    /// A file as an answer, or where the client reads it itself, if that is asked for and can be done
+    /// ([`ArtifactBackend::download_url`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -236,7 +238,7 @@ impl Location {
         Answer::json(&FileUrl::new(found.url, found.length))
     }
 
-    /// Writes a file ([`Place::write`]); returns its length in bytes.
+    /// Writes a file ([`ArtifactBackend::write`]); returns its length in bytes.
     ///
     /// # Errors
     /// Those of the place, and those of the chunks.
@@ -244,7 +246,7 @@ impl Location {
         self.place.write(self.below.join(path), chunks).await
     }
 
-    /// Deletes a file or a directory ([`Place::delete`]).
+    /// Deletes a file or a directory ([`ArtifactBackend::delete`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -252,7 +254,7 @@ impl Location {
         self.place.delete(self.below.join(path)).await
     }
 
-    /// Begins an upload of so many parts ([`Place::start_upload`]).
+    /// Begins an upload of so many parts ([`ArtifactBackend::start_upload`]).
     ///
     /// # Errors
     /// Those of the place, and `INVALID_PARAMETER_VALUE` for more parts than a file of `longest` bytes has: whether the parts together are
@@ -266,7 +268,7 @@ impl Location {
         self.place.start_upload(self.below.join(path), parts).await
     }
 
-    /// Makes a file of its parts ([`Place::complete_upload`]).
+    /// Makes a file of its parts ([`ArtifactBackend::complete_upload`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -280,7 +282,7 @@ impl Location {
         self.place.complete_upload(self.below.join(path), id, parts, longest).await
     }
 
-    /// Ends an upload ([`Place::abort_upload`]).
+    /// Ends an upload ([`ArtifactBackend::abort_upload`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -288,7 +290,7 @@ impl Location {
         self.place.abort_upload(self.below.join(path), id).await
     }
 
-    /// Where a client reads a file itself, for so long ([`Place::download_url`]).
+    /// Where a client reads a file itself, for so long ([`ArtifactBackend::download_url`]).
     ///
     /// # Errors
     /// Those of the place.
@@ -301,7 +303,7 @@ impl Location {
         self.place.download_url(self.below.join(path), expiration, what).await
     }
 
-    /// Where a client writes a file itself, for so long ([`Place::upload_url`]).
+    /// Where a client writes a file itself, for so long ([`ArtifactBackend::upload_url`]).
     ///
     /// # Errors
     /// Those of the place.

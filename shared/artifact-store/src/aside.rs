@@ -10,8 +10,8 @@ use service::{Aside, LongAnswer};
 use sha2::{Digest, Sha256};
 
 use crate::artifacts::Artifacts;
+use crate::backend::{DOWNLOAD, failed};
 use crate::path::HIDDEN;
-use crate::place::{DOWNLOAD, failed};
 use crate::prefix::Prefix;
 
 /// In ms.
@@ -69,10 +69,10 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Mutex;
 
+    use crate::bucket::Bucket;
     use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
     use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
     use aws_smithy_types::body::SdkBody;
-    use bucket::Bucket;
 
     use super::*;
 

@@ -16,9 +16,9 @@ use mlflow_api::{Error, Result};
 use rustix::fs::FileType;
 use service::{Answer, Attachment};
 
+use crate::backend::{ArtifactBackend, Chunks, ENTRY, LONGEST_LIST, is_directory, no_file_there, not_there, too_long};
 use crate::content_type::content_type;
 use crate::path::ArtifactPath;
-use crate::place::{Chunks, ENTRY, LONGEST_LIST, Place, is_directory, no_file_there, not_there, too_long};
 use crate::staging::{self, Staged};
 use crate::walk;
 
@@ -54,7 +54,7 @@ impl Directory {
     }
 }
 
-impl Place for Directory {
+impl ArtifactBackend for Directory {
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
         self.blocking(move |root| {
             let found = find(root, path.parts()).map_err(Error::internal)?;

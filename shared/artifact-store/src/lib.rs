@@ -1,5 +1,5 @@
-//! Where artifacts are kept. [`Artifacts`] says which place a location leads to. A [`Place`] lists,
-//! sends, takes and deletes files below an [`ArtifactPath`].
+//! Where artifacts are kept. [`Artifacts`] says which place a location leads to. An
+//! [`ArtifactBackend`] lists, sends, takes and deletes files below an [`ArtifactPath`].
 //!
 //! There are two kinds of places: a directory of this machine, walked without following links, and
 //! a prefix of a bucket. Clients read and write all other locations themselves. A method that a
@@ -8,10 +8,11 @@
 
 mod artifacts;
 mod aside;
+mod backend;
+pub mod bucket;
 mod content_type;
 mod directory;
 mod path;
-mod place;
 mod prefix;
 mod proxied;
 mod room;
@@ -19,9 +20,9 @@ mod staging;
 mod walk;
 
 pub use artifacts::{Artifacts, Location, not_read};
+pub use backend::{
+    ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large, unsupported,
+};
 pub use directory::Directory;
 pub use path::ArtifactPath;
-pub use place::{
-    Chunks, DOWNLOAD, DownloadUrl, Place, SentPart, StartedUpload, UploadUrl, at_most, too_large, unsupported,
-};
 pub use prefix::Prefix;

@@ -21,7 +21,7 @@ pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
 }
 
 /// A path below some place or location: its parts. None of them leads elsewhere. It is only made
-/// from checked texts, so a [`crate::Place`] need not check it again.
+/// from checked texts, so a [`crate::ArtifactBackend`] need not check it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactPath(Vec<String>);
 

@@ -4,18 +4,18 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use bucket::{Bucket, MOST_PARTS, Part};
+use crate::bucket::{Bucket, MOST_PARTS, Part};
 use futures::future::BoxFuture;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
 use service::{Answer, disposition};
 
-use crate::content_type::inert_type;
-use crate::path::{ArtifactPath, is_hidden};
-use crate::place::{
-    Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, Place, SentPart, StartedUpload, UploadUrl, failed,
+use crate::backend::{
+    ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, SentPart, StartedUpload, UploadUrl, failed,
     is_directory, no_file_there, not_there, too_large, too_long,
 };
+use crate::content_type::inert_type;
+use crate::path::{ArtifactPath, is_hidden};
 use crate::proxied;
 
 /// For how long the parts of a file may be sent: it may be large, and the line slow.
@@ -212,7 +212,7 @@ fn not_those_parts() -> Error {
     Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
 }
 
-impl Place for Prefix {
+impl ArtifactBackend for Prefix {
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>> {
         let this = self.clone();
         Box::pin(async move { this.list_whole(&path).await })

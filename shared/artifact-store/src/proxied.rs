@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
+use crate::bucket::{Bucket, MOST_PARTS, Part, SMALLEST_PART};
 use bytes::Bytes;
 use futures::StreamExt;
 use mlflow_api::{Error, Result};
 use tokio::time::timeout;
 
-use crate::place::{Chunks, failed};
+use crate::backend::{Chunks, failed};
 use crate::room::{PATIENCE, PieceRoom, UNTIL_TAKEN, UploadRoom};
 
 /// For how long a refused body is read: a client that is refused while it sends may not see the

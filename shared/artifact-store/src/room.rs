@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bucket::SMALLEST_PART;
+use crate::bucket::SMALLEST_PART;
 use bytes::{Bytes, BytesMut};
 use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};

@@ -9,10 +9,13 @@
 //! Runs, experiments, logged models, registered models, their versions and evaluation datasets are
 //! such documents. The documents of traces and of a run's metrics are not: other code writes them.
 //!
+//! Long texts are compressed, and cut into parts where they are too big for an item ([`content`]).
+//!
 //! Writing is optimistic: the update is sent with conditions, as if nothing could go wrong. A
 //! refusal brings the document as it is, and the next attempt is planned from that.
 
 mod change;
+pub mod content;
 mod creation;
 mod document;
 mod entries;

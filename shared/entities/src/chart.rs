@@ -13,7 +13,7 @@ use mlflow_api::Result;
 use table::{Item, bytes, number};
 
 use crate::attributes::{DIGESTS, PACKED, POINTS, SPAN};
-use crate::metric_segment::Place;
+use crate::metric_segment::SegmentStart;
 use crate::points::{self, Point, read_signed, write_signed};
 use crate::run_location::RunLocation;
 use crate::unreadable::unreadable;
@@ -91,9 +91,9 @@ pub struct ChartRow {
     /// How many points it represents.
     pub stands_for: u64,
     /// It covers the segments that begin after this place,
-    pub after: Option<Place>,
+    pub after: Option<SegmentStart>,
     /// and not after this one. Where the two are the same, it has all points of segments that came late.
-    pub through: Place,
+    pub through: SegmentStart,
     /// Of the first level: the segments.
     pub digests: Vec<Digest>,
     /// How often points had been packed into the metric's document when it was made.

@@ -6,7 +6,7 @@ use mlflow_api::Result;
 use table::{Item, Value, bytes};
 
 use crate::attributes::{CHARTED, metric_of};
-use crate::metric_segment::Place;
+use crate::metric_segment::SegmentStart;
 use crate::points::{read_signed, write_signed};
 use crate::unreadable::unreadable;
 
@@ -22,19 +22,19 @@ pub struct Charted {
     /// Points that these represent.
     pub points: u64,
     /// Every segment that does not begin after this place is in a row. Where there are rows.
-    pub through: Place,
+    pub through: SegmentStart,
 }
 
 impl Charted {
     /// Up to where segments are in rows; `None` if there are no rows.
     #[must_use]
-    pub fn through(&self) -> Option<Place> {
+    pub fn through(&self) -> Option<SegmentStart> {
         (self.rows > 0).then_some(self.through)
     }
 
     /// Whether a segment that begins here is one that rows have to have already.
     #[must_use]
-    pub fn has_passed(&self, place: Place) -> bool {
+    pub fn has_passed(&self, place: SegmentStart) -> bool {
         self.through().is_some_and(|through| place <= through)
     }
 }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn any_charted() -> impl Strategy<Value = Charted> {
-        (0..u64::MAX >> 3, any::<bool>(), any::<u32>(), 0..u64::MAX >> 1, any::<Place>()).prop_map(
+        (0..u64::MAX >> 3, any::<bool>(), any::<u32>(), 0..u64::MAX >> 1, any::<SegmentStart>()).prop_map(
             |(left, is_kept, rows, points, through)| match rows % 2 {
                 0 => Charted { left, is_kept, ..Charted::default() },
                 _ => Charted { left, is_kept, rows, points, through },

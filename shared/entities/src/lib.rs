@@ -48,7 +48,7 @@ pub use logged_model::{
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use maps::{entries, entry_key, entry_name};
 pub use mark::{Marked, marked_item};
-pub use metric_segment::{Place, SEAL_AT, SegmentName, read_segment, segments};
+pub use metric_segment::{SEAL_AT, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};
 pub use run_items::{RunItems, read_all_runs, read_run_items, read_runs};

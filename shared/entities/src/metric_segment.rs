@@ -16,13 +16,13 @@ pub const SEAL_AT: usize = 10;
 const SEGMENT_POINTS: usize = 2_000;
 
 /// Where a segment begins in the order of history: timestamp, in ms, and step of its first point.
-pub type Place = (i64, i64);
+pub type SegmentStart = (i64, i64);
 
 /// Names a segment of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentName {
     /// Where it begins.
-    pub place: Place,
+    pub place: SegmentStart,
     /// The digest of its points.
     pub digest: Digest,
     /// How many these are.

@@ -2,7 +2,7 @@
 //!
 //! The traces of blocks are removed first, then those of marks. For each trace, its document is
 //! deleted on condition that it is as it was read, then its spans and files. The block or the mark
-//! goes last, as it names the trace until then. The lease of the partition keeps the packer out. A
+//! goes last, as it names the trace until then. The lock of the partition keeps the packer out. A
 //! trace that was changed a moment ago stays with its mark. So does one that has moved to another
 //! day, which its document shows.
 
@@ -14,7 +14,7 @@ use key_schema::{WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
 use table::{Condition, Failure, Item, Query, Reason, Write, number};
-use trace_blocks::{ARRIVED_BEFORE, Block, LEASED, Lease, Place, QUIET, TracePartition};
+use trace_blocks::{ARRIVED_BEFORE, Block, LOCK_USE, PartitionLock, QUIET, TraceKey, TracePartition};
 
 use crate::report::Report;
 use crate::store::Retention;
@@ -50,12 +50,12 @@ impl Retention {
         }
         let files = self.trace_files(partition.experiment).await?;
         loop {
-            let lease = self.lease(partition).await?;
+            let lock = self.lock(partition).await?;
             let emptying = Emptying { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
-            // A write that failed may still be under way: then the lease runs out.
+            // A write that failed may still be under way: then the lock runs out.
             let left = emptying.empty(removed).await?;
-            if let Err(failure) = lease.give_back(&self.table).await {
-                tracing::warn!(?failure, "a lease could not be given back, and runs out");
+            if let Err(failure) = lock.give_back(&self.table).await {
+                tracing::warn!(?failure, "a lock could not be given back, and runs out");
             }
             match left {
                 None => {}
@@ -77,11 +77,11 @@ impl Retention {
         Ok(false)
     }
 
-    async fn lease(&self, partition: TracePartition) -> Result<Lease> {
+    async fn lock(&self, partition: TracePartition) -> Result<PartitionLock> {
         for _ in 0..RESTS {
             let nonce = rand::rng().random();
-            if let Some(lease) = Lease::take(&self.table, partition, nonce, now_ms()).await? {
-                return Ok(lease);
+            if let Some(lock) = PartitionLock::take(&self.table, partition, nonce, now_ms()).await? {
+                return Ok(lock);
             }
             clock::sleep(REST).await;
         }
@@ -90,7 +90,7 @@ impl Retention {
 }
 
 impl Emptying<'_> {
-    /// Removes the traces, as long as the lease is safe, and adds their number. Returns how many
+    /// Removes the traces, as long as the lock is safe, and adds their number. Returns how many
     /// blocks cannot be read; `None` if there may be more to remove.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
         let mut unreadable = 0;
@@ -98,7 +98,7 @@ impl Emptying<'_> {
         loop {
             let page = self.retention.table.query_page(&query).await?;
             for item in page.items {
-                if self.begun.age() > LEASED {
+                if self.begun.age() > LOCK_USE {
                     return Ok(None);
                 }
                 let read = Block::of(item).and_then(|block| block.core().map(|core| (block, core)));
@@ -121,7 +121,7 @@ impl Emptying<'_> {
         }
         let mut query = Query::of(self.partition.marks()).limit(PAGE);
         loop {
-            if self.begun.age() > LEASED {
+            if self.begun.age() > LOCK_USE {
                 return Ok(None);
             }
             let page = self.retention.table.query_page(&query).await?;
@@ -155,7 +155,7 @@ impl Emptying<'_> {
     }
 
     /// Removes those of the traces at these places that are still there; returns how many.
-    async fn remove_traces(&self, places: &[Place]) -> Result<u64> {
+    async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
         let removals: Vec<_> = places.iter().map(|place| self.remove_trace(place, heads.get(&place.trace))).collect();
@@ -164,7 +164,7 @@ impl Emptying<'_> {
     }
 
     /// Removes the trace at a place, given its document; whether it was there.
-    async fn remove_trace(&self, place: &Place, head: Option<&StoredTrace>) -> Result<bool> {
+    async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
             let is_quiet = head.marked_at() <= now_ms().saturating_sub(QUIET);
@@ -231,7 +231,7 @@ impl Emptying<'_> {
 }
 
 /// The place of a mark on which nobody relies, and when it was put.
-fn quiet(mark: &Item) -> Option<(Place, i64)> {
-    let (place, put) = (Place::of_key(&mark.key()?)?, mark.number(MARKED_AT).unwrap_or_default());
+fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
+    let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.number(MARKED_AT).unwrap_or_default());
     (put <= now_ms().saturating_sub(QUIET)).then_some((place, put))
 }

@@ -15,7 +15,7 @@ use crate::store::Retention;
 const PAGE: usize = 100;
 /// Blocks that are read at a time: each is about 30 KB.
 const BLOCKS: usize = 10;
-/// Pause before a partition is looked at again that somebody packs, and how often: a lease lasts a minute and a half.
+/// Pause before a partition is looked at again that somebody packs, and how often: a lock lasts a minute and a half.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(crate) const RESTS: usize = 100;
 
@@ -58,16 +58,16 @@ impl Retention {
         for spans in partition.spans() {
             self.table.delete_range(spans).await?;
         }
-        self.table.write_many(Vec::new(), &[partition.lease_key(), partition.packing_key()]).await?;
+        self.table.write_many(Vec::new(), &[partition.lock_key(), partition.packing_key()]).await?;
         Ok(0)
     }
 
-    /// Waits until no process packs the partition. A process that takes the lease from now on sees
+    /// Waits until no process packs the partition. A process that takes the lock from now on sees
     /// that the experiment is deleted, and writes nothing.
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
         for _ in 0..RESTS {
-            let lease = self.table.get(&partition.lease_key()).await?;
-            if lease.and_then(|lease| lease.number(UNTIL)).is_none_or(|until| until < now_ms()) {
+            let lock = self.table.get(&partition.lock_key()).await?;
+            if lock.and_then(|lock| lock.number(UNTIL)).is_none_or(|until| until < now_ms()) {
                 return Ok(());
             }
             clock::sleep(REST).await;

@@ -10,14 +10,14 @@ use crate::columns::{self, CoreTrace};
 use crate::documents;
 use crate::frame::decompress;
 use crate::groups::{self, Group};
-use crate::place::{Place, TracePartition};
+use crate::trace_key::{TraceKey, TracePartition};
 
 /// A block, as its item has it: nothing is unpacked before it is asked for.
 #[derive(Clone, Debug)]
 pub struct Block {
     item: Item,
     partition: TracePartition,
-    end: Place,
+    end: TraceKey,
     newest: i64,
     count: usize,
     groups: Vec<Group>,
@@ -34,7 +34,7 @@ impl Block {
             let groups = groups::read(packed(&item, BLOCK_SPANS)?)?;
             let count = usize::try_from(item.number(COUNT)?).ok()?;
             let spans: usize = groups.iter().map(|group| group.traces).try_fold(0, usize::checked_add)?;
-            let (partition, end) = (TracePartition::of_key(&key)?, Place::of_key(&key)?);
+            let (partition, end) = (TracePartition::of_key(&key)?, TraceKey::of_key(&key)?);
             (count > 0 && spans == count).then_some((partition, end, item.number(NEWEST)?, count, groups))
         };
         let Some((partition, end, newest, count, groups)) = read() else { return Err(unreadable(&item, "a block")) };
@@ -55,15 +55,15 @@ impl Block {
 
     /// Up to where it owns the places, itself included: its oldest trace is there, or was when the block was made.
     #[must_use]
-    pub fn end(&self) -> &Place {
+    pub fn end(&self) -> &TraceKey {
         &self.end
     }
 
     /// Where the newer half ends, if this block was cut in two after this time, in ms.
     #[must_use]
-    pub fn behind(&self, since: i64) -> Option<Place> {
+    pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.number(WRITTEN)?;
-        if written > since { self.item.text(BEHIND).and_then(Place::parse) } else { None }
+        if written > since { self.item.text(BEHIND).and_then(TraceKey::parse) } else { None }
     }
 
     /// When the newest of its traces began, in ms.

@@ -6,13 +6,13 @@ use mlflow_api::TraceId;
 use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 
 use crate::bytes::{Reader, put_bytes, put_count, put_signed};
-use crate::place::Place;
+use crate::trace_key::TraceKey;
 
 /// The columns that a block has of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTrace {
     /// Its place.
-    pub place: Place,
+    pub place: TraceKey,
     /// How long it took, in ms.
     pub duration: Option<i64>,
     /// Its state.
@@ -35,7 +35,7 @@ impl CoreTrace {
             value.as_s().ok().cloned()
         };
         Some(Self {
-            place: Place::of(trace),
+            place: TraceKey::of(trace),
             duration: item.number(DURATION),
             state: TraceState::from_name(item.text(STATE)?)?,
             name: entry(TAGS, NAME_TAG),
@@ -117,7 +117,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<CoreTrace>> {
     let texts = names.into_iter().zip(sessions).zip(usages);
     let traces = times.into_iter().zip(ids).zip(states).zip(durations).zip(texts);
     let traces = traces.map(|((((time, trace), state), duration), ((name, session), usage))| CoreTrace {
-        place: Place { time, trace },
+        place: TraceKey { time, trace },
         duration,
         state,
         name,

@@ -1,14 +1,14 @@
 //! Blocks of traces: quiet traces of a partition, packed together. Searches read them in place of
 //! documents.
 //!
-//! A [`Block`] has up to 128 traces in the order of their [`Place`]s. It owns all places after the
-//! end of the block before it, up to its own end. So the block of a place is the first one that
+//! A [`Block`] has up to 128 traces in the order of their [`TraceKey`]s. It owns all places after
+//! the end of the block before it, up to its own end. So the block of a place is the first one that
 //! ends there or later. A block's version of a trace counts only if there is no mark at the trace's
 //! place. So readers read the marks of an interval first, and then its blocks.
 //!
 //! `functions/fts-indexer` decides when traces are packed, and writes blocks. `functions/traces`
 //! reads them. Writers put a mark before they change a trace. This crate says what is in a block,
-//! and how large it may get (`pack.rs`). A [`Lease`] locks a partition while it is packed.
+//! and how large it may get (`pack.rs`). A [`PartitionLock`] locks a partition while it is packed.
 //! `docs/traces-at-rest.md` tells the whole.
 
 mod block;
@@ -17,20 +17,20 @@ mod columns;
 mod documents;
 mod frame;
 mod groups;
-mod lease;
 mod pack;
-mod place;
+mod partition_lock;
 mod read;
 mod times;
+mod trace_key;
 mod trace_spans;
 mod values;
 
 pub use block::Block;
 pub use columns::CoreTrace;
 pub use groups::Group;
-pub use lease::{LEASE, Lease};
 pub use pack::{LARGEST, MOST_TRACES, PackedBlock, PackedSpans, ROOM, SpansToPack, ToPack, pack, room};
-pub use place::{Place, TracePartition, day_of};
+pub use partition_lock::{LOCK_LASTS, PartitionLock};
 pub use read::{read_block_spans, read_blocks, read_spans_to_pack};
-pub use times::{ARRIVED_BEFORE, ASKED_AFTER, LEASED, QUIET, RELIABLE};
+pub use times::{ARRIVED_BEFORE, ASKED_AFTER, LOCK_USE, QUIET, RELIABLE};
+pub use trace_key::{TraceKey, TracePartition, day_of};
 pub use trace_spans::{TraceSpans, Turn, read_few_spans, read_trace_spans};

@@ -12,7 +12,7 @@ use crate::columns::{self, CoreTrace};
 use crate::documents;
 use crate::frame::compress;
 use crate::groups::{self, Group};
-use crate::place::{Place, TracePartition};
+use crate::trace_key::{TraceKey, TracePartition};
 
 /// Traces of a block at most.
 pub const MOST_TRACES: usize = 128;
@@ -89,14 +89,14 @@ fn core_of(trace: &StoredTrace) -> Result<CoreTrace> {
 /// An internal one, if there is none, one cannot be read, or is no trace that the block may have.
 pub fn pack(
     partition: &TracePartition,
-    end: &Place,
+    end: &TraceKey,
     traces: Vec<ToPack>,
     edits: i64,
     written: i64,
 ) -> Result<PackedBlock> {
-    let mut traces: Vec<_> = traces.into_iter().map(|trace| (Place::of(&trace.trace), trace)).collect();
+    let mut traces: Vec<_> = traces.into_iter().map(|trace| (TraceKey::of(&trace.trace), trace)).collect();
     traces.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let is_one_of_it = |(place, trace): &(Place, ToPack)| partition.holds(&trace.trace, place) && place <= end;
+    let is_one_of_it = |(place, trace): &(TraceKey, ToPack)| partition.holds(&trace.trace, place) && place <= end;
     let is_sound = traces.iter().all(is_one_of_it) && traces.is_sorted_by(|(one, _), (other, _)| one < other);
     let Some((newest, _)) = traces.first().filter(|_| is_sound && traces.len() <= MOST_TRACES) else {
         return Err(Error::internal("traces that are no block were to be packed"));

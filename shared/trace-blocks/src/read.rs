@@ -13,7 +13,7 @@ use crate::block::{Block, failed};
 use crate::frame::decompress;
 use crate::groups::of_traces;
 use crate::pack::{MOST_TRACES, SpansToPack};
-use crate::place::{Place, TracePartition};
+use crate::trace_key::{TraceKey, TracePartition};
 
 /// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
 const AT_A_TIME: usize = 40;
@@ -31,14 +31,14 @@ const CUT: i64 = 600_000;
 pub async fn read_blocks(
     table: &Table,
     partition: &TracePartition,
-    behind: Option<&Place>,
+    behind: Option<&TraceKey>,
     most_traces: usize,
 ) -> Result<(Vec<Block>, bool)> {
     let read = || read_once(table, partition, behind, most_traces);
     let (blocks, more) = read().await?;
     // A page is not of one moment: of a block that was just cut in two, it may have the older half alone.
     let since = now_ms().saturating_sub(CUT);
-    let is_half = |(before, block): (Option<&Place>, &Block)| {
+    let is_half = |(before, block): (Option<&TraceKey>, &Block)| {
         block.behind(since).is_some_and(|end| before.is_none_or(|before| *before < end))
     };
     let ends = std::iter::once(behind).chain(blocks.iter().map(|block| Some(block.end())));
@@ -48,7 +48,7 @@ pub async fn read_blocks(
 async fn read_once(
     table: &Table,
     partition: &TracePartition,
-    behind: Option<&Place>,
+    behind: Option<&TraceKey>,
     most_traces: usize,
 ) -> Result<(Vec<Block>, bool)> {
     let range = match behind {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use spans::Span;
 use table::{Condition, Item, Map, Table, bytes, bytes_set, map, number, text};
 use trace_blocks::{
-    Block, Place, SpansToPack, ToPack, TracePartition, pack, read_block_spans, read_blocks, read_spans_to_pack, room,
+    Block, SpansToPack, ToPack, TraceKey, TracePartition, pack, read_block_spans, read_blocks, read_spans_to_pack, room,
 };
 
 const PARTITION: TracePartition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
@@ -61,7 +61,7 @@ fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
 }
 
 fn packed(traces: &[StoredTrace], spans: impl Fn(usize) -> SpansToPack) -> (Item, Vec<Item>) {
-    let end = traces.iter().map(Place::of).max().unwrap();
+    let end = traces.iter().map(TraceKey::of).max().unwrap();
     let to_pack = traces.iter().enumerate().map(|(at, trace)| ToPack { trace: trace.clone(), spans: spans(at) });
     let packed = pack(&PARTITION, &end, to_pack.collect(), 5, 9).unwrap();
     (packed.block, packed.spans)
@@ -76,14 +76,14 @@ proptest! {
         prop_assert!(spans.is_empty());
         let block = Block::of(item).unwrap();
         let mut expected = traces.clone();
-        expected.sort_by_key(Place::of);
+        expected.sort_by_key(TraceKey::of);
         prop_assert_eq!(&block.traces().unwrap(), &expected);
         prop_assert_eq!((block.count(), block.partition(), block.edits()), (expected.len(), PARTITION, 5));
         prop_assert_eq!(block.newest(), expected[0].request_time());
-        prop_assert_eq!(Some(block.end().clone()), expected.iter().map(Place::of).max());
+        prop_assert_eq!(Some(block.end().clone()), expected.iter().map(TraceKey::of).max());
         for (core, trace) in block.core().unwrap().iter().zip(&expected) {
             let info = trace.info().unwrap();
-            prop_assert_eq!(&core.place, &Place::of(trace));
+            prop_assert_eq!(&core.place, &TraceKey::of(trace));
             prop_assert_eq!((core.duration, core.state), (info.duration, info.state));
             prop_assert_eq!(core.name.as_deref(), info.tag("mlflow.traceName"));
             prop_assert_eq!(core.session.as_deref(), info.metadata("mlflow.trace.session"));
@@ -120,7 +120,7 @@ fn a_block_that_contradicts_itself_cannot_be_read() {
         item.0.remove(attribute);
         item
     };
-    let elsewhere = Place { time: 11, trace: TraceId::parse("t1").unwrap() };
+    let elsewhere = TraceKey { time: 11, trace: TraceId::parse("t1").unwrap() };
     let mut moved = item.clone();
     moved.0.extend(Item::new(PARTITION.block_key(&elsewhere)).0);
     let wrong = [
@@ -142,7 +142,7 @@ fn a_block_that_contradicts_itself_cannot_be_read() {
 fn what_is_no_block_is_not_packed() {
     let trace =
         |id: &str, time| ToPack { trace: StoredTrace::of(document(id, time)).unwrap(), spans: SpansToPack::Elsewhere };
-    let end = Place { time: 5, trace: TraceId::parse("t1").unwrap() };
+    let end = TraceKey { time: 5, trace: TraceId::parse("t1").unwrap() };
     let try_to_pack = |traces| pack(&PARTITION, &end, traces, 1, 1).is_ok();
     assert!(try_to_pack(vec![trace("t1", 5), trace("t0", 5)]));
     assert!(!try_to_pack(vec![]), "nothing");
@@ -220,7 +220,7 @@ async fn blocks_are_read_from_a_place_on() {
         table.put(block, &Condition::item_missing()).await.unwrap();
     }
     let read = async |behind: Option<usize>, most| {
-        let place = behind.map(|at| Place::of(&traces[at]));
+        let place = behind.map(|at| TraceKey::of(&traces[at]));
         let (blocks, more) = read_blocks(&table, &PARTITION, place.as_ref(), most).await.unwrap();
         let first = blocks.first().map(|block| 1_000 - block.newest());
         assert!(blocks.is_sorted_by_key(|block| block.end().clone()));
@@ -243,10 +243,10 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
     let (newer, older) = traces.split_at(10);
     let (newer, _) = packed(newer, |_| SpansToPack::Elsewhere);
     let (older, _) = packed(older, |_| SpansToPack::Elsewhere);
-    let end = Place::of(&traces[9]);
+    let end = TraceKey::of(&traces[9]);
     let older = older.with("behind", text(end.text())).with("written", number(entities::now_ms()));
     table.put(older.clone(), &Condition::Always).await.unwrap();
-    let requests = async |behind: Option<&Place>| {
+    let requests = async |behind: Option<&TraceKey>| {
         let meter = table::Meter::default();
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
         (blocks.len(), meter.take().requests)
@@ -254,7 +254,7 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
     // The newer half has not been seen, so the reader looks for it once. A reader that begins after
     // it does not.
     assert_eq!(requests(None).await, (1, 2));
-    assert_eq!(requests(Some(&Place::of(&traces[5]))).await, (1, 2));
+    assert_eq!(requests(Some(&TraceKey::of(&traces[5]))).await, (1, 2));
     assert_eq!(requests(Some(&end)).await, (1, 1));
     // Nor long after it was cut: the newer half was removed.
     let old = older.clone().with("written", number(entities::now_ms() - 3_600_000));

@@ -6,13 +6,13 @@ use entities::{StoredTrace, read_traces};
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, TraceId};
 use test_site::{Site, key_of};
-use trace_blocks::{Place, TracePartition, Turn, read_block_spans, read_blocks, read_trace_spans};
+use trace_blocks::{TraceKey, TracePartition, Turn, read_block_spans, read_blocks, read_trace_spans};
 
 /// Documents, marks and blocks as they are.
 struct Whole<'a> {
     site: &'a Site,
     traces: HashMap<TraceId, StoredTrace>,
-    marks: BTreeMap<TracePartition, BTreeSet<Place>>,
+    marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
     /// Traces that a mark or a block names, by experiment.
     named: BTreeSet<(ExperimentId, TraceId)>,
     /// Whether an export may have been cut off: of its trace, a block may lack the spans.
@@ -41,7 +41,7 @@ async fn looked_at(site: &Site, is_kept: impl Fn(&TracePartition) -> bool, is_cu
     let (marks, named, packed) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
     let mut whole = Whole { site, traces, marks, named, is_cut_off, packed };
     for key in keys.iter().filter(|key| rows::TraceMark::parse(key).is_some()) {
-        let (partition, place) = (TracePartition::of_key(key).unwrap(), Place::of_key(key).unwrap());
+        let (partition, place) = (TracePartition::of_key(key).unwrap(), TraceKey::of_key(key).unwrap());
         whole.named.insert((partition.experiment, place.trace.clone()));
         whole.marks.entry(partition).or_default().insert(place);
     }
@@ -54,7 +54,7 @@ async fn looked_at(site: &Site, is_kept: impl Fn(&TracePartition) -> bool, is_cu
 }
 
 impl Whole<'_> {
-    fn is_marked(&self, partition: &TracePartition, place: &Place) -> bool {
+    fn is_marked(&self, partition: &TracePartition, place: &TraceKey) -> bool {
         self.marks.get(partition).is_some_and(|marks| marks.contains(place))
     }
 
@@ -62,11 +62,11 @@ impl Whole<'_> {
     async fn look_at(&mut self, partition: TracePartition, is_kept: bool) -> Result<(), String> {
         let table = &self.site.table;
         let read = read_blocks(table, &partition, None, usize::MAX).await;
-        let mut before: Option<Place> = None;
+        let mut before: Option<TraceKey> = None;
         for block in read.map_err(|failure| format!("{failure:?}"))?.0 {
             let mut wanted = Vec::new();
             for trace in block.traces().map_err(|error| error.to_string())? {
-                let (place, id) = (Place::of(&trace), trace.id().clone());
+                let (place, id) = (TraceKey::of(&trace), trace.id().clone());
                 self.named.insert((partition.experiment, id.clone()));
                 if before.as_ref().is_some_and(|before| *before >= place) || place > *block.end() {
                     return Err(format!("{id} is in a block that does not own its place"));
@@ -95,7 +95,7 @@ impl Whole<'_> {
 
     fn look_at_documents(&self, is_kept: &impl Fn(&TracePartition) -> bool) -> Result<(), String> {
         for trace in self.traces.values() {
-            let (partition, place) = (TracePartition::of(trace), Place::of(trace));
+            let (partition, place) = (TracePartition::of(trace), TraceKey::of(trace));
             let is_found = self.is_marked(&partition, &place) || self.packed.contains(trace.id());
             if is_kept(&partition) && !is_found {
                 return Err(format!("{} is lost: neither marked nor packed", trace.id()));

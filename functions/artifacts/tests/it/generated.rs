@@ -3,12 +3,12 @@
 
 use std::sync::{LazyLock, Mutex};
 
+use artifact_store::bucket::Bucket;
 use artifact_store::{Artifacts, Prefix};
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_types::body::SdkBody;
 use axum::body::Body;
-use bucket::Bucket;
 use embedded_engine::Engine;
 use http::Request;
 use ledger::{Bench, Ledger, budget};

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use table::Result;
-use trace_blocks::{Place, ToPack};
+use trace_blocks::{ToPack, TraceKey};
 
 use super::documents::Live;
 use super::write::{Home, Piece};
@@ -22,7 +22,7 @@ pub(super) struct Appended {
     /// Whether the experiment was deleted meanwhile.
     pub(super) is_over: bool,
     /// The oldest of those that were not looked at, or wait for them, because time was short.
-    pub(super) rest: Option<Place>,
+    pub(super) rest: Option<TraceKey>,
 }
 
 impl Packer<'_> {

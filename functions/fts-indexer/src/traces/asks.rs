@@ -7,7 +7,7 @@ use entities::attributes::{FROM, TO_PACK};
 use entities::now_ms;
 use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Item, number, text};
-use trace_blocks::{Place, TracePartition};
+use trace_blocks::{TraceKey, TracePartition};
 
 /// The name of rows of partitions that are to be looked at later.
 const TRACES: &str = "traces";
@@ -57,7 +57,7 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
 
 /// The row that asks the stream's consumer to pack a partition, from this mark on or from the
 /// oldest. It contains the time, so that each is another, and the stream brings it.
-pub(crate) fn asking(partition: &TracePartition, from: Option<&Place>) -> Item {
+pub(crate) fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     match from {
         Some(from) => item.with(FROM, text(from.text())),

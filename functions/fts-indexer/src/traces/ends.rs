@@ -3,7 +3,7 @@
 use key_schema::IndexEntry;
 use key_schema::index::TraceBlocks;
 use table::{Query, Result};
-use trace_blocks::Place;
+use trace_blocks::TraceKey;
 
 use super::Packer;
 
@@ -14,7 +14,7 @@ const AT_A_TIME: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Where it ends.
-    pub(super) end: Place,
+    pub(super) end: TraceKey,
     /// Whether none is newer.
     pub(super) is_newest: bool,
 }
@@ -23,24 +23,24 @@ pub(super) struct Owner {
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     /// From the oldest to the newest.
-    known: Vec<Place>,
+    known: Vec<TraceKey>,
     /// The newest place up to which all ends are known; nothing is, at first.
     known_until: Option<Until>,
 }
 
 #[derive(Debug)]
 enum Until {
-    Place(Place),
+    TraceKey(TraceKey),
     TheNewest,
 }
 
 impl Ends {
     /// The block that owns a place; nothing if all blocks end before. Two requests, of a read unit together, for some forty blocks.
-    pub(super) async fn owner(&mut self, packer: &Packer<'_>, place: &Place) -> Result<Option<Owner>> {
+    pub(super) async fn owner(&mut self, packer: &Packer<'_>, place: &TraceKey) -> Result<Option<Owner>> {
         let is_known = match &self.known_until {
             None => false,
             Some(Until::TheNewest) => true,
-            Some(Until::Place(until)) => place >= until,
+            Some(Until::TraceKey(until)) => place >= until,
         };
         if !is_known {
             self.read(packer, place).await?;
@@ -52,11 +52,11 @@ impl Ends {
         Ok(Some(Owner { end: end.clone(), is_newest }))
     }
 
-    async fn read(&mut self, packer: &Packer<'_>, place: &Place) -> Result<()> {
+    async fn read(&mut self, packer: &Packer<'_>, place: &TraceKey) -> Result<()> {
         let ends = || packer.partition.block_ends();
-        let of_page = |items: &[table::Item]| -> Vec<Place> {
+        let of_page = |items: &[table::Item]| -> Vec<TraceKey> {
             let entries = items.iter().filter_map(|item| TraceBlocks::parse(item.text(TraceBlocks::INDEX.sort)?));
-            entries.map(|entry| Place { time: entry.time.0, trace: entry.trace }).collect()
+            entries.map(|entry| TraceKey { time: entry.time.0, trace: entry.trace }).collect()
         };
         let owner = Query::of(ends().starting(&place.text())).limit(1);
         self.known = of_page(&packer.table.query_page(&owner).await?.items);
@@ -64,7 +64,7 @@ impl Ends {
         let page = packer.table.query_page(&newer).await?;
         let newer = of_page(&page.items);
         self.known_until = match newer.last() {
-            Some(last) if page.next.is_some() => Some(Until::Place(last.clone())),
+            Some(last) if page.next.is_some() => Some(Until::TraceKey(last.clone())),
             _ => Some(Until::TheNewest),
         };
         // The place itself may be an end, and come twice.

@@ -11,7 +11,7 @@
 //! One rule holds at any moment, wherever a pass is cut off. At the place of each trace there is a
 //! mark, or the block that owns the place has the trace as it is. So spans are written first, then
 //! the block. Then the marks are deleted that were quiet when the traces were read, each on
-//! condition that it was not written again. A lease keeps out a second packer, and the removal of
+//! condition that it was not written again. A lock keeps out a second packer, and the removal of
 //! the experiment or of traces that are kept no longer.
 
 mod append;
@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use entities::Moment;
 use table::Table;
-use trace_blocks::{MOST_TRACES, Place, TracePartition};
+use trace_blocks::{MOST_TRACES, TraceKey, TracePartition};
 
 pub(crate) use asks::{Asks, asking, partition_of_row, row_of};
 pub(crate) use marked::Marked;
@@ -68,7 +68,7 @@ impl Default for Packing {
 /// A mark that is quiet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mark {
-    place: Place,
+    place: TraceKey,
     /// When it was put, in ms.
     put: i64,
 }

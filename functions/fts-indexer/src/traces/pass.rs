@@ -4,7 +4,7 @@ use entities::attributes::{MARKED_AT, WAITS};
 use entities::{Moment, StoredTrace};
 use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
-use trace_blocks::{Block, Lease, Place, QUIET, TracePartition};
+use trace_blocks::{Block, PartitionLock, QUIET, TraceKey, TracePartition};
 
 use super::ends::{Ends, Owner};
 use super::write::Home;
@@ -25,7 +25,7 @@ pub(crate) struct Again {
     /// In ms from the beginning of the pass.
     pub(crate) within: Option<i64>,
     /// At once, from this mark on: there was too little time.
-    pub(crate) from: Option<Place>,
+    pub(crate) from: Option<TraceKey>,
 }
 
 impl Again {
@@ -39,7 +39,7 @@ impl Again {
         }
     }
 
-    fn go_on_at(&mut self, place: Place) {
+    fn go_on_at(&mut self, place: TraceKey) {
         // The oldest of them.
         self.from = self.from.take().max(Some(place));
     }
@@ -62,21 +62,21 @@ struct Gathered {
 pub(crate) async fn pack_partition(
     table: &Table,
     partition: TracePartition,
-    from: Option<&Place>,
+    from: Option<&TraceKey>,
     sizes: Packing,
     now: i64,
 ) -> Result<Again> {
     let begin = Moment::now();
     let nonce = rand::rng().random();
-    let Some(lease) = Lease::take(table, partition, nonce, now).await? else {
+    let Some(lock) = PartitionLock::take(table, partition, nonce, now).await? else {
         return Ok(Again { within: Some(QUIET), from: None });
     };
     let packer = Packer { table, partition, sizes, now, begin };
     let outcome = packer.pack_leased(from).await;
-    // A write that failed may still be under way: then the lease runs out.
+    // A write that failed may still be under way: then the lock runs out.
     let again = outcome?;
-    if let Err(failure) = lease.give_back(table).await {
-        tracing::warn!(?failure, "a lease could not be given back, and runs out");
+    if let Err(failure) = lock.give_back(table).await {
+        tracing::warn!(?failure, "a lock could not be given back, and runs out");
     }
     Ok(again)
 }
@@ -89,7 +89,7 @@ enum Packed {
 }
 
 impl Packer<'_> {
-    async fn pack_leased(&self, from: Option<&Place>) -> Result<Again> {
+    async fn pack_leased(&self, from: Option<&TraceKey>) -> Result<Again> {
         match self.home().await? {
             Home::Active => self.pass(from).await,
             Home::Deleted => self.look_again().await,
@@ -106,7 +106,7 @@ impl Packer<'_> {
         Ok(Again { within: (!marks.items.is_empty()).then_some(OLDEST), from: None })
     }
 
-    async fn pass(&self, from: Option<&Place>) -> Result<Again> {
+    async fn pass(&self, from: Option<&TraceKey>) -> Result<Again> {
         let (mut again, mut gathered, mut is_further) = (Again::default(), Gathered::default(), false);
         let marks = self.partition.marks();
         let marks = from.map_or_else(|| marks.clone(), |from| marks.clone().until(&from.text()));
@@ -143,7 +143,7 @@ impl Packer<'_> {
 
     /// A mark, if its trace may be packed by now.
     fn quiet(&self, item: &Item, again: &mut Again) -> Option<Mark> {
-        let (place, put) = (Place::of_key(&item.key()?)?, item.number(MARKED_AT)?);
+        let (place, put) = (TraceKey::of_key(&item.key()?)?, item.number(MARKED_AT)?);
         if item.has(WAITS) {
             return None;
         }
@@ -199,7 +199,7 @@ impl Packer<'_> {
 
     /// A block with its traces; `None` if it cannot be read, which does not keep others from being
     /// packed. Its marks stay, and readers of its traces without a mark get the error.
-    async fn block(&self, end: &Place) -> Result<Option<(Block, Vec<StoredTrace>)>> {
+    async fn block(&self, end: &TraceKey) -> Result<Option<(Block, Vec<StoredTrace>)>> {
         let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
         let read = match self.table.get(&self.partition.block_key(end)).await {
             Err(Failure::Unreadable(what)) => Err(what),

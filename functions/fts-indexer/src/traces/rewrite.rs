@@ -6,7 +6,7 @@ use entities::StoredTrace;
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use table::{Failure, Result};
-use trace_blocks::{Block, Place, SpansToPack, ToPack, read_spans_to_pack, room};
+use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, read_spans_to_pack, room};
 
 use super::write::Piece;
 use super::{Mark, Packer, cut};
@@ -32,10 +32,10 @@ impl Packer<'_> {
             // Traces that wait keep their marks, and the block's copies of them do not count.
             return Ok(documents.again);
         }
-        let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
-        let mut entries: Vec<(Place, Entry)> = Vec::new();
+        let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
+        let mut entries: Vec<(TraceKey, Entry)> = Vec::new();
         for trace in traces {
-            let place = Place::of(&trace);
+            let place = TraceKey::of(&trace);
             if !marked.contains(&place) {
                 let room = room(&trace).map_err(failed)?;
                 entries.push((place, Entry { trace, room, known: None }));
@@ -95,9 +95,9 @@ impl Packer<'_> {
     async fn know_spans(
         &self,
         block: &Block,
-        entries: &mut [(Place, Entry)],
+        entries: &mut [(TraceKey, Entry)],
         marks: &[Mark],
-        changed: &HashSet<Place>,
+        changed: &HashSet<TraceKey>,
         is_one: bool,
     ) -> Result<bool> {
         let core = block.core().map_err(failed)?;

@@ -10,22 +10,22 @@ use key_schema::{Key, WideDigest, rows};
 use mlflow_api::tracking::LifecycleStage;
 use rand::RngExt;
 use table::{Condition, Failure, Item, Result, Write, number, text};
-use trace_blocks::{Block, Place, ToPack, pack};
+use trace_blocks::{Block, ToPack, TraceKey, pack};
 
 use super::{AT_ONCE, Mark, Packer};
 use crate::entries::failed;
 
-/// How long blocks are written for which a lease was taken: it runs out after [`trace_blocks::LEASE`].
+/// How long blocks are written for which a lock was taken: it runs out after [`trace_blocks::LOCK_LASTS`].
 const SAFE: Duration = Duration::from_mins(1);
 
 /// The wanted content of a block.
 pub(super) struct Piece {
-    pub(super) end: Place,
+    pub(super) end: TraceKey,
     pub(super) traces: Vec<ToPack>,
     /// The edits of the block when it was read, if it is there.
     pub(super) replaces: Option<i64>,
     /// Where the block before it ends, if that is cut off it now.
-    pub(super) behind: Option<Place>,
+    pub(super) behind: Option<TraceKey>,
 }
 
 /// Whether an experiment may have blocks.
@@ -73,7 +73,7 @@ impl Packer<'_> {
         spans.retain(|item| item.key().is_none_or(|key| !known.contains(&key)));
         self.table.write_many(spans, &[]).await?;
         if self.begin.age() > SAFE {
-            return Err(Failure::Unavailable("a pass takes longer than its lease".to_owned()));
+            return Err(Failure::Unavailable("a pass takes longer than its lock".to_owned()));
         }
         let mut writes: Vec<_> = blocks.iter().cloned().zip(conditions).collect();
         match (writes.pop(), writes.is_empty()) {

@@ -58,9 +58,9 @@ async fn a_pass_may_end_anywhere() {
             lab.faults().work_again();
             lab.check().await;
             let said = format!("{trouble:?} at {failing}, {times} times");
-            // The last gives the lease back, which would run out.
+            // The last gives the lock back, which would run out.
             assert_eq!(is_done, times == 1 || failing == calls, "{said}");
-            // A pass that was cut off has the lease for some time.
+            // A pass that was cut off has the lock for some time.
             lab.passes(5 * MINUTE);
             lab.ask().await;
             lab.carry_over().await;

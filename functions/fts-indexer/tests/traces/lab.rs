@@ -14,7 +14,7 @@ use mlflow_api::{ExperimentId, TraceId};
 use serde_json::Value;
 use spans::Span;
 use table::{Condition, Item, Map, Retry, Table, bytes, map, number, text};
-use trace_blocks::{Block, Place, TracePartition, Turn, day_of, read_block_spans, read_blocks, read_trace_spans};
+use trace_blocks::{Block, TraceKey, TracePartition, Turn, day_of, read_block_spans, read_blocks, read_trace_spans};
 
 use crate::{Site, TABLE};
 
@@ -108,7 +108,7 @@ impl Lab {
         self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
     }
 
-    async fn mark(&self, place: &Place) {
+    async fn mark(&self, place: &TraceKey) {
         let day = TracePartition { day: day_of(place.time), ..partition() };
         let mark = Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1));
         self.table().put(mark, &Condition::Always).await.unwrap();
@@ -116,7 +116,7 @@ impl Lab {
 
     async fn write(&self, item: Item) {
         let trace = StoredTrace::of(item.clone()).unwrap();
-        self.mark(&Place::of(&trace)).await;
+        self.mark(&TraceKey::of(&trace)).await;
         let item = item.with("marked", number(self.now())).with("edits", number(trace.edits() + 1));
         self.table().put(item, &Condition::Always).await.unwrap();
     }
@@ -160,14 +160,14 @@ impl Lab {
     /// Moves a trace in time: marks at both places first.
     pub(super) async fn put_again(&self, number_of: u32, time: i64) {
         let item = self.document(number_of).await.unwrap();
-        self.mark(&Place::of(&StoredTrace::of(item.clone()).unwrap())).await;
+        self.mark(&TraceKey::of(&StoredTrace::of(item.clone()).unwrap())).await;
         self.write(item.with("start_time", number(time))).await;
     }
 
     pub(super) async fn delete_but_spans(&self, number_of: u32) {
         let Some(item) = self.document(number_of).await else { return };
         let key = item.key().unwrap();
-        self.mark(&Place::of(&StoredTrace::of(item).unwrap())).await;
+        self.mark(&TraceKey::of(&StoredTrace::of(item).unwrap())).await;
         self.table().delete(&key, &Condition::Always).await.unwrap();
     }
 
@@ -257,9 +257,9 @@ impl Lab {
         self.blocks_of(&partition()).await.iter().map(Block::count).collect()
     }
 
-    async fn marks_of(&self, partition: &TracePartition) -> BTreeSet<Place> {
+    async fn marks_of(&self, partition: &TracePartition) -> BTreeSet<TraceKey> {
         let marks = self.table().query(table::Query::of(partition.marks())).await.unwrap();
-        marks.iter().filter_map(|item| Place::of_key(&item.key()?)).collect()
+        marks.iter().filter_map(|item| TraceKey::of_key(&item.key()?)).collect()
     }
 
     pub(super) async fn marks(&self) -> Vec<TraceId> {
@@ -270,23 +270,23 @@ impl Lab {
     /// else that blocks have must be marked.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
-        let mut expected: BTreeMap<TracePartition, BTreeMap<Place, StoredTrace>> = BTreeMap::new();
+        let mut expected: BTreeMap<TracePartition, BTreeMap<TraceKey, StoredTrace>> = BTreeMap::new();
         for document in documents {
             let number_of = document["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#").to_owned();
             let key = rows::Trace::key(&TraceId::parse(&number_of).unwrap());
             let trace = StoredTrace::of(self.table().get(&key).await.unwrap().unwrap()).unwrap();
-            expected.entry(TracePartition::of(&trace)).or_default().insert(Place::of(&trace), trace);
+            expected.entry(TracePartition::of(&trace)).or_default().insert(TraceKey::of(&trace), trace);
         }
         for (partition, traces) in expected {
             let marks = self.marks_of(&partition).await;
             let blocks = self.blocks_of(&partition).await;
-            let mut packed: BTreeMap<Place, StoredTrace> = BTreeMap::new();
-            let mut before: Option<Place> = None;
+            let mut packed: BTreeMap<TraceKey, StoredTrace> = BTreeMap::new();
+            let mut before: Option<TraceKey> = None;
             for block in &blocks {
                 let mut wanted = Vec::new();
                 let traces = block.traces().unwrap();
                 for trace in &traces {
-                    let place = Place::of(trace);
+                    let place = TraceKey::of(trace);
                     assert!(before.as_ref().is_none_or(|before| *before < place) && place <= *block.end());
                     if !marks.contains(&place) {
                         wanted.push((block, trace.id()));

@@ -171,10 +171,10 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
     }
     lab.carry_over().await;
     lab.passes(5 * MINUTE);
-    let lease = trace_blocks::Lease::take(lab.table(), partition(), 7, lab.now()).await.unwrap().unwrap();
+    let lock = trace_blocks::PartitionLock::take(lab.table(), partition(), 7, lab.now()).await.unwrap().unwrap();
     lab.pack().await;
     assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
-    lease.give_back(lab.table()).await.unwrap();
+    lock.give_back(lab.table()).await.unwrap();
 
     // The experiment is deleted before the block is there: the block goes again, with its spans.
     lab.passes(5 * MINUTE);

@@ -5,7 +5,7 @@ use entities::{StoredTrace, now_ms};
 use mlflow_api::assessments::{Assessment, AssessmentChange};
 use mlflow_api::{AssessmentId, Error, ErrorCode, Result, TraceId};
 
-use super::change::{Change, Known, still};
+use super::change::{Change, StartingPoint, still};
 use super::draft::Draft;
 use super::store::Store;
 
@@ -101,7 +101,7 @@ impl Store {
         assessment: &Assessment,
     ) -> Result<Assessment> {
         let create = Create { trace, id, assessment };
-        let written = self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &create).await?;
+        let written = self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &create).await?;
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
@@ -122,7 +122,7 @@ impl Store {
     ) -> Result<(AssessmentId, Assessment)> {
         let id = AssessmentId::parse(id).ok_or_else(|| no_assessment(trace.id(), id))?;
         let modify = Modify { trace, id: &id, change, now: now_ms() };
-        let written = self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &modify).await?;
+        let written = self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &modify).await?;
         let assessment = written.assessment(&id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))?;
         Ok((id, assessment))
     }
@@ -132,7 +132,7 @@ impl Store {
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace, id: &id };
-        self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &delete).await?;
+        self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &delete).await?;
         Ok(())
     }
 }

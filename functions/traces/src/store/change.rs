@@ -21,14 +21,14 @@ pub(super) fn no_room(trace: &TraceId) -> Error {
 }
 
 /// The known state of a document before it is changed.
-pub(super) enum Known {
+pub(super) enum StartingPoint {
     /// This request has read it, or that there is none.
     Read(Option<TraceItem>),
     /// As this process wrote it some time ago; or it is new, as far as the process knows.
     Remembered(Option<StoredTrace>),
 }
 
-impl Known {
+impl StartingPoint {
     /// The trace as the scope of this request has it.
     pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
         Self::Read(Some(TraceItem::Trace((**trace).clone())))
@@ -78,13 +78,13 @@ impl Store {
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
-        known: Known,
+        known: StartingPoint,
         marked: Vec<PutMark>,
         change: &impl Change,
     ) -> Result<StoredTrace> {
         let ((mut stored, mut awaited), mut is_read) = match known {
-            Known::Read(item) => (parts(item), true),
-            Known::Remembered(stored) => ((stored, None), false),
+            StartingPoint::Read(item) => (parts(item), true),
+            StartingPoint::Remembered(stored) => ((stored, None), false),
         };
         let mut marked = marked;
         let mut attempts = self.table.attempts("a trace");

@@ -21,7 +21,7 @@ use spans::{Export, Summary, Tags, Usage};
 use tokio::sync::Mutex;
 use trace_blocks::Turn;
 
-use super::change::{Change, Known, ROOM};
+use super::change::{Change, ROOM, StartingPoint};
 use super::draft::Draft;
 use super::mark::{PutMark, reliable_since};
 use super::portion::{Packed, Summarized, packed, portions, summarized};
@@ -238,7 +238,7 @@ impl Store {
         marked: Vec<PutMark>,
         run: Option<&Granted<RunLocation>>,
     ) -> Result<Option<Rejected>> {
-        let changed = self.trace_change(&change.trace, Known::Remembered(known), marked, &change).await;
+        let changed = self.trace_change(&change.trace, StartingPoint::Remembered(known), marked, &change).await;
         let trace = match changed {
             // Of no use to send again.
             Err(error) if error.code.http_status() == 400 => {

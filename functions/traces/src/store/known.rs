@@ -9,7 +9,7 @@ use clock::Moment;
 
 use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
-use trace_blocks::{Place, TracePartition};
+use trace_blocks::{TraceKey, TracePartition};
 
 /// For how long the number of a day's partitions is remembered. The indexer makes more of them when one gets too many traces.
 const NUMBER: Duration = Duration::from_secs(30);
@@ -29,7 +29,7 @@ pub(super) struct Known(Arc<Mutex<Memory>>);
 struct Memory {
     traces: HashMap<TraceId, StoredTrace>,
     days: HashMap<(ExperimentId, i64), (u32, Moment)>,
-    deleted: HashMap<(TracePartition, Place), i64>,
+    deleted: HashMap<(TracePartition, TraceKey), i64>,
 }
 
 impl Known {
@@ -81,13 +81,13 @@ impl Known {
             if memory.deleted.len() >= MOST_DELETED {
                 memory.deleted.clear();
             }
-            memory.deleted.insert((TracePartition::of(trace), Place::of(trace)), begun);
+            memory.deleted.insert((TracePartition::of(trace), TraceKey::of(trace)), begun);
         });
     }
 
     /// Whether this process has deleted the trace of a mark since the mark was put. A request that
     /// makes the trace again puts a new mark.
-    pub(super) fn was_deleted(&self, partition: &TracePartition, place: &Place, marked_at: i64) -> bool {
+    pub(super) fn was_deleted(&self, partition: &TracePartition, place: &TraceKey, marked_at: i64) -> bool {
         let deleted = self.with(|memory| memory.deleted.get(&(*partition, place.clone())).copied());
         deleted.is_some_and(|deleted| marked_at < deleted)
     }

@@ -14,7 +14,7 @@ use entities::{StoredTrace, now_ms};
 use key_schema::{Ascending, KeyRange, Segment, fnv1a_128, halves, rows};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use table::{Condition, Failure, Item, Query, number};
-use trace_blocks::{Place, RELIABLE, TracePartition, day_of};
+use trace_blocks::{RELIABLE, TraceKey, TracePartition, day_of};
 
 use super::store::Store;
 
@@ -36,20 +36,20 @@ pub(super) fn reliable_since() -> i64 {
 #[derive(Clone, Debug)]
 pub(super) struct PutMark {
     pub(super) partition: TracePartition,
-    pub(super) place: Place,
+    pub(super) place: TraceKey,
     /// When, in ms.
     pub(super) at: i64,
 }
 
 impl PutMark {
     /// One that is to be put now.
-    fn now(partition: TracePartition, place: Place) -> Self {
+    fn now(partition: TracePartition, place: TraceKey) -> Self {
         Self { partition, place, at: now_ms() }
     }
 
     /// The same, of a trace.
     pub(super) fn of(trace: &StoredTrace) -> Self {
-        Self::now(TracePartition::of(trace), Place::of(trace))
+        Self::now(TracePartition::of(trace), TraceKey::of(trace))
     }
 
     /// Whether it is that of the trace.
@@ -76,14 +76,14 @@ impl PutMark {
 
 /// A mark that was read.
 pub(super) struct ReadMark {
-    pub(super) place: Place,
+    pub(super) place: TraceKey,
     /// When it was put, in ms.
     pub(super) at: i64,
 }
 
 impl ReadMark {
     fn of(item: &Item) -> Option<Self> {
-        Some(Self { place: Place::of_key(&item.key()?)?, at: item.number(MARKED_AT).unwrap_or_default() })
+        Some(Self { place: TraceKey::of_key(&item.key()?)?, at: item.number(MARKED_AT).unwrap_or_default() })
     }
 }
 
@@ -139,7 +139,7 @@ impl Store {
     pub(super) async fn trace_mark(&self, experiment: ExperimentId, trace: &TraceId, time: i64) -> Result<PutMark> {
         let day = day_of(time);
         let shard = shard_of(trace, self.trace_shards(experiment, day).await?);
-        Ok(PutMark::now(TracePartition { experiment, day, shard }, Place { time, trace: trace.clone() }))
+        Ok(PutMark::now(TracePartition { experiment, day, shard }, TraceKey { time, trace: trace.clone() }))
     }
 
     /// Sees to it that nobody takes the mark of a trace away while it is changed; the mark, if it had to be put. One request, or none.

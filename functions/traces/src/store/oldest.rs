@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use key_schema::place;
 use mlflow_api::{ExperimentId, Result};
 use table::Query;
-use trace_blocks::{Block, Place, TracePartition};
+use trace_blocks::{Block, TraceKey, TracePartition};
 
 use super::mark::TraceDay;
 use super::store::Store;
@@ -18,7 +18,7 @@ const PAGE: usize = 100;
 /// A place with a mark, or with a trace in a block.
 pub(super) struct There {
     pub(super) partition: TracePartition,
-    pub(super) place: Place,
+    pub(super) place: TraceKey,
     pub(super) standing: Standing,
 }
 
@@ -41,9 +41,9 @@ struct Part {
     latest: i64,
     /// Places that were read: all up to `before`.
     ready: VecDeque<There>,
-    before: Option<Place>,
+    before: Option<TraceKey>,
     /// The end of the last block that was read, and whether all of its traces were handed out.
-    block: Option<(Place, bool)>,
+    block: Option<(TraceKey, bool)>,
     is_done: bool,
 }
 
@@ -94,16 +94,17 @@ impl Part {
         let (marks, has_more_marks) = store.trace_marks(marks, true, PAGE + 1).await?;
         let (block, has_more_blocks) = self.next_block(store).await?;
         let traces = block.as_ref().map(Block::traces).transpose()?.unwrap_or_default();
-        let newest = traces.first().map(Place::of);
+        let newest = traces.first().map(TraceKey::of);
         let is_last = newest.as_ref().is_some_and(|newest| newest.time > latest);
         let marks_end = marks.last().filter(|_| has_more_marks).map(|mark| &mark.place);
         let block_end = newest.as_ref().filter(|_| has_more_blocks && !is_last);
         // Up to the older of both ends, all was read.
         let end = marks_end.into_iter().chain(block_end).max().cloned();
-        let is_within = |place: &Place| end.as_ref().is_none_or(|end| place >= end);
-        let is_new = |place: &Place| place.time <= latest && self.before.as_ref().is_none_or(|before| place < before);
-        let marked: HashSet<&Place> = marks.iter().map(|mark| &mark.place).collect();
-        let packed = traces.into_iter().map(|trace| (Place::of(&trace), Standing::Packed(trace)));
+        let is_within = |place: &TraceKey| end.as_ref().is_none_or(|end| place >= end);
+        let is_new =
+            |place: &TraceKey| place.time <= latest && self.before.as_ref().is_none_or(|before| place < before);
+        let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
+        let packed = traces.into_iter().map(|trace| (TraceKey::of(&trace), Standing::Packed(trace)));
         let packed = packed.filter(|(place, _)| !marked.contains(place));
         let all = packed.chain(marks.iter().map(|mark| (mark.place.clone(), Standing::Mark(mark.at))));
         let mut ready: Vec<_> = all

@@ -13,7 +13,7 @@ use mlflow_api::traces::{
 use mlflow_api::{AssessmentId, Error, ExperimentId, Result, TraceId, limits, proto_json};
 use serde_json::{Map, Value};
 
-use super::change::{Change, Known, still};
+use super::change::{Change, StartingPoint, still};
 use super::draft::Draft;
 use super::export::{artifact_location, of_another};
 use super::store::Store;
@@ -216,8 +216,8 @@ impl Store {
     pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
-            Some(known) => Known::Remembered(Some(known)),
-            None => Known::Read(read_trace_item(&self.table, &started.id).await?),
+            Some(known) => StartingPoint::Remembered(Some(known)),
+            None => StartingPoint::Read(read_trace_item(&self.table, &started.id).await?),
         };
         self.trace_change(&started.id, known, Vec::new(), &start).await?.info()
     }
@@ -258,6 +258,6 @@ impl Store {
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;
         tag::check_name(ended.tags.iter().find(|(key, _)| key == NAME_TAG).map(|(_, name)| name.as_str()))?;
         let end = End { trace, ended };
-        self.trace_change(trace.id(), Known::granted(trace), Vec::new(), &end).await?.info()
+        self.trace_change(trace.id(), StartingPoint::granted(trace), Vec::new(), &end).await?.info()
     }
 }

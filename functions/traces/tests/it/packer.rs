@@ -9,7 +9,7 @@ use fts_indexer::{Batch, Indexer, Packing};
 use serde_json::Value;
 use table::{Item, number};
 use test_site::{TABLE, key_of};
-use trace_blocks::{Place, TracePartition, read_blocks};
+use trace_blocks::{TraceKey, TracePartition, read_blocks};
 
 use crate::blocks::{answers, change, make, same};
 use crate::marks::timed;
@@ -60,7 +60,7 @@ async fn lost(site: &Site) -> Vec<String> {
     for item in items.iter().filter(|item| key_of(item).sk == "T#HEAD") {
         let trace = mlflow_api::TraceId::parse(key_of(item).pk.trim_start_matches("TRACE#")).unwrap();
         let trace = entities::read_traces(&site.table, &[&trace]).await.unwrap().remove(&trace).unwrap();
-        let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+        let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
         if keys.contains(&partition.mark_key(&place)) {
             continue;
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use entities::{StoredTrace, now_ms};
 use mlflow_api::TraceId;
 use test_site::{Site, key_of};
-use trace_blocks::{Place, SpansToPack, ToPack, TracePartition, Turn, pack, read_trace_spans};
+use trace_blocks::{SpansToPack, ToPack, TraceKey, TracePartition, Turn, pack, read_trace_spans};
 
 /// Packs all traces that are wanted, by their place among those of their partition, newest first, into blocks of so many; the others keep
 /// their marks. Blocks from before go.
@@ -21,11 +21,11 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
         partitions.entry(TracePartition::of(&trace)).or_default().push(trace);
     }
     for (partition, mut traces) in partitions {
-        traces.sort_by_key(Place::of);
+        traces.sort_by_key(TraceKey::of);
         let mut places = 0..;
         traces.retain(|_| places.next().is_some_and(&is_wanted));
         for block in traces.chunks(of_block) {
-            let end = Place::of(block.last().unwrap());
+            let end = TraceKey::of(block.last().unwrap());
             let mut packed = Vec::new();
             for trace in block {
                 let spans = read_trace_spans(&site.table, trace.experiment(), trace.id(), &Turn::default()).await;
@@ -33,7 +33,7 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
                 packed.push(ToPack { trace: trace.clone(), spans: SpansToPack::of(trace.id(), &spans) });
             }
             let made = pack(&partition, &end, packed, now_ms(), now_ms()).unwrap();
-            let marks: Vec<_> = block.iter().map(|trace| partition.mark_key(&Place::of(trace))).collect();
+            let marks: Vec<_> = block.iter().map(|trace| partition.mark_key(&TraceKey::of(trace))).collect();
             site.table.write_many(made.spans, &[]).await.unwrap();
             site.table.write_many(vec![made.block], &marks).await.unwrap();
         }

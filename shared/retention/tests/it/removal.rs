@@ -6,7 +6,7 @@ use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
 use mlflow_api::{ExperimentId, RunId, TraceId};
 use serde_json::json;
 use table::{Condition, Item, Map, Update, bytes, map, number, text};
-use trace_blocks::{PackedBlock, Place, SpansToPack, ToPack, TracePartition, pack};
+use trace_blocks::{PackedBlock, SpansToPack, ToPack, TraceKey, TracePartition, pack};
 
 use crate::lab::Lab;
 
@@ -89,13 +89,13 @@ async fn trace(lab: &Lab, experiment: &str) {
     let key = Item::new(rows::Trace::key(&TraceId::new(8)));
     let packed = Item(head.0.into_iter().chain(key.0).collect());
     let trace = StoredTrace::of(packed.clone()).unwrap();
-    let end = Place::of(&trace);
+    let end = TraceKey::of(&trace);
     let spans = SpansToPack::of(trace.id(), &[]);
     let PackedBlock { block, spans } = pack(&partition, &end, vec![ToPack { trace, spans }], 1, 1).unwrap();
     items.extend(spans.into_iter().chain([packed, block]));
     items.push(Item::new(partition.spans_key(&WideDigest(7))).with("content", bytes(vec![1])));
     items.push(Item::new(partition.packing_key()).with("to_pack", number(1)));
-    items.push(Item::new(partition.lease_key()).with("until", number(1)).with("nc", bytes(vec![1])));
+    items.push(Item::new(partition.lock_key()).with("until", number(1)).with("nc", bytes(vec![1])));
     lab.site.table.write_many(items, &[]).await.unwrap();
 }
 
@@ -142,7 +142,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     trace(&lab, &experiment).await;
     // A newer one.
     let partition = TracePartition { experiment: ExperimentId::parse(&experiment).unwrap(), day: 3, shard: 0 };
-    let key = partition.block_key(&Place { time: 3 * DAY + 2, trace: TraceId::new(9) });
+    let key = partition.block_key(&TraceKey { time: 3 * DAY + 2, trace: TraceId::new(9) });
     lab.site.table.put(Item::new(key.clone()).with("core", bytes(vec![1])), &Condition::Always).await.unwrap();
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
     let outcome = lab.collect(None).await;

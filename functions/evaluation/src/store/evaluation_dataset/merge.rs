@@ -5,6 +5,7 @@
 //! transaction also changes the dataset. So the number of records is exact, and none is written
 //! into a dataset that is gone.
 
+use documents::content;
 use std::collections::VecDeque;
 
 use entities::attributes::{RECORD, RECORDS, SCHEMA_VERSION};

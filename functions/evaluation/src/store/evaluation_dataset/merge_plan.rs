@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use content::Packed;
+use documents::content::{self, Packed};
 use entities::attributes::{CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY, VERSION};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, Segment, rows};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use content::Packed;
+use documents::content::Packed;
 use entities::attributes::{DIGEST, NAME, SCHEMA_VERSION, UPDATED, UPDATED_BY};
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId};

@@ -1,5 +1,6 @@
 //! Reading evaluation datasets.
 
+use documents::content;
 use entities::attributes::{
     CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY,
 };

@@ -1,5 +1,6 @@
 //! Searching evaluation datasets.
 
+use documents::content;
 use std::collections::{BTreeMap, BTreeSet};
 
 use access::{Guarded, Visible};

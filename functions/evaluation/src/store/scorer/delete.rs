@@ -1,6 +1,7 @@
 //! Deleting scorers and their versions.
 
 use access::Guarded;
+use documents::content;
 use entities::attributes::VERSION;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result, Workspace};

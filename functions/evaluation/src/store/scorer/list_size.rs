@@ -1,5 +1,6 @@
 //! How long a list of scorers gets. MLflow's lists of them have no pages.
 
+use documents::content;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mlflow_api::Result;

@@ -1,5 +1,6 @@
 //! Reading scorers and their versions.
 
+use documents::content;
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use experiments::check_is_active;
 use futures::future::try_join_all;

@@ -1,6 +1,7 @@
 //! Registering scorers.
 
 use access::{Guarded, Resource};
+use documents::content;
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::{if_closed, is_open, now_ms};
 use key_schema::{Ordinal, rows};

@@ -24,7 +24,7 @@ use mlflow_api::{ExperimentId, Result};
 use search::trace::Sessions;
 use search::{Direction, SortKey};
 use serde_json::Value;
-use trace_blocks::{Place, Turn};
+use trace_blocks::{TraceKey, Turn};
 
 pub use asked::TraceSearch;
 pub(crate) use asked::known as known_experiments;
@@ -90,9 +90,9 @@ impl Store {
 
 impl TraceSearch {
     /// The place of the last trace of the page before, newest first.
-    fn behind(&self) -> Option<Place> {
+    fn behind(&self) -> Option<TraceKey> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
-        Some(Place { time, trace: mlflow_api::TraceId::parse(id)? })
+        Some(TraceKey { time, trace: mlflow_api::TraceId::parse(id)? })
     }
 }
 

@@ -11,7 +11,7 @@ use entities::StoredTrace;
 use listing::Pace;
 use mlflow_api::Result;
 use search::TimeRange;
-use trace_blocks::{Block, CoreTrace, Place, TracePartition, read_blocks};
+use trace_blocks::{Block, CoreTrace, TraceKey, TracePartition, read_blocks};
 
 use super::super::store::Store;
 
@@ -34,7 +34,7 @@ pub(super) enum Depth {
 /// A place that has a mark, or a trace in a block.
 pub(super) struct Spot {
     pub(super) partition: TracePartition,
-    pub(super) place: Place,
+    pub(super) place: TraceKey,
     pub(super) standing: Standing,
 }
 
@@ -74,9 +74,9 @@ pub(super) struct PartitionWalk {
     times: TimeRange,
     depth: Depth,
     /// Places up to this one were handed out.
-    behind: Option<Place>,
+    behind: Option<TraceKey>,
     /// Marks after that place, as far as they were read.
-    marks: VecDeque<Place>,
+    marks: VecDeque<TraceKey>,
     marked: Reach,
     /// Whether the last read found no block that it could use: marks are dense there.
     is_unpacked: bool,
@@ -86,13 +86,13 @@ pub(super) struct PartitionWalk {
 /// How far marks were read.
 enum Reach {
     Nowhere,
-    To(Place),
+    To(TraceKey),
     End,
 }
 
 impl PartitionWalk {
     /// A walk between these times, through the places after one.
-    pub(super) fn of(partition: TracePartition, times: TimeRange, depth: Depth, behind: Option<Place>) -> Self {
+    pub(super) fn of(partition: TracePartition, times: TimeRange, depth: Depth, behind: Option<TraceKey>) -> Self {
         Self {
             partition,
             times,
@@ -129,7 +129,7 @@ impl PartitionWalk {
         let blocks_end = blocks.last().filter(|_| has_more).map(Block::end);
         let marks_end = if let Reach::To(place) = &self.marked { Some(place) } else { None };
         let end = blocks_end.into_iter().chain(marks_end).min().cloned();
-        let is_within = |place: &Place| end.as_ref().is_none_or(|end| place <= end);
+        let is_within = |place: &TraceKey| end.as_ref().is_none_or(|end| place <= end);
         let here = self.marks.iter().take_while(|place| is_within(place)).count();
         let marks: Vec<_> = self.marks.drain(..here).collect();
         let mut last = self.behind.clone();
@@ -162,7 +162,7 @@ impl PartitionWalk {
         if marks_end == end.as_ref() && end.is_some() {
             self.marked = Reach::Nowhere;
         }
-        let is_past = |end: &Place| self.times.from.is_some_and(|from| end.time < from);
+        let is_past = |end: &TraceKey| self.times.from.is_some_and(|from| end.time < from);
         self.is_done = end.as_ref().is_none_or(is_past);
         self.behind = end;
         Ok(spots)
@@ -183,7 +183,7 @@ impl PartitionWalk {
     }
 
     /// The traces of a block, newest first.
-    fn unpacked(&self, block: Block) -> Result<Vec<(Place, Standing)>> {
+    fn unpacked(&self, block: Block) -> Result<Vec<(TraceKey, Standing)>> {
         match self.depth {
             Depth::Nothing => Ok(Vec::new()),
             Depth::Columns => {

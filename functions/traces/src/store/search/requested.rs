@@ -12,7 +12,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{ExperimentId, Result, TraceId};
 use search::TimeRange;
 use search::trace::TraceFilter;
-use trace_blocks::{Place, TracePartition};
+use trace_blocks::{TraceKey, TracePartition};
 
 use super::super::store::Store;
 use super::partition::{Depth, Spot, Standing};
@@ -46,7 +46,7 @@ impl Store {
         experiments: &[ExperimentId],
         filter: &TraceFilter,
         times: TimeRange,
-        behind: Option<&Place>,
+        behind: Option<&TraceKey>,
     ) -> Result<Walks> {
         if let Some(requests) = filter.client_requests()
             && let Some(walks) = self.walks_of_requests(experiments, &requests, times, behind).await?
@@ -61,7 +61,7 @@ impl Store {
         experiments: &[ExperimentId],
         requests: &[&str],
         times: TimeRange,
-        behind: Option<&Place>,
+        behind: Option<&TraceKey>,
     ) -> Result<Option<Walks>> {
         if experiments.len().saturating_mul(requests.len()) > QUESTIONS {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Store {
                 && behind.is_none_or(|behind| spot.place > *behind)
         };
         let mut spots: Vec<_> = self.spots_of(&traces).await?.into_iter().filter(is_asked).collect();
-        let read: HashSet<(TracePartition, Place)> =
+        let read: HashSet<(TracePartition, TraceKey)> =
             spots.iter().map(|spot| (spot.partition, spot.place.clone())).collect();
         spots.extend(marks.into_iter().filter(|mark| !read.contains(&(mark.partition, mark.place.clone()))));
         spots.sort_by(|one, other| one.place.cmp(&other.place));
@@ -116,7 +116,7 @@ impl Store {
         for portion in traces.iter().collect::<Vec<_>>().chunks(PORTION) {
             for trace in self.trace_heads(portion).await?.into_values() {
                 bytes += trace.item().size();
-                let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+                let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
                 let standing = if bytes <= KEPT { Standing::Read(trace) } else { Standing::Mark };
                 spots.push(Spot { partition, place, standing });
             }

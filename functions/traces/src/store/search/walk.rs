@@ -8,7 +8,7 @@ use clock::Moment;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use search::TimeRange;
-use trace_blocks::{Place, TracePartition, day_of};
+use trace_blocks::{TraceKey, TracePartition, day_of};
 
 use super::super::mark::TraceDay;
 use super::super::store::Store;
@@ -31,7 +31,7 @@ struct Walk {
     current: Option<(i64, PartitionWalk)>,
     /// Places that were read.
     spots: VecDeque<Spot>,
-    behind: Option<Place>,
+    behind: Option<TraceKey>,
     times: TimeRange,
     depth: Depth,
 }
@@ -40,7 +40,7 @@ struct Walk {
 pub(super) struct Walks {
     each: Vec<Walk>,
     /// The next place of each that has one in memory.
-    heads: BinaryHeap<Reverse<(Place, usize)>>,
+    heads: BinaryHeap<Reverse<(TraceKey, usize)>>,
     /// Those that have none.
     dry: Vec<usize>,
     /// Places that are known without reading.
@@ -57,7 +57,7 @@ impl Walks {
         store: &Store,
         experiments: &[ExperimentId],
         times: TimeRange,
-        behind: Option<&Place>,
+        behind: Option<&TraceKey>,
         depth: Depth,
     ) -> Result<Self> {
         let begun = Moment::now();
@@ -145,7 +145,8 @@ impl Walks {
             let reads: Vec<_> = walks
                 .map(|(at, walk)| async move { walk.read(store, portion).await.map(|place| (at, place)) })
                 .collect();
-            let read: Vec<(usize, Option<Place>)> = stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
+            let read: Vec<(usize, Option<TraceKey>)> =
+                stream::iter(reads).buffer_unordered(AT_ONCE).try_collect().await?;
             self.dry = dry;
             for (at, place) in read {
                 match place {
@@ -163,7 +164,7 @@ impl Walk {
         store: &Store,
         experiment: ExperimentId,
         times: TimeRange,
-        behind: Option<Place>,
+        behind: Option<TraceKey>,
         depth: Depth,
     ) -> Result<Vec<Self>> {
         let latest = times.until.into_iter().chain(behind.as_ref().map(|place| place.time)).min();
@@ -199,7 +200,7 @@ impl Walk {
     }
 
     /// Reads on in a partition; the next place, if there is one in it.
-    async fn read(&mut self, store: &Store, most: usize) -> Result<Option<Place>> {
+    async fn read(&mut self, store: &Store, most: usize) -> Result<Option<TraceKey>> {
         if self.current.is_none() {
             let Some(day) = self.days.pop_front() else { return Ok(None) };
             let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
@@ -207,7 +208,7 @@ impl Walk {
             // place of the next ms.
             let behind = self.behind.take().filter(|place| day_of(place.time) == day);
             let until = self.times.until.filter(|until| *until < end_of(day));
-            let after_until = until.map(|until| Place { time: until.saturating_add(1), trace: TraceId::new(0) });
+            let after_until = until.map(|until| TraceKey { time: until.saturating_add(1), trace: TraceId::new(0) });
             let behind = behind.into_iter().chain(after_until).max();
             self.current = Some((day, PartitionWalk::of(partition, self.times, self.depth, behind)));
         }

@@ -12,7 +12,7 @@ use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::json;
 use table::{Item, Meter, Table, Usage, Value, bytes, number, text};
-use trace_blocks::{Block, Place, SpansToPack, ToPack, TracePartition, pack, read_blocks};
+use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, TracePartition, pack, read_blocks};
 use traces::store::Store;
 
 use super::{body, counted, export, found, granted, scope, start, words};
@@ -66,7 +66,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     // The traces that the day was made from, and this one.
     for trace in [1_u32, 1_000] {
         let trace = granted(&bench.store, trace).await;
-        let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+        let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
         table.write_many(Vec::new(), &[partition.mark_key(&place), rows::Trace::key(trace.id())]).await.unwrap();
     }
     for number_of in [1, 2, REQUESTED.0] {
@@ -85,7 +85,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
             ToPack { trace, spans }
         });
         let traces: Vec<_> = traces.collect();
-        let (partition, end) = (TracePartition::of(&traces[0].trace), Place::of(&traces[0].trace));
+        let (partition, end) = (TracePartition::of(&traces[0].trace), TraceKey::of(&traces[0].trace));
         let packed = pack(&partition, &end, traces, 1, 1).unwrap();
         table.write_many(packed.spans, &[]).await.unwrap();
         table.write_many(vec![packed.block], &[]).await.unwrap();
@@ -113,7 +113,7 @@ async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> Tr
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
         let trace = like(document, number_of);
-        let (partition, place) = (TracePartition::of(&trace), Place::of(&trace));
+        let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
         let mut exports = spans::read(spans::Format::Json, None, &body(number_of, 0..10)).unwrap();
         let content = spans::pack(&exports.pop().unwrap().spans, 380 << 10).parts.concat();
         let digest = WideDigest::of_bytes(&content);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use access::Granted;
 use entities::chart::{ChartRow, ROW_POINTS, RowNumber, Weighted, cover, sample};
 use entities::points::Point;
-use entities::{Charted, Place, RunLocation, read_segment, unreadable};
+use entities::{Charted, RunLocation, SegmentStart, read_segment, unreadable};
 use futures::TryStreamExt;
 use futures::future::try_join;
 use key_schema::{Key, Name, ranges};
@@ -167,7 +167,7 @@ impl Chart<'_> {
     }
 
     /// The rows that together cover all segments that are in rows.
-    async fn cover_rows(&self, top: &[RowNumber], through: Place) -> Result<Vec<ChartRow>> {
+    async fn cover_rows(&self, top: &[RowNumber], through: SegmentStart) -> Result<Vec<ChartRow>> {
         let fit = |rows: &[ChartRow]| {
             let ends = rows.first().zip(rows.last());
             is_chain(rows) && ends.is_some_and(|(first, last)| first.after.is_none() && last.through == through)
@@ -198,7 +198,7 @@ impl Chart<'_> {
     }
 
     /// The points of segments that begin after one place and not after another.
-    async fn segments(&self, after: Option<Place>, through: Option<Place>) -> Result<Vec<Point>> {
+    async fn segments(&self, after: Option<SegmentStart>, through: Option<SegmentStart>) -> Result<Vec<Point>> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.metric), after, through);
         let mut query = Query::of(range);
         let mut points = Vec::new();
@@ -217,7 +217,7 @@ impl Chart<'_> {
 
     /// The points of late segments: calls wrote them, they are in no row, but later segments are.
     /// No request where there is none.
-    async fn late(&self, unsealed: &Unsealed, through: Place) -> Result<Vec<Point>> {
+    async fn late(&self, unsealed: &Unsealed, through: SegmentStart) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
         let mut points = Vec::new();
@@ -241,10 +241,10 @@ fn is_chain(rows: &[ChartRow]) -> bool {
 }
 
 /// From where to where the segments are of rows of the first level, neighbours together.
-fn spans(rows: &[ChartRow]) -> Vec<(Option<Place>, Place)> {
+fn spans(rows: &[ChartRow]) -> Vec<(Option<SegmentStart>, SegmentStart)> {
     let mut spans: Vec<_> = rows.iter().map(|row| (row.after, row.through)).collect();
     spans.sort_unstable();
-    let mut joined: Vec<(Option<Place>, Place)> = Vec::new();
+    let mut joined: Vec<(Option<SegmentStart>, SegmentStart)> = Vec::new();
     for (after, through) in spans {
         match joined.last_mut() {
             Some((_, last)) if after.is_some_and(|after| after <= *last) => *last = through.max(*last),

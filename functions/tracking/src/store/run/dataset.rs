@@ -4,6 +4,7 @@
 //! Small ones are in the item itself, so that listing an experiment's datasets stays cheap. Large
 //! ones are in parts of another partition, which has room for any number.
 
+use documents::content;
 use std::collections::BTreeSet;
 
 use access::Granted;

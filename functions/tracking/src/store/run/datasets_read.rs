@@ -1,5 +1,6 @@
 //! Reads the datasets of runs. The runs' own rows hold only their names and digests.
 
+use documents::content;
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{DIGEST, NAME, SOURCE_TYPE};

@@ -16,7 +16,7 @@ use table::{Item, Query};
 
 use super::asked::RunSearch;
 use super::lists::RunLists;
-use super::scope::{Scope, Unlisted};
+use super::searched::{SearchedExperiment, Unlisted};
 use crate::store::Store;
 
 /// Candidates read at a time at most: 16 requests at once.
@@ -37,7 +37,7 @@ pub(super) type Found = (SortKey, tracking::Run, usize);
 /// One search under way.
 pub(super) struct Finder<'a> {
     pub(super) store: &'a Store,
-    pub(super) scopes: HashMap<ExperimentId, &'a Scope>,
+    pub(super) searched: HashMap<ExperimentId, &'a SearchedExperiment>,
     pub(super) plan: &'a RunPlan,
     pub(super) search: &'a RunSearch,
     /// Runs whose copies are stale.
@@ -59,7 +59,7 @@ pub(super) struct Finder<'a> {
 }
 
 /// The source that a run is read from.
-pub(super) enum From {
+pub(super) enum ReadFrom {
     /// Its copy, which was read already.
     Read(Arc<Item>),
     /// Its copy, which has this key.
@@ -119,19 +119,19 @@ impl<'a> Finder<'a> {
     /// A search of a page. Takes out the unlisted runs of experiments where they are known.
     pub(super) fn new(
         store: &'a Store,
-        scopes: &'a [Scope],
+        searched: &'a [SearchedExperiment],
         plan: &'a RunPlan,
         search: &'a RunSearch,
         reading: Reading,
         unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
     ) -> Self {
-        let scopes: HashMap<_, _> = scopes.iter().map(|scope| (scope.id, scope)).collect();
+        let searched: HashMap<_, _> = searched.iter().map(|within| (within.id, within)).collect();
         let many_unlisted = unlisted.iter().filter(|(_, unlisted)| unlisted.is_none()).map(|(id, _)| *id).collect();
         let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
         Self {
             store,
-            by_copies: plan.reads_by_time() && scopes.len() <= MOST_BY_COPIES,
-            scopes,
+            by_copies: plan.reads_by_time() && searched.len() <= MOST_BY_COPIES,
+            searched,
             plan,
             search,
             unlisted,
@@ -146,8 +146,8 @@ impl<'a> Finder<'a> {
     }
 
     /// Whether an experiment's runs are read by time from their copies, and whether some of them have changed since.
-    pub(super) fn by_copies(&self, scope: &Scope) -> Option<bool> {
-        let unlisted = self.unlisted.get(&scope.id).filter(|_| self.by_copies)?;
+    pub(super) fn by_copies(&self, within: &SearchedExperiment) -> Option<bool> {
+        let unlisted = self.unlisted.get(&within.id).filter(|_| self.by_copies)?;
         // Where lists are used, those have been looked at.
         Some(!self.plan.reads_index() && !unlisted.changed.is_empty())
     }
@@ -169,15 +169,16 @@ impl<'a> Finder<'a> {
         for unlisted in self.unlisted.values() {
             let deleted = unlisted.deleted.iter();
             runs.extend(
-                deleted.map(|(at, started)| (at.clone(), From::Copy(RunCopy::key(at, *started, OwnStage::Deleted)))),
+                deleted
+                    .map(|(at, started)| (at.clone(), ReadFrom::Copy(RunCopy::key(at, *started, OwnStage::Deleted)))),
             );
-            runs.extend(unlisted.changed.iter().map(|at| (at.clone(), From::Documents)));
+            runs.extend(unlisted.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)));
         }
         self.look_at(runs).await
     }
 
     /// Reads runs and keeps those that pass.
-    pub(super) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, From)>) -> Result<()> {
+    pub(super) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, ReadFrom)>) -> Result<()> {
         let mut runs = runs.into_iter();
         let mut passed = Passed::default();
         loop {
@@ -192,12 +193,12 @@ impl<'a> Finder<'a> {
 
     /// The source to read a listed run from, given when it began. It is its copy, if that is
     /// current.
-    fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> From {
+    fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> ReadFrom {
         match self.unlisted.get(&at.experiment) {
-            Some(unlisted) if unlisted.changed.contains(at) => From::Documents,
-            None if !self.many_unlisted.contains(&at.experiment) => From::Documents,
+            Some(unlisted) if unlisted.changed.contains(at) => ReadFrom::Documents,
+            None if !self.many_unlisted.contains(&at.experiment) => ReadFrom::Documents,
             // Of experiments with too many it is found out when they are read.
-            _ => copy.map_or_else(|| From::Copy(RunCopy::key(at, started, OwnStage::Active)), From::Read),
+            _ => copy.map_or_else(|| ReadFrom::Copy(RunCopy::key(at, started, OwnStage::Active)), ReadFrom::Read),
         }
     }
 
@@ -225,7 +226,7 @@ impl<'a> Finder<'a> {
                     return self.look_at(runs).await;
                 }
                 if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
-                    // From here on they are read by their keys, and none of those between them.
+                    // ReadFrom here on they are read by their keys, and none of those between them.
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
                     fronts = vec![sources[0].next(table).await?];
@@ -269,11 +270,11 @@ impl<'a> Finder<'a> {
 
     /// Whether there is nothing to check: no filter, and a list that holds just what the view shows, each run once.
     fn all_pass(&self) -> bool {
-        let exact = |scope: &&Scope| {
-            let has_changed = self.unlisted.get(&scope.id).is_some_and(|unlisted| !unlisted.changed.is_empty());
-            scope.index_is_exact(self.search.view) && !(self.by_copies && has_changed)
+        let exact = |within: &&SearchedExperiment| {
+            let has_changed = self.unlisted.get(&within.id).is_some_and(|unlisted| !unlisted.changed.is_empty());
+            within.index_is_exact(self.search.view) && !(self.by_copies && has_changed)
         };
-        self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.scopes.values().all(exact)
+        self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.searched.values().all(exact)
     }
 
     /// Reads candidates and keeps those that pass.
@@ -319,7 +320,7 @@ impl<'a> Finder<'a> {
     /// place is in the lists.
     async fn read(
         &mut self,
-        runs: Vec<(RunLocation, From)>,
+        runs: Vec<(RunLocation, ReadFrom)>,
         in_tail: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<()> {
@@ -329,14 +330,14 @@ impl<'a> Finder<'a> {
         for (at, from) in runs {
             match from {
                 _ if changed.contains(&at) => others.push(at),
-                From::Read(copy) => {
+                ReadFrom::Read(copy) => {
                     let copy = RunCopy(Arc::unwrap_or_clone(copy));
                     if let Some(at) = self.look_at_copy(at, Some(copy), in_tail, passed).await? {
                         others.push(at);
                     }
                 }
-                From::Copy(key) => by_key.push((at, key)),
-                From::Documents => others.push(at),
+                ReadFrom::Copy(key) => by_key.push((at, key)),
+                ReadFrom::Documents => others.push(at),
             }
         }
         let mut copies = table.get_many(&by_key.iter().map(|(_, key)| key.clone()).collect::<Vec<_>>()).await?;
@@ -357,13 +358,13 @@ impl<'a> Finder<'a> {
 
     /// The runs among these whose copies are stale, in experiments with too many changed runs. One
     /// request per such experiment.
-    async fn changed_among(&self, runs: &[(RunLocation, From)]) -> Result<HashSet<RunLocation>> {
+    async fn changed_among(&self, runs: &[(RunLocation, ReadFrom)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
-        for scope in self.many_unlisted.iter().filter_map(|id| self.scopes.get(id)) {
+        for within in self.many_unlisted.iter().filter_map(|id| self.searched.get(id)) {
             let of_copies =
-                runs.iter().filter(|(at, from)| at.experiment == scope.id && !matches!(from, From::Documents));
+                runs.iter().filter(|(at, from)| at.experiment == within.id && !matches!(from, ReadFrom::Documents));
             let runs: Vec<_> = of_copies.map(|(at, _)| at).collect();
-            changed.extend(scope.changed_among(&self.store.table, &runs).await?);
+            changed.extend(within.changed_among(&self.store.table, &runs).await?);
         }
         Ok(changed)
     }
@@ -389,8 +390,8 @@ impl<'a> Finder<'a> {
         in_tail: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<()> {
-        let Some(scope) = self.scopes.get(&at.experiment) else { return Ok(()) };
-        let run = run_whole(at, items, &scope.state)?;
+        let Some(within) = self.searched.get(&at.experiment) else { return Ok(()) };
+        let run = run_whole(at, items, &within.state)?;
         if !in_tail.contains(at) || self.lacks_first_value(&run) {
             self.consider(run, items.size(), passed);
         }
@@ -400,25 +401,25 @@ impl<'a> Finder<'a> {
     /// Reads all runs of experiments that the view may show and keeps those that pass: their copies, and the documents of those that have
     /// changed since. Where these are too many, all documents. A request and 130 read units per MB; in memory are never more than a
     /// few MB and twice the page.
-    pub(super) async fn read_whole(&mut self, scopes: &[&Scope]) -> Result<()> {
-        for scope in scopes {
-            if let Some(unlisted) = self.unlisted.get(&scope.id) {
-                let changed: Vec<_> = unlisted.changed.iter().map(|at| (at.clone(), From::Documents)).collect();
+    pub(super) async fn read_whole(&mut self, searched: &[&SearchedExperiment]) -> Result<()> {
+        for within in searched {
+            if let Some(unlisted) = self.unlisted.get(&within.id) {
+                let changed: Vec<_> = unlisted.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)).collect();
                 self.look_at(changed).await?;
-                for stage in scope.copies(self.search.view) {
-                    self.read_copies(scope, *stage).await?;
+                for stage in within.copies(self.search.view) {
+                    self.read_copies(within, *stage).await?;
                 }
             } else if self.search.view == ViewType::DeletedOnly {
-                self.gather(&[*scope], &[RunList::All]).await?;
+                self.gather(&[*within], &[RunList::All]).await?;
             } else {
-                self.read_documents(scope).await?;
+                self.read_documents(within).await?;
             }
         }
         Ok(())
     }
 
-    async fn read_copies(&mut self, scope: &Scope, stage: OwnStage) -> Result<()> {
-        let copies = RunLists::copies(scope.id, self.plan.started, stage);
+    async fn read_copies(&mut self, within: &SearchedExperiment, stage: OwnStage) -> Result<()> {
+        let copies = RunLists::copies(within.id, self.plan.started, stage);
         let mut query = Query::of(copies.range(&RunList::All));
         loop {
             let page = self.store.table.query_page(&query).await?;
@@ -426,7 +427,7 @@ impl<'a> Finder<'a> {
             for copy in page.items.into_iter().map(RunCopy) {
                 let (at, ..) = copy.place().ok_or_else(|| unreadable(&copy.0, "the key of a copy"))?;
                 if !self.seen.contains(&at) {
-                    runs.push((at, From::Read(Arc::new(copy.0))));
+                    runs.push((at, ReadFrom::Read(Arc::new(copy.0))));
                 }
             }
             self.look_at(runs).await?;
@@ -437,13 +438,13 @@ impl<'a> Finder<'a> {
         }
     }
 
-    async fn read_documents(&mut self, scope: &Scope) -> Result<()> {
+    async fn read_documents(&mut self, within: &SearchedExperiment) -> Result<()> {
         let mut passed = Passed::default();
-        let mut runs = std::pin::pin!(read_all_runs(&self.store.table, scope.id));
+        let mut runs = std::pin::pin!(read_all_runs(&self.store.table, within.id));
         while let Some((at, items)) = runs.try_next().await? {
             if !self.seen.contains(&at) {
                 self.pace.keep().await;
-                self.consider(run_whole(&at, &items, &scope.state)?, items.size(), &mut passed);
+                self.consider(run_whole(&at, &items, &within.state)?, items.size(), &mut passed);
             }
         }
         Ok(())

@@ -12,13 +12,13 @@ use search::{RunList, SortKey};
 use super::AT_ONCE;
 use super::finder::Finder;
 use super::lists::RunLists;
-use super::scope::Scope;
+use super::searched::SearchedExperiment;
 
 impl Finder<'_> {
     /// Reads lists whole, and then the runs that are in all of them. In the default order, it reads
     /// runs only until the page is full.
-    pub(super) async fn gather(&mut self, scopes: &[&Scope], lists: &[RunList]) -> Result<()> {
-        let gathered = self.entries_in_all(scopes, lists, usize::MAX).await?.unwrap_or_default();
+    pub(super) async fn gather(&mut self, searched: &[&SearchedExperiment], lists: &[RunList]) -> Result<()> {
+        let gathered = self.entries_in_all(searched, lists, usize::MAX).await?.unwrap_or_default();
         let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
         self.take_from(vec![source]).await
     }
@@ -30,21 +30,21 @@ impl Finder<'_> {
         lists: &[RunList],
         limit: usize,
     ) -> Result<Option<HashMap<RunLocation, i64>>> {
-        let scopes = self.scopes.values().copied().filter(|scope| self.unlisted.contains_key(&scope.id));
-        let entries = self.entries_in_all(&scopes.collect::<Vec<_>>(), lists, limit).await?;
+        let searched = self.searched.values().copied().filter(|within| self.unlisted.contains_key(&within.id));
+        let entries = self.entries_in_all(&searched.collect::<Vec<_>>(), lists, limit).await?;
         Ok(entries.map(|entries| entries.into_iter().map(|entry| (entry.at, entry.started)).collect()))
     }
 
     async fn entries_in_all(
         &self,
-        scopes: &[&Scope],
+        searched: &[&SearchedExperiment],
         lists: &[RunList],
         limit: usize,
     ) -> Result<Option<Vec<Entry<RunLocation>>>> {
-        let (limit, after) = (limit / scopes.len().max(1), self.page_begins_after());
+        let (limit, after) = (limit / searched.len().max(1), self.page_begins_after());
         let asks = &self.search.filter.asks();
-        let gathered = scopes.iter().map(|scope| async {
-            let of_plan = RunLists::of_plan(scope, self.plan, self.search.view);
+        let gathered = searched.iter().map(|within| async {
+            let of_plan = RunLists::of_plan(within, self.plan, self.search.view);
             in_all(&self.store.table, &of_plan, lists, asks, self.plan.started, after.as_deref(), limit).await
         });
         let gathered: Vec<Option<Vec<_>>> =

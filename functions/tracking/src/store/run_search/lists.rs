@@ -12,7 +12,7 @@ use mlflow_api::tracking::{LifecycleStage, ViewType};
 use search::{Metric, RunColumn, RunList, RunPlan, Runs, TextRange, TimeRange};
 use table::Item;
 
-use super::scope::Scope;
+use super::searched::SearchedExperiment;
 
 /// The lists of an experiment's runs, as one search reads them.
 #[derive(Clone, Debug)]
@@ -43,16 +43,16 @@ impl RunLists {
     }
 
     /// The lists that a plan reads. Where it reads only the list of all runs, that is of the stages the view shows.
-    pub(super) fn of_plan(scope: &Scope, plan: &RunPlan, view: ViewType) -> Self {
+    pub(super) fn of_plan(within: &SearchedExperiment, plan: &RunPlan, view: ViewType) -> Self {
         let all = match view {
             _ if plan.reads_index() => AllRuns::Active,
-            ViewType::ActiveOnly if scope.index_is_exact(view) => AllRuns::Active,
-            ViewType::DeletedOnly if scope.state.stage == LifecycleStage::Active => {
-                AllRuns::Deleted { version: scope.state.version }
+            ViewType::ActiveOnly if within.index_is_exact(view) => AllRuns::Active,
+            ViewType::DeletedOnly if within.state.stage == LifecycleStage::Active => {
+                AllRuns::Deleted { version: within.state.version }
             }
             _ => AllRuns::OfEveryStage,
         };
-        Self { experiment: scope.id, started: plan.started, all }
+        Self { experiment: within.id, started: plan.started, all }
     }
 
     /// The copies of runs that started then, of one stage of their own.

@@ -4,13 +4,13 @@
 //! in one [`Source`] per experiment. Candidates of all experiments are taken in one order, read in
 //! portions, checked against the whole filter and sorted ([`finder`]), until the page is full. Runs
 //! that have changed since they were indexed may be in no list: they are looked at in any case
-//! ([`scope`]).
+//! ([`searched`]).
 
 mod asked;
 mod finder;
 mod gather;
 mod lists;
-mod scope;
+mod searched;
 
 use std::collections::HashMap;
 
@@ -25,9 +25,9 @@ use search::{AccessPath, Ask, Head, Heads, IndexedFields, RunList, RunOptions, R
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
-use finder::{Finder, Found, From};
+use finder::{Finder, Found, ReadFrom};
 use lists::RunLists;
-use scope::{Marks, Scope, Unlisted};
+use searched::{Marks, SearchedExperiment, Unlisted};
 
 pub use asked::RunSearch;
 pub(crate) use asked::known_experiments;
@@ -60,7 +60,7 @@ impl Store {
     ) -> Result<Runs> {
         let (view, page_size, after) = (search.view, search.page_size, search.after.as_ref());
         let sorting = search.order.sorting();
-        let scopes = self.search_scopes(experiments).await?;
+        let searched = self.searched_experiments(experiments).await?;
 
         let asks = search.filter.asks();
         // Times and numbers are indexed whatever the setting says.
@@ -72,33 +72,33 @@ impl Store {
             // The indexer only lists active runs.
             options = without_lists(options);
         }
-        if scopes.len() > MANY_EXPERIMENTS {
+        if searched.len() > MANY_EXPERIMENTS {
             options.lists.truncate(LISTS_OF_MANY);
         }
         // In this order: a run that carries no mark is in the lists, and as its copy says, when these are read after that.
-        let mut unlisted = self.unlisted(&scopes, &options, view).await?;
-        let mut probed = self.read_beginnings(&scopes, &options.probes(), &options, after, HEAD).await?;
+        let mut unlisted = self.unlisted(&searched, &options, view).await?;
+        let mut probed = self.read_beginnings(&searched, &options.probes(), &options, after, HEAD).await?;
         let heads = heads(&options, &probed);
         let plan = choose(&options, &heads, page_size);
         tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
 
         let uses_lists = plan.reads_index();
         let (listed, unindexed): (Vec<_>, Vec<_>) =
-            scopes.iter().partition(|scope| !uses_lists || unlisted.get(&scope.id).is_some_and(Option::is_some));
-        let mut finder = Finder::new(self, &scopes, &plan, &search, reading, &mut unlisted);
+            searched.iter().partition(|within| !uses_lists || unlisted.get(&within.id).is_some_and(Option::is_some));
+        let mut finder = Finder::new(self, &searched, &plan, &search, reading, &mut unlisted);
         if uses_lists {
             finder.look_at_unlisted().await?;
         }
         match &plan.path {
             AccessPath::Ids(ids) => {
-                finder.look_at(places(&scopes, ids).into_iter().map(|at| (at, From::Documents))).await?;
+                finder.look_at(places(&searched, ids).into_iter().map(|at| (at, ReadFrom::Documents))).await?;
             }
-            AccessPath::Whole => finder.read_whole(&scopes.iter().collect::<Vec<_>>()).await?,
+            AccessPath::Whole => finder.read_whole(&searched.iter().collect::<Vec<_>>()).await?,
             AccessPath::Newest { lists } => {
-                let join = |scope: &Scope, by_time: Option<RunLists>| {
+                let join = |within: &SearchedExperiment, by_time: Option<RunLists>| {
                     let join = match by_time {
-                        Some(all) => by_time_of(&all, &search, first_page(&search, scopes.len())),
-                        None => newest(scope, lists, &plan, &search, &mut probed),
+                        Some(all) => by_time_of(&all, &search, first_page(&search, searched.len())),
+                        None => newest(within, lists, &plan, &search, &mut probed),
                     };
                     Source::Joined(join)
                 };
@@ -106,12 +106,12 @@ impl Store {
                 finder.take_from(sources).await?;
             }
             AccessPath::Walk(walk) => {
-                let walker = |scope: &Scope, by_time: Option<RunLists>| {
-                    let lists = by_time.unwrap_or_else(|| RunLists::of_plan(scope, &plan, view));
+                let walker = |within: &SearchedExperiment, by_time: Option<RunLists>| {
+                    let lists = by_time.unwrap_or_else(|| RunLists::of_plan(within, &plan, view));
                     let walker = Walker::new(lists, walk.clone(), &sorting, after);
                     let is_by_time = plan.reads_by_time();
                     let walker =
-                        if is_by_time { walker.with_first_page(first_page(&search, scopes.len())) } else { walker };
+                        if is_by_time { walker.with_first_page(first_page(&search, searched.len())) } else { walker };
                     Source::Walked(Box::new(walker))
                 };
                 let sources = sources(&listed, &finder, &plan, view, walker);
@@ -162,17 +162,17 @@ impl Store {
     }
 
     /// The experiments that are there, with their states. One request per 100 without a lease.
-    async fn search_scopes(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<Scope>> {
+    async fn searched_experiments(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<SearchedExperiment>> {
         let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
         let states = self.experiments.states(&ids).await?;
-        Ok(states.into_iter().map(|(id, state)| Scope { id, state }).collect())
+        Ok(states.into_iter().map(|(id, state)| SearchedExperiment { id, state }).collect())
     }
 
     /// Which runs the index says nothing of, by experiment. One request an experiment, or two; none if the search names its
     /// runs.
     async fn unlisted(
         &self,
-        scopes: &[Scope],
+        searched: &[SearchedExperiment],
         options: &RunOptions,
         view: ViewType,
     ) -> Result<HashMap<ExperimentId, Option<Unlisted>>> {
@@ -180,14 +180,14 @@ impl Store {
             return Ok(HashMap::new());
         }
         let (reads_lists, marks) = (reads_lists(options), &Marks::default());
-        let unlisted = scopes.iter().map(|scope| async move {
+        let unlisted = searched.iter().map(|within| async move {
             let unlisted = if reads_lists {
-                scope.unlisted(&self.table, view, marks).await?
+                within.unlisted(&self.table, view, marks).await?
             } else {
-                let changed = scope.changed(&self.table).await?;
+                let changed = within.changed(&self.table).await?;
                 changed.map(|changed| Unlisted { changed, deleted: HashMap::new() })
             };
-            Ok::<_, Error>((scope.id, unlisted))
+            Ok::<_, Error>((within.id, unlisted))
         });
         let unlisted: Vec<_> =
             stream::iter(unlisted.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
@@ -197,17 +197,17 @@ impl Store {
     /// Reads the beginnings of lists, those that are newest first from where the page begins.
     async fn read_beginnings(
         &self,
-        scopes: &[Scope],
+        searched: &[SearchedExperiment],
         lists: &[RunList],
         options: &RunOptions,
         after: Option<&SortKey>,
         entries: usize,
     ) -> Result<Probed> {
-        let cursors = scopes.iter().flat_map(|scope| lists.iter().map(move |list| (scope, list)));
-        let cursors = cursors.map(|(scope, list)| async move {
-            let mut cursor = from_page(&RunLists::of_active(scope.id, options.started), list, after, entries);
+        let cursors = searched.iter().flat_map(|within| lists.iter().map(move |list| (within, list)));
+        let cursors = cursors.map(|(within, list)| async move {
+            let mut cursor = from_page(&RunLists::of_active(within.id, options.started), list, after, entries);
             cursor.read_more(&self.table).await?;
-            Ok::<_, Error>((scope.id, (list.clone(), cursor)))
+            Ok::<_, Error>((within.id, (list.clone(), cursor)))
         });
         let mut by_experiment = Probed::new();
         let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
@@ -222,23 +222,23 @@ impl Store {
 /// their copies. Where some have changed since they were indexed, the list that requests write
 /// gives their places. A run that is in both comes from its copy first.
 fn sources(
-    scopes: &[&Scope],
+    searched: &[&SearchedExperiment],
     finder: &Finder<'_>,
     plan: &RunPlan,
     view: ViewType,
-    mut of: impl FnMut(&Scope, Option<RunLists>) -> Source<RunLists>,
+    mut of: impl FnMut(&SearchedExperiment, Option<RunLists>) -> Source<RunLists>,
 ) -> Vec<Source<RunLists>> {
     let mut sources = Vec::new();
-    for scope in scopes {
-        let has_changed = finder.by_copies(scope);
+    for within in searched {
+        let has_changed = finder.by_copies(within);
         if has_changed.is_some() {
             // Where lists are used, runs that were deleted on their own have been looked at.
-            let stages = if plan.reads_index() { &[OwnStage::Active] } else { scope.copies(view) };
-            let copies = stages.iter().map(|stage| RunLists::copies(scope.id, plan.started, *stage));
-            sources.extend(copies.map(|copies| of(scope, Some(copies))));
+            let stages = if plan.reads_index() { &[OwnStage::Active] } else { within.copies(view) };
+            let copies = stages.iter().map(|stage| RunLists::copies(within.id, plan.started, *stage));
+            sources.extend(copies.map(|copies| of(within, Some(copies))));
         }
         if has_changed != Some(false) {
-            sources.push(of(scope, None));
+            sources.push(of(within, None));
         }
     }
     sources
@@ -274,13 +274,19 @@ fn heads(options: &RunOptions, probed: &Probed) -> Heads<search::Runs> {
 
 /// A join of lists of an experiment that are newest first, from where the page begins. Without a
 /// list, it is the list of all runs. Entries that were read for the plan are not read again.
-fn newest(scope: &Scope, lists: &[RunList], plan: &RunPlan, search: &RunSearch, probed: &mut Probed) -> Join<RunLists> {
+fn newest(
+    within: &SearchedExperiment,
+    lists: &[RunList],
+    plan: &RunPlan,
+    search: &RunSearch,
+    probed: &mut Probed,
+) -> Join<RunLists> {
     let lists = if lists.is_empty() { &[RunList::All] } else { lists };
     let wanted = search.page_size.saturating_add(1);
     let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
-    let of_plan = RunLists::of_plan(scope, plan, search.view);
+    let of_plan = RunLists::of_plan(within, plan, search.view);
     let cursors = lists.iter().map(|list| {
-        let of_probe = take(probed, scope.id, list).filter(|_| is_as_probed(scope, list, plan, search.view));
+        let of_probe = take(probed, within.id, list).filter(|_| is_as_probed(within, list, plan, search.view));
         of_probe.unwrap_or_else(|| from_page(&of_plan, list, search.after.as_ref(), first_page))
     });
     Join::new(cursors.collect(), search.order.sorting().is_newest_first(), wanted)
@@ -294,8 +300,8 @@ fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option
 }
 
 /// Whether a plan reads the same keys that were read of a list to make it: those of active runs.
-fn is_as_probed(scope: &Scope, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
-    let of_active = view == ViewType::ActiveOnly && scope.index_is_exact(view);
+fn is_as_probed(within: &SearchedExperiment, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
+    let of_active = view == ViewType::ActiveOnly && within.index_is_exact(view);
     list.is_indexed() || plan.reads_index() || of_active
 }
 
@@ -323,11 +329,11 @@ fn reads_lists(options: &RunOptions) -> bool {
 }
 
 /// Where runs of these ids may be.
-fn places(scopes: &[Scope], ids: &[String]) -> Vec<RunLocation> {
+fn places(searched: &[SearchedExperiment], ids: &[String]) -> Vec<RunLocation> {
     let runs: Vec<_> = ids.iter().filter_map(|id| RunId::parse(id)).collect();
-    let places = scopes.iter().flat_map(|scope| {
-        let here = runs.iter().filter(|run| run.experiment().is_none_or(|experiment| experiment == scope.id));
-        here.map(|run| RunLocation { experiment: scope.id, run: run.clone() })
+    let places = searched.iter().flat_map(|within| {
+        let here = runs.iter().filter(|run| run.experiment().is_none_or(|experiment| experiment == within.id));
+        here.map(|run| RunLocation { experiment: within.id, run: run.clone() })
     });
     places.collect()
 }

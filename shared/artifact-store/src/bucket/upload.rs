@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::bucket::{Bucket, UPLOAD_HEADER};
-use crate::connection::Request;
-use crate::failure::{Failure, Result};
-use crate::xml;
+use crate::bucket::connection::Request;
+use crate::bucket::failure::{Failure, Result};
+use crate::bucket::requests::{Bucket, UPLOAD_HEADER};
+use crate::bucket::xml;
 
 /// Parts of an upload.
 pub const MOST_PARTS: u32 = 10_000;

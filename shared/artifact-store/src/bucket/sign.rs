@@ -10,8 +10,8 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4;
 use aws_smithy_runtime_api::client::identity::Identity;
 
-use crate::address;
-use crate::failure::{Failure, Result};
+use crate::bucket::address;
+use crate::bucket::failure::{Failure, Result};
 
 /// The credentials, the region and the time of a signature.
 pub(crate) struct Signer<'a> {

@@ -11,12 +11,12 @@ use aws_smithy_types::body::SdkBody;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 
-use crate::address::Address;
-use crate::credentials::{CachedCredentials, chain};
-use crate::failure::{Failure, Result};
-use crate::retry::Attempts;
-use crate::sign::Signer;
-use crate::xml;
+use crate::bucket::address::Address;
+use crate::bucket::credentials::{CachedCredentials, chain};
+use crate::bucket::failure::{Failure, Result};
+use crate::bucket::retry::Attempts;
+use crate::bucket::sign::Signer;
+use crate::bucket::xml;
 
 /// Bytes of an answer. Lists are the longest: 1,000 keys of 1 KB. Each byte of a key may be written
 /// as three.

@@ -10,9 +10,9 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::connection::{Connection, Request};
-use crate::failure::{Failure, Result};
-use crate::xml;
+use crate::bucket::connection::{Connection, Request};
+use crate::bucket::failure::{Failure, Result};
+use crate::bucket::xml;
 
 /// Names the upload that an object was made by. So a second completion can be told from that of a
 /// missing upload.

@@ -2,10 +2,10 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::bucket::Bucket;
-use crate::connection::Request;
-use crate::failure::{Failure, Result};
-use crate::xml::{self, Element};
+use crate::bucket::connection::Request;
+use crate::bucket::failure::{Failure, Result};
+use crate::bucket::requests::Bucket;
+use crate::bucket::xml::{self, Element};
 
 /// An object in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Bucket {
     /// request; strongly consistent.
     ///
     /// # Errors
-    /// Any [`crate::Failure`].
+    /// Any [`crate::bucket::Failure`].
     pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<Page> {
         let most = most.to_string();
         // A key may have characters that XML cannot hold.

@@ -6,12 +6,12 @@
 //! request.
 
 mod address;
-mod bucket;
 mod connection;
 mod credentials;
 mod failure;
 mod list;
 mod presigned;
+mod requests;
 mod retry;
 mod sign;
 #[cfg(test)]
@@ -19,8 +19,8 @@ mod tests;
 mod upload;
 mod xml;
 
-pub use bucket::{Bucket, Object};
 pub use failure::{Failure, Result};
 pub use list::{Listed, Page};
 pub use presigned::LONGEST_EXPIRATION;
+pub use requests::{Bucket, Object};
 pub use upload::{MOST_PARTS, Part, SMALLEST_PART};

@@ -49,12 +49,12 @@ impl Marks {
 
 /// An experiment to search in.
 #[derive(Clone, Debug)]
-pub(super) struct Scope {
+pub(super) struct SearchedExperiment {
     pub(super) id: ExperimentId,
     pub(super) state: ExperimentState,
 }
 
-impl Scope {
+impl SearchedExperiment {
     /// Whether the index of stages says exactly which runs a view shows. Once the experiment has been deleted, its runs' own
     /// stages may be overruled, and each candidate's items decide.
     pub(super) fn index_is_exact(&self, view: ViewType) -> bool {

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::bucket::Bucket;
-use crate::failure::Result;
-use crate::upload::id_of;
+use crate::bucket::failure::Result;
+use crate::bucket::requests::Bucket;
+use crate::bucket::upload::id_of;
 
 /// No URL is good for longer. It ends earlier where the credentials do that it was signed with.
 pub const LONGEST_EXPIRATION: Duration = Duration::from_hours(1);
@@ -18,7 +18,7 @@ impl Bucket {
     /// `response-content-type`.
     ///
     /// # Errors
-    /// A [`crate::Failure`], if there is nobody to sign; here and below.
+    /// A [`crate::bucket::Failure`], if there is nobody to sign; here and below.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);

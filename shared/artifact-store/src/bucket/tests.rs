@@ -9,7 +9,7 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 
-use crate::{Bucket, Failure, Part};
+use crate::bucket::{Bucket, Failure, Part};
 
 /// Status, headers and body of an answer; `None` is an answer that was lost.
 type Answer = Option<(u16, &'static [(&'static str, &'static str)], &'static str)>;
@@ -130,7 +130,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");
-        assert!(bucket.presigned_parts("k", name, 1, crate::LONGEST_EXPIRATION).await.is_err());
+        assert!(bucket.presigned_parts("k", name, 1, crate::bucket::LONGEST_EXPIRATION).await.is_err());
     }
 }
 

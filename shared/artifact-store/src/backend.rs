@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bucket::Failure;
+use crate::bucket::Failure;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
@@ -66,9 +66,9 @@ pub struct UploadUrl {
 }
 
 /// A place where artifacts are kept. Paths are below it. Not every place has the methods that
-/// follow [`Place::has_urls`]. Their answer is then `NOT_IMPLEMENTED` in MLflow's words. After
-/// that, its client sends and reads files through the server.
-pub trait Place: Send + Sync {
+/// follow [`ArtifactBackend::has_urls`]. Their answer is then `NOT_IMPLEMENTED` in MLflow's words.
+/// After that, its client sends and reads files through the server.
+pub trait ArtifactBackend: Send + Sync {
     /// The entries of a directory, by name, each with its name as its path; none if it is a file,
     /// or not there.
     ///
@@ -140,7 +140,7 @@ pub trait Place: Send + Sync {
     /// Where a client reads a file itself, for so long. `what` is this in MLflow's words.
     ///
     /// # Errors
-    /// Those of [`Place::send`].
+    /// Those of [`ArtifactBackend::send`].
     fn download_url(
         &self,
         path: ArtifactPath,

@@ -3,7 +3,7 @@
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError, try_data};
 use aws_smithy_xml::encode::{ScopeWriter, XmlWriter};
 
-use crate::failure::{Failure, Result};
+use crate::bucket::failure::{Failure, Result};
 
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 

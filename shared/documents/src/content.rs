@@ -1,7 +1,7 @@
 //! Long contents: compressed in an item or, if they are too big for it, in parts next to it.
 //!
-//! A crate of its own, because several domains keep long texts: datasets of runs, records and
-//! schemas of evaluation datasets, scorers. `entities::content` compresses and cuts texts. The keys
+//! Several domains keep long texts: datasets of runs, records and schemas of evaluation datasets,
+//! scorers. `entities::content` compresses and cuts texts. The keys
 //! of parts are the caller's.
 //!
 //! Parts are named by a hash of the content and of the entity that it belongs to. So they may be

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 
-use crate::failure::{Failure, Result};
+use crate::bucket::failure::{Failure, Result};
 
 /// Credentials are renewed so long before they expire.
 const RENEWED: Duration = Duration::from_mins(10);

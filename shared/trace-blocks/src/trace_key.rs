@@ -19,27 +19,27 @@ pub fn day_of(time: i64) -> i64 {
 
 /// A place in the time order of an experiment's traces: newest first, equal times by id.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct TraceKey {
     /// When the trace began, in ms.
     pub time: i64,
     /// The trace.
     pub trace: TraceId,
 }
 
-impl Ord for Place {
+impl Ord for TraceKey {
     /// Newest first, equal times by id: the order of the keys.
     fn cmp(&self, other: &Self) -> Ordering {
         other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace))
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for TraceKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Place {
+impl TraceKey {
     /// The place of a trace.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Self {
@@ -104,7 +104,7 @@ impl TracePartition {
 
     /// Whether a mark at this place of the partition is the trace's.
     #[must_use]
-    pub fn holds(&self, trace: &StoredTrace, place: &Place) -> bool {
+    pub fn holds(&self, trace: &StoredTrace, place: &TraceKey) -> bool {
         Self::of(trace) == *self && trace.request_time() == place.time && *trace.id() == place.trace
     }
 
@@ -118,13 +118,13 @@ impl TracePartition {
 
     /// The key of the mark of a place.
     #[must_use]
-    pub fn mark_key(&self, place: &Place) -> Key {
+    pub fn mark_key(&self, place: &TraceKey) -> Key {
         rows::TraceMark::key(&self.experiment, &self.day(), &self.shard(), &Descending(place.time), &place.trace)
     }
 
     /// The key of the block that ends at a place.
     #[must_use]
-    pub fn block_key(&self, end: &Place) -> Key {
+    pub fn block_key(&self, end: &TraceKey) -> Key {
         rows::TraceBlock::key(&self.experiment, &self.day(), &self.shard(), &Descending(end.time), &end.trace)
     }
 
@@ -141,9 +141,9 @@ impl TracePartition {
         rows::Packing::key(&self.experiment, &self.day(), &self.shard())
     }
 
-    /// The key of the row with the partition's lease.
+    /// The key of the row with the partition's lock.
     #[must_use]
-    pub fn lease_key(&self) -> Key {
+    pub fn lock_key(&self) -> Key {
         rows::PackingLease::key(&self.experiment, &self.day(), &self.shard())
     }
 
@@ -187,16 +187,16 @@ mod tests {
         let partition = TracePartition { experiment: ExperimentId::DEFAULT, day: 0, shard: 0 };
         let ids = ["a", "a-b", "tr-0", "tr-00", "z"].map(|id| TraceId::parse(id).unwrap());
         let times = [i64::MIN, -5, 0, 7, i64::MAX];
-        let places = times.iter().flat_map(|time| ids.iter().map(|id| Place { time: *time, trace: id.clone() }));
+        let places = times.iter().flat_map(|time| ids.iter().map(|id| TraceKey { time: *time, trace: id.clone() }));
         let mut places: Vec<_> = places.collect();
         places.sort();
         for key in [TracePartition::mark_key, TracePartition::block_key] {
             let keys: Vec<_> = places.iter().map(|place| key(&partition, place)).collect();
             assert!(keys.is_sorted());
-            assert!(keys.iter().zip(&places).all(|(key, place)| Place::of_key(key).as_ref() == Some(place)));
+            assert!(keys.iter().zip(&places).all(|(key, place)| TraceKey::of_key(key).as_ref() == Some(place)));
             assert!(keys.iter().all(|key| TracePartition::of_key(key) == Some(partition)));
         }
-        assert!(places.iter().all(|place| Place::parse(&place.text()).as_ref() == Some(place)));
+        assert!(places.iter().all(|place| TraceKey::parse(&place.text()).as_ref() == Some(place)));
         assert_eq!(TracePartition::of_key(&partition.packing_key()), Some(partition));
         let spans = partition.spans_key(&WideDigest(u128::MAX));
         assert_eq!(partition.spans().filter(|range| range.contains(&spans)).count(), 1);
