@@ -16,6 +16,7 @@ mod proxy;
 mod reindex;
 mod serve;
 mod signals;
+mod signing;
 mod token;
 mod workspace;
 

@@ -8,10 +8,7 @@ use std::time::{Duration, SystemTime};
 use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
-use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use http_body_util::BodyExt;
@@ -19,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::Failure;
+use crate::signing::{self, Signature};
 
 /// Time for one request. An answer has up to 1 MB.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -166,19 +164,12 @@ impl StreamRequests {
         let url = if service == STREAMS { &self.streams } else { &self.tables };
         let target = format!("{service}.{operation}");
         let headers = [("content-type", "application/x-amz-json-1.0"), ("x-amz-target", target.as_str())];
-        let identity = Identity::from(self.credentials().await?);
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(&self.region)
-            .name("dynamodb")
-            .time(SystemTime::now())
-            .settings(SigningSettings::default())
-            .build()?
-            .into();
-        let signable = SignableRequest::new("POST", url, headers.into_iter(), SignableBody::Bytes(body.as_bytes()))?;
-        let (signed, _) = sign(signable, &params)?.into_parts();
+        let signature = Signature { service: "dynamodb", region: &self.region, time: SystemTime::now() };
+        let signed =
+            signing::headers(self.credentials().await?, signature, "POST", url, headers.into_iter(), body.as_bytes())?;
         let mut request = http::Request::post(url).body(SdkBody::from(body))?;
-        for (name, value) in headers.into_iter().chain(signed.headers()) {
+        let signed = signed.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in headers.into_iter().chain(signed) {
             request.headers_mut().insert(http::HeaderName::from_bytes(name.as_bytes())?, value.parse()?);
         }
         let response = self.connector.call(HttpRequest::try_from(request)?).await?;

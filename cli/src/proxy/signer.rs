@@ -4,15 +4,13 @@ use std::time::{Duration, SystemTime};
 
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
-use aws_smithy_runtime_api::client::identity::Identity;
 use http::HeaderMap;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::credentials::with_causes;
 use crate::proxy::refusal::Refusal;
+use crate::signing::{self, Signature};
 
 const SERVICE: &str = "execute-api";
 /// Credentials are renewed so long before they expire.
@@ -46,21 +44,9 @@ impl Signer {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<Vec<(String, String)>, Refusal> {
-        let identity = Identity::from(self.credentials().await?);
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(&self.region)
-            .name(SERVICE)
-            .time(SystemTime::now())
-            .settings(SigningSettings::default())
-            .build()
-            .map_err(Refusal::unsigned)?
-            .into();
+        let signature = Signature { service: SERVICE, region: &self.region, time: SystemTime::now() };
         let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        let request =
-            SignableRequest::new(method, url, headers, SignableBody::Bytes(body)).map_err(Refusal::unsigned)?;
-        let (instructions, _) = sign(request, &params).map_err(Refusal::unsigned)?.into_parts();
-        Ok(instructions.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+        signing::headers(self.credentials().await?, signature, method, url, headers, body).map_err(Refusal::unsigned)
     }
 
     /// Credentials that have not expired.
