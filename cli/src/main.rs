@@ -2,6 +2,7 @@
 
 mod admin;
 mod artifact_options;
+mod config;
 mod connect;
 mod connections;
 mod credentials;
@@ -55,6 +56,9 @@ enum Command {
     Token(token::Options),
     /// Show the usage of workspaces, and set their quotas. Servers may go on meanwhile.
     Workspace(workspace::Options),
+    /// Show the settings of a table, and change them. A change says first what it costs. Servers
+    /// may go on meanwhile.
+    Config(config::Options),
     /// Serve the embedded engine alone, with the table made, for functions that run next to it.
     Engine(engine::Options),
     /// Build the index of searches again. Servers may go on meanwhile.
@@ -107,6 +111,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Admin(options) => admin::run(options).await,
         Command::Token(options) => token::run(options).await,
         Command::Workspace(options) => workspace::run(options).await,
+        Command::Config(options) => config::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use embedded_engine::Engine;
 use entities::fields::{LEASE, Setting};
 use entities::layout;
 use fts_indexer::Indexer;
@@ -45,24 +46,36 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     layout::check(&table).await?;
-    let table = table.in_background();
+    let fields = new_fields(&options, &read_setting(&table).await?.indexed);
+    rebuild(&table, engine, &options.place.name, options.experiment.as_deref(), fields).await
+}
+
+/// Indexes all runs again, or those of one experiment. With fields, these are indexed from now on.
+pub(crate) async fn rebuild(
+    table: &Table,
+    engine: Option<Engine>,
+    name: &str,
+    experiment: Option<&str>,
+    fields: Option<IndexedFields>,
+) -> Result<(), Failure> {
+    let table = table.clone().in_background();
     // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
     // server has one.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()));
-        Feed::start(engine, options.place.name.clone(), consumer, Duration::ZERO, TICK)
+        Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
     });
-    let outcome = rebuild(&table, &options).await;
+    let outcome = rebuild_fed(&table, experiment, fields).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
     outcome
 }
 
-async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
+async fn rebuild_fed(table: &Table, experiment: Option<&str>, fields: Option<IndexedFields>) -> Result<(), Failure> {
     let indexer = Indexer::new(table.clone());
-    let present = read_setting(table).await?.indexed;
-    if let Some(fields) = new_fields(options, &present) {
+    if let Some(fields) = fields {
+        let present = read_setting(table).await?.indexed;
         // First searches stop relying on it, then the indexer may take it out. Then no batch in
         // progress has the old fields.
         let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
@@ -71,7 +84,7 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
         write_setting(table, Setting { indexed: fields, searched: nothing }).await?;
         wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
     }
-    let experiments = if let Some(id) = &options.experiment {
+    let experiments = if let Some(id) = experiment {
         vec![ExperimentId::parse(id).map_err(|error| error.message)?]
     } else {
         let mut all = Vec::new();
@@ -121,7 +134,7 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
     }
     let swept = bar.position();
     bar.finish_and_clear();
-    if options.experiment.is_none() {
+    if experiment.is_none() {
         // Also where an earlier rebuild was cut off.
         let fields_now = read_setting(table).await?.indexed;
         write_setting(table, Setting { searched: fields_now.clone(), indexed: fields_now }).await?;
@@ -134,7 +147,7 @@ async fn rebuild(table: &Table, options: &Options) -> Result<(), Failure> {
 const FIELDS: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
 
 /// A pattern that can match a field.
-fn pattern(text: &str) -> Result<String, String> {
+pub(crate) fn pattern(text: &str) -> Result<String, String> {
     let wanted = text.strip_prefix('!').unwrap_or(text);
     let (begin, is_whole) = wanted.split_once('*').map_or((wanted, true), |(begin, _)| (begin, false));
     let fits = |field: &str| begin.starts_with(field) || (!is_whole && field.starts_with(begin));

@@ -3,6 +3,7 @@
 
 mod access_page;
 mod bounds;
+mod config;
 mod creators;
 mod cut_off;
 mod faults;

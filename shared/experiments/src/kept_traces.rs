@@ -5,7 +5,7 @@
 //! removed. A process reads the setting once a minute, and with it the tags of the requested
 //! experiments, if they may have one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -137,11 +137,35 @@ impl KeptTraces {
     }
 }
 
-/// The time in the tag: in the document, or in a row where the document is full.
-fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
+/// The tags of the experiments that have one, as these say it. One request for the setting, and one
+/// per fifty experiments that it names.
+///
+/// # Errors
+/// Those of the table.
+pub async fn retention_tags(table: &Table) -> Result<BTreeMap<ExperimentId, String>> {
+    let own = TraceSetting::read(table).await?.own;
+    let tag = Name::from(TRACE_RETENTION_TAG);
+    let keys =
+        |experiment: &ExperimentId| (rows::Experiment::key(experiment), rows::ExperimentTag::key(experiment, &tag));
+    let all: Vec<_> = own.iter().flat_map(|experiment| <[_; 2]>::from(keys(experiment))).collect();
+    let items = table.get_many(&all).await?;
+    let said = own.into_iter().filter_map(|experiment| {
+        let (document, row) = keys(&experiment);
+        Some((experiment, text_of(items.get(&document), items.get(&row))?.to_owned()))
+    });
+    Ok(said.collect())
+}
+
+/// The tag: in the document, or in a row where the document is full.
+fn text_of<'a>(document: Option<&'a Item>, row: Option<&'a Item>) -> Option<&'a str> {
     let tags = document?.map(TAGS);
     let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
-    let text = held.map(String::as_str).or_else(|| row?.text(ROW_VALUE))?;
+    held.map(String::as_str).or_else(|| row?.text(ROW_VALUE))
+}
+
+/// The time in the tag.
+fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
+    let text = text_of(document, row)?;
     let said = TraceRetention::parse(text);
     if said.is_err() {
         tracing::warn!(text, "a tag does not say how long traces are kept: for ever");

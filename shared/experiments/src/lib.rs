@@ -30,7 +30,7 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Table, number, text};
 
-pub use kept_traces::{KeptSince, KeptTraces};
+pub use kept_traces::{KeptSince, KeptTraces, retention_tags};
 pub use trace_setting::TraceSetting;
 
 /// How long a process may rely on an experiment's lifecycle stage that it has read.

@@ -42,6 +42,14 @@ impl TraceSetting {
         })
     }
 
+    /// How long traces are kept, as it was written. One request.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn text(table: &Table) -> table::Result<Option<String>> {
+        Ok(table.get(&key()).await?.and_then(|item| item.text(KEPT_FOR).map(str::to_owned)))
+    }
+
     fn of(item: &Item) -> Option<Self> {
         let kept = match item.0.get(KEPT_FOR) {
             None => None,

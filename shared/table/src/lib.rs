@@ -13,6 +13,7 @@ mod batch;
 mod change;
 mod collection_size;
 mod connect;
+mod counts;
 mod create;
 mod creation;
 mod declared;

@@ -1,0 +1,222 @@
+//! The values of settings: reading, checking and writing them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use entities::attributes::{COUNT, LAYOUT};
+use entities::fields;
+use experiments::{TraceSetting, retention_tags};
+use key_schema::rows;
+use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};
+use retention::{Age, Policy};
+use search::IndexedFields;
+use table::{Query, Table};
+use workspaces::Workspaces;
+
+use super::settings::{Kind, SETTINGS, Scope, Setting};
+use crate::{Failure, reindex};
+
+/// The value of a time or an amount without a bound.
+pub(super) const OFF: &str = "off";
+/// The value of patterns that match no field.
+const NOTHING: &str = "none";
+
+/// A part of the table for which a value holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Holder {
+    Server,
+    Workspace(Workspace),
+    Experiment(ExperimentId),
+}
+
+impl Holder {
+    pub(super) fn scope(&self) -> Scope {
+        match self {
+            Self::Server => Scope::Server,
+            Self::Workspace(_) => Scope::Workspace,
+            Self::Experiment(_) => Scope::Experiment,
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server => formatter.write_str("server"),
+            Self::Workspace(name) => write!(formatter, "workspace {name}"),
+            Self::Experiment(id) => write!(formatter, "experiment {id}"),
+        }
+    }
+}
+
+/// A setting with its value.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) setting: &'static Setting,
+    pub(super) holder: Holder,
+    pub(super) value: String,
+}
+
+/// All settings of a table: those of the server, and others where they depart from the default.
+/// Four requests, one more for each workspace that is listed, and one per fifty experiments with a
+/// tag.
+pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
+    let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
+    let state = |attribute| state.iter().find_map(|row| row.number(attribute)).unwrap_or_default().to_string();
+    let indexed = fields::Setting::read(table).await.map_err(unread)?.indexed;
+    let traces = TraceSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| OFF.to_owned());
+    let deleted = Policy::read(table).await.map_err(unread)?;
+    let tags = retention_tags(table).await.map_err(failed)?;
+    let workspaces = Workspaces::new(table.clone());
+    let mut quotas = BTreeMap::new();
+    for workspace in workspaces.list().await.map_err(failed)? {
+        quotas.insert(workspace.name.clone(), workspaces.quota(&workspace.name).await.map_err(failed)?);
+    }
+    let mut held = Vec::new();
+    for setting in &SETTINGS {
+        let mut add = |holder, value| held.push(Held { setting, holder, value });
+        match setting.kind {
+            Kind::DeletedRetention => add(Holder::Server, text_of_age(deleted.as_ref())),
+            Kind::TraceRetention => {
+                add(Holder::Server, traces.clone());
+                for (experiment, tag) in &tags {
+                    add(Holder::Experiment(*experiment), tag.clone());
+                }
+            }
+            Kind::IndexedValues => add(Holder::Server, text_of_patterns(&indexed.values)),
+            Kind::IndexedTexts => add(Holder::Server, text_of_patterns(&indexed.text)),
+            Kind::Quota(counted) => {
+                for (workspace, quota) in &quotas {
+                    if let Some(most) = quota.get(&counted) {
+                        add(Holder::Workspace(workspace.clone()), most.to_string());
+                    }
+                }
+            }
+            Kind::Layout => add(Holder::Server, state(LAYOUT)),
+            Kind::ExperimentIds => add(Holder::Server, state(COUNT)),
+        }
+    }
+    Ok(held)
+}
+
+/// The value that was given, as it is shown and stored.
+pub(super) fn checked(kind: Kind, values: &[String]) -> Result<String, Failure> {
+    if let Kind::IndexedValues | Kind::IndexedTexts = kind {
+        return match values {
+            [nothing] if nothing == NOTHING => Ok(NOTHING.to_owned()),
+            patterns => {
+                for pattern in patterns {
+                    reindex::pattern(pattern).map_err(|why| format!("{pattern}: {why}"))?;
+                }
+                Ok(patterns.join(" "))
+            }
+        };
+    }
+    let [value] = values else { return Err("this setting takes one value".into()) };
+    if value == OFF {
+        return Ok(OFF.to_owned());
+    }
+    match kind {
+        Kind::DeletedRetention => Age::parse(value).map(|_| ()).map_err(failed)?,
+        Kind::TraceRetention => TraceRetention::parse(value).map(|_| ()).map_err(failed)?,
+        _ => amount(value).map(|_| ())?,
+    }
+    Ok(value.clone())
+}
+
+/// Writes a value that was checked, but for patterns and for the tag of an experiment.
+pub(super) async fn write(table: &Table, kind: Kind, holder: &Holder, value: &str) -> Result<(), Failure> {
+    let bound = Some(value).filter(|value| *value != OFF);
+    match (kind, holder) {
+        (Kind::DeletedRetention, _) => {
+            let age = bound.map(Age::parse).transpose().map_err(failed)?;
+            Policy::write(table, age.as_ref()).await.map_err(unread)
+        }
+        (Kind::TraceRetention, Holder::Server) => TraceSetting::write(table, bound).await.map_err(failed),
+        (Kind::Quota(counted), Holder::Workspace(workspace)) => {
+            let workspaces = Workspaces::new(table.clone());
+            let mut quota = workspaces.quota(workspace).await.map_err(failed)?;
+            match bound {
+                Some(most) => quota.insert(counted, amount(most)?),
+                None => quota.remove(&counted),
+            };
+            workspaces.set_quota(workspace, &quota).await.map_err(failed)
+        }
+        _ => Err(format!("this setting cannot be written for {holder}").into()),
+    }
+}
+
+/// The fields to index, with these patterns for one of the two settings.
+pub(super) async fn fields_with(table: &Table, kind: Kind, value: &str) -> Result<IndexedFields, Failure> {
+    let mut fields = fields::Setting::read(table).await.map_err(unread)?.indexed;
+    let patterns = if value == NOTHING { Vec::new() } else { value.split(' ').map(str::to_owned).collect() };
+    match kind {
+        Kind::IndexedTexts => fields.text = patterns,
+        _ => fields.values = patterns,
+    }
+    Ok(fields)
+}
+
+/// Whether searches rely on other fields than the indexer indexes: a `reindex` was cut off, or is
+/// at work.
+pub(super) async fn is_between_fields(table: &Table) -> Result<bool, Failure> {
+    let setting = fields::Setting::read(table).await.map_err(unread)?;
+    Ok(setting.indexed != setting.searched)
+}
+
+fn amount(text: &str) -> Result<i64, Failure> {
+    let amount = text.parse().ok().filter(|amount: &i64| *amount >= 0);
+    amount.ok_or_else(|| format!("{text} is neither a number nor {OFF}").into())
+}
+
+fn text_of_age(age: Option<&Age>) -> String {
+    age.map_or(OFF, Age::as_str).to_owned()
+}
+
+fn text_of_patterns(patterns: &[String]) -> String {
+    if patterns.is_empty() { NOTHING.to_owned() } else { patterns.join(" ") }
+}
+
+fn unread(failure: table::Failure) -> Failure {
+    failed(Error::from(failure))
+}
+
+/// The text of an error, and its cause: the operator is at the terminal.
+pub(super) fn failed(error: Error) -> Failure {
+    let cause = error.cause.map(|cause| format!(" ({cause})"));
+    format!("{}{}", error.message, cause.unwrap_or_default()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use access::Counted;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_checked_before_anything_is_changed() {
+        let owned = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>();
+        let quota = Kind::Quota(Counted::Runs);
+        for (kind, values, expected) in [
+            (Kind::DeletedRetention, &["1d12h"][..], "1d12h"),
+            (Kind::DeletedRetention, &["off"], "off"),
+            (Kind::TraceRetention, &["90m"], "90m"),
+            (Kind::IndexedValues, &["tags.*", "!tags.mlflow.*"], "tags.* !tags.mlflow.*"),
+            (Kind::IndexedTexts, &["none"], "none"),
+            (quota, &["0"], "0"),
+        ] {
+            assert_eq!(checked(kind, &owned(values)).unwrap(), expected);
+        }
+        for (kind, values) in [
+            (Kind::DeletedRetention, &["soon"][..]),
+            (Kind::DeletedRetention, &["30d", "1h"]),
+            (Kind::TraceRetention, &["1d2h"]),
+            (Kind::IndexedValues, &["metrics.*"]),
+            (Kind::IndexedTexts, &["none", "tags.*"]),
+            (quota, &["-1"]),
+            (quota, &["many"]),
+        ] {
+            assert!(checked(kind, &owned(values)).is_err(), "{kind:?} {values:?}");
+        }
+    }
+}

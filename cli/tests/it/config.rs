@@ -1,0 +1,147 @@
+//! `mlflow-serverless config`: settings are shown, set and do what they say.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use embedded_engine::Engine;
+use mlflow_api::Workspace;
+use table::Table;
+use workspaces::Workspaces;
+
+use crate::program::{Program, ask};
+
+/// The program with these arguments on the data in a directory.
+fn config(data: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+    command.arg("config").args(arguments).arg("--data").arg(data).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What it says when it succeeds.
+fn said(data: &Path, arguments: &[&str]) -> String {
+    let output = config(data, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// What it says when it fails, on both streams.
+fn refused(data: &Path, arguments: &[&str]) -> String {
+    let output = config(data, arguments);
+    assert!(!output.status.success(), "{arguments:?}: {}", text(&output.stdout));
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+/// The values that are shown for a setting, each after its holder.
+fn shown(data: &Path, setting: &str) -> Vec<String> {
+    let shown = said(data, &["show"]);
+    let lines = shown.lines().filter_map(|line| line.strip_prefix(setting)?.strip_prefix(' '));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+}
+
+#[tokio::test]
+async fn settings_are_shown_and_set() {
+    let directory = tempfile::tempdir().unwrap();
+    let data = directory.path();
+    let serve = || Program::start(&["serve", "--data", data.to_str().unwrap(), "--port", "0", "--no-ui"]);
+    // It makes the default experiment.
+    serve().address();
+    {
+        let engine = Engine::open(data).unwrap();
+        let team = Workspace::parse("team-a").unwrap();
+        Workspaces::new(Table::new(engine.client(), "mlflow"))
+            .create(&team, &workspaces::Change::default())
+            .await
+            .unwrap();
+    }
+    assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
+    assert_eq!(shown(data, "indexed-texts"), ["server attributes.run_name (default)"]);
+    assert_eq!(shown(data, "layout"), ["server 7"]);
+
+    // A change is told, with its cost, before it is made.
+    let told = refused(data, &["set", "deleted-retention", "30d"]);
+    assert!(told.contains("deleted-retention of the server: off -> 30d") && told.contains("35 write units"), "{told}");
+    assert!(told.contains("nothing was changed. With --yes"), "{told}");
+    assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
+    assert!(said(data, &["set", "deleted-retention", "30d", "--yes"]).ends_with("The change was made.\n"));
+    assert_eq!(shown(data, "deleted-retention"), ["server 30d"]);
+    assert!(said(data, &["set", "deleted-retention", "30d"]).contains("is that already"));
+    said(data, &["unset", "deleted-retention", "--yes"]);
+    assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
+
+    said(data, &["set", "trace-retention", "90d", "--yes"]);
+    said(data, &["set", "trace-retention", "12h", "--experiment", "0", "--yes"]);
+    assert_eq!(shown(data, "trace-retention"), ["server 90d", "experiment 0 12h"]);
+    {
+        let program = serve();
+        let address = program.address();
+        let got = ask(&address, "GET /api/2.0/mlflow/experiments/get?experiment_id=0", &format!("host: {address}\r\n"));
+        assert!(got.contains(r#"{"key":"mlflow.trace.retention","value":"12h"}"#), "{got}");
+    }
+    let told = refused(data, &["unset", "trace-retention", "--experiment", "0"]);
+    assert!(
+        told.contains("of all experiments without") || told.contains("of experiment 0 that began before"),
+        "{told}"
+    );
+    said(data, &["unset", "trace-retention", "--experiment", "0", "--yes"]);
+    assert_eq!(shown(data, "trace-retention"), ["server 90d"]);
+
+    said(data, &["set", "daily-runs", "100", "--workspace", "team-a", "--yes"]);
+    said(data, &["set", "daily-bytes", "5000", "--workspace", "team-a", "--yes"]);
+    said(data, &["unset", "daily-runs", "--workspace", "team-a", "--yes"]);
+    assert_eq!(shown(data, "daily-runs"), Vec::<String>::new());
+    assert_eq!(shown(data, "daily-bytes"), ["workspace team-a 5000"]);
+
+    // It would take three minutes.
+    let told = refused(data, &["set", "indexed-texts", "tags.note", "params.*"]);
+    assert!(
+        told.contains("attributes.run_name -> tags.note params.*") && told.contains("36 write units per run"),
+        "{told}"
+    );
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_changed() {
+    let directory = tempfile::tempdir().unwrap();
+    for (arguments, sentence) in [
+        (&["set", "retention", "30d"][..], "there is no setting retention. Settings are deleted-retention"),
+        (&["set", "layout", "8"], "layout cannot be set"),
+        (&["set", "daily-runs", "5"], "name it with --workspace"),
+        (&["set", "daily-runs", "5", "--experiment", "0"], "cannot be set for an experiment"),
+        (&["set", "deleted-retention", "30d", "--workspace", "team-a"], "cannot be set for a workspace"),
+        (&["set", "deleted-retention", "soon"], "Could not parse any time information from 'soon'"),
+        (&["set", "indexed-values", "note"], "no field of a run begins so"),
+        (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a number nor off"),
+        (&["set", "trace-retention", "1h", "--experiment", "x"], "Invalid experiment"),
+        (&["set", "daily-runs", "5", "--workspace", "nobody"], "nobody"),
+    ] {
+        let told = refused(directory.path(), arguments);
+        assert!(told.contains(sentence), "{arguments:?}: {told}");
+    }
+}
+
+mod generated {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::process::Command;
+
+    const BEGIN: &str = "<!-- the list of `mlflow-serverless config list`, written by `make docs`: begin -->\n";
+    const END: &str = "<!-- end -->";
+
+    #[test]
+    fn the_guide_has_the_list_of_settings() {
+        let list = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless")).args(["config", "list"]).output().unwrap();
+        let list = String::from_utf8(list.stdout).unwrap();
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/operator-guide.md");
+        let guide = fs::read_to_string(&path).unwrap();
+        let (head, rest) = guide.split_once(BEGIN).unwrap();
+        let (_, tail) = rest.split_once(END).unwrap();
+        let expected = format!("{head}{BEGIN}{list}{END}{tail}");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(&path, &expected).unwrap();
+        }
+        assert!(guide == expected || std::env::var_os("UPDATE_DOCS").is_some(), "run `make docs`");
+    }
+}
