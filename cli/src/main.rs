@@ -6,6 +6,7 @@ mod config;
 mod connect;
 mod connections;
 mod credentials;
+mod doctor;
 mod endpoint;
 mod engine;
 mod feed;
@@ -59,6 +60,8 @@ enum Command {
     /// Show the settings of a table, and change them. A change says first what it costs. Servers
     /// may go on meanwhile.
     Config(config::Options),
+    /// Look at a deployed stack: say what is wrong, and what to do. It changes nothing.
+    Doctor(doctor::Options),
     /// Serve the embedded engine alone, with the table made, for functions that run next to it.
     Engine(engine::Options),
     /// Build the index of searches again. Servers may go on meanwhile.
@@ -112,6 +115,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Token(options) => token::run(options).await,
         Command::Workspace(options) => workspace::run(options).await,
         Command::Config(options) => config::run(options).await,
+        Command::Doctor(options) => doctor::run(options).await,
         Command::Engine(options) => engine::run(options).await,
         Command::Reindex(options) => reindex::run(options).await,
         Command::Gc(options) => gc::run(options).await,

@@ -65,7 +65,9 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_method(self) -> None:
         method, target, _ = self.requestline.split(" ")
         status, headers, body = self.answer(Received(method, target, list(self.headers.items()), self._body()))
-        self.send_response(status)
+        # By itself, an answer has the time of this machine.
+        is_dated = any(name.lower() == "date" for name, _ in headers)
+        (self.send_response_only if is_dated else self.send_response)(status)
         for name, value in headers:
             self.send_header(name, value)
         # An answer to HEAD may say the length of what it does not have.

@@ -4,7 +4,7 @@
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Whether a record of the stream is for the indexer. An item that has changed since it was indexed
 /// carries a mark. An item that may carry one has a revision, as has any other whose removal
@@ -17,11 +17,31 @@ pub fn is_wanted(record: &Value) -> bool {
         || record["eventName"] == "REMOVE" && has("OldImage", REVISION, "N")
 }
 
+/// The same conditions as the patterns of the mapping in the stack.
+#[must_use]
+pub fn filter_patterns() -> [Value; 3] {
+    let exists = json!([{ "exists": true }]);
+    [
+        json!({ "dynamodb": { "NewImage": { (RunsChanged::INDEX.sort): { "S": exists } } } }),
+        json!({ "dynamodb": { "NewImage": { (TO_PACK): { "N": exists } } } }),
+        json!({ "eventName": ["REMOVE"], "dynamodb": { "OldImage": { (REVISION): { "N": exists } } } }),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
-    use super::is_wanted;
+    use super::{filter_patterns, is_wanted};
+
+    const TEMPLATE: &str = include_str!("../../../template.yaml");
+
+    #[test]
+    fn the_template_has_these_patterns() {
+        let patterns = TEMPLATE.lines().filter_map(|line| line.trim().strip_prefix("- Pattern: '"));
+        let patterns = patterns.map(|pattern| serde_json::from_str(pattern.strip_suffix('\'').unwrap()).unwrap());
+        assert_eq!(patterns.collect::<Vec<serde_json::Value>>(), filter_patterns());
+    }
 
     /// `tests/lambda/test_template.py` reads this file and holds the template's filters against it.
     const CASES: &str = include_str!("../../../tests/lambda/filter_cases.json");

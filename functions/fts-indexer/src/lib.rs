@@ -54,7 +54,7 @@ pub use batch::{Batch, Event};
 use entities::fields::Setting;
 use entities::{Moment, RunLocation};
 pub use entries::{Entries, run_entries};
-pub use filter::is_wanted;
+pub use filter::{filter_patterns, is_wanted};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 pub use row::FUNCTION;

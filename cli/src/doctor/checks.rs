@@ -1,0 +1,432 @@
+//! Judges what was read of a stack. Each check is a function of the facts alone.
+
+use std::collections::BTreeMap;
+
+use domains::functions;
+use entities::layout::{CURRENT, FIRST};
+use fts_indexer::filter_patterns;
+use key_schema::definition::{ACCESS, DATA, Definition, PK, SK};
+use serde_json::json;
+
+use super::facts::{CorsRule, Deployed, Facts, LifecycleRule, Seen, TableFacts};
+use super::reading::INDEXER;
+use super::requests::TOLERATED;
+use super::rights::{is_allowed, needed};
+
+/// Something that is wrong, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Finding {
+    pub(super) what: String,
+    pub(super) remedy: String,
+}
+
+fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+    Finding { what: what.into(), remedy: remedy.into() }
+}
+
+/// From this age on, a change should long have been indexed: the longest `IndexingDelay` is five
+/// minutes.
+const LATE: i64 = 600_000;
+/// Longest time in which a throttled call keeps its sandbox, in seconds.
+const HELD: f64 = 0.5;
+/// Origins of pages that ask the bucket for files, by the stack's outputs.
+const ORIGINS: [&str; 4] = ["TrackingUri", "UsersUri", "DomainUri", "UsersDomainUri"];
+
+/// All that is wrong, and what could not be looked at.
+pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
+    let checks: [fn(&Facts) -> Vec<Finding>; 15] = [
+        clock,
+        deployment,
+        missing_functions,
+        ui_layer,
+        mapping,
+        lag,
+        rights,
+        bucket_region,
+        cors,
+        lifecycle,
+        table,
+        layout,
+        protection,
+        sandboxes,
+        unseen,
+    ];
+    checks.iter().flat_map(|check| check(facts)).collect()
+}
+
+/// There is no stack of this name.
+pub(super) fn no_stack(stack: &str, region: &str, tracking_uri: Option<&str>) -> Finding {
+    let of_uri = tracking_uri.and_then(|uri| uri.split_once(".execute-api.")?.1.split('.').next());
+    let other = of_uri.filter(|other| *other != region);
+    let known = other.map(|other| format!(" MLFLOW_TRACKING_URI leads to {other}.")).unwrap_or_default();
+    finding(
+        format!("There is no stack {stack} in {region}."),
+        format!("Look for a wrong region or name: set AWS_REGION or --region, and --stack.{known}"),
+    )
+}
+
+pub(super) fn clock(facts: &Facts) -> Vec<Finding> {
+    let ahead = facts.clock_ahead;
+    if ahead.abs() <= TOLERATED {
+        return Vec::new();
+    }
+    let (minutes, side) = (ahead.abs() / 60, if ahead > 0 { "slow" } else { "fast" });
+    vec![finding(
+        format!("The clock of this machine is {minutes} minutes {side}."),
+        "AWS refuses signatures that are off by more than five minutes. Set the clock, for example by `chronyd` or `timedatectl \
+         set-ntp true`.",
+    )]
+}
+
+fn deployment(facts: &Facts) -> Vec<Finding> {
+    let status = &facts.description.status;
+    let is_well = status.ends_with("_COMPLETE") && !status.contains("DELETE") && *status != "ROLLBACK_COMPLETE";
+    if is_well {
+        return Vec::new();
+    }
+    vec![finding(
+        format!("The stack is in the state {status}."),
+        "Wait until a deployment has ended. `make deploy` says what to do about one that has failed.",
+    )]
+}
+
+fn deployed(facts: &Facts) -> impl Iterator<Item = (&'static str, Option<&Deployed>)> {
+    facts.functions.iter().filter_map(|(name, seen)| Some((*name, seen.as_ref().ok()?.as_ref())))
+}
+
+fn missing_functions(facts: &Facts) -> Vec<Finding> {
+    let judge = |(name, function): (&str, Option<&Deployed>)| match function {
+        None => Some(finding(
+            format!("The function {}-{name} is missing.", facts.stack),
+            "Deploy again: `make deploy`. If CloudFormation sees no change, delete the stack and go on with its tables.",
+        )),
+        Some(Deployed { reserved: Some(0), .. }) => Some(finding(
+            format!("The function {}-{name} takes no calls: 0 sandboxes are reserved for it.", facts.stack),
+            format!("aws lambda delete-function-concurrency --function-name {}-{name}", facts.stack),
+        )),
+        Some(_) => None,
+    };
+    deployed(facts).filter_map(judge).collect()
+}
+
+fn ui_layer(facts: &Facts) -> Vec<Finding> {
+    let wants_layer = |name: &str| functions().any(|function| function.name == name && function.layer.is_some());
+    let without = deployed(facts)
+        .filter(|(name, function)| wants_layer(name) && function.is_some_and(|function| function.layers.is_empty()));
+    let judge = |(name, _): (&str, Option<&Deployed>)| {
+        let function = format!("{}-{name}", facts.stack);
+        finding(
+            format!("The function {function} has no layer, so there is no user interface."),
+            format!(
+                "Look for the layer's ARN with `aws cloudformation describe-stack-resources --stack-name {} --query \
+                 \"StackResources[?ResourceType=='AWS::Lambda::LayerVersion'].PhysicalResourceId\" --output text`, then `aws lambda \
+                 update-function-configuration --function-name {function} --layers ARN`. If there is none: `make ui`, `make deploy`.",
+                facts.stack
+            ),
+        )
+    };
+    without.map(judge).collect()
+}
+
+fn mapping(facts: &Facts) -> Vec<Finding> {
+    let Ok(mapping) = &facts.mapping else { return Vec::new() };
+    let Some(mapping) = mapping else {
+        return vec![finding(
+            format!("No mapping leads from the table's stream to {}-{INDEXER}: nothing is indexed.", facts.stack),
+            "Deploy again: `make deploy`. Then call `mlflow-serverless reindex` if it was away for a day.",
+        )];
+    };
+    let mut found = Vec::new();
+    if mapping.state.starts_with("Disabl") {
+        found.push(finding(
+            format!("The mapping from the table's stream to the indexer is {}: nothing is indexed.", mapping.state),
+            format!(
+                "aws lambda update-event-source-mapping --uuid {} --enabled. If it was off for a day, call `mlflow-serverless reindex` \
+                 after that.",
+                mapping.id
+            ),
+        ));
+    }
+    if mapping.last_result.starts_with("PROBLEM") {
+        found.push(finding(
+            format!("The mapping from the table's stream to the indexer says: {}.", mapping.last_result),
+            format!(
+                "Look at the log of {}-{INDEXER}, and at its throttles. The batch comes again until it is done.",
+                facts.stack
+            ),
+        ));
+    }
+    let expected = filter_patterns();
+    let is_as_expected =
+        mapping.filters.len() == expected.len() && expected.iter().all(|one| mapping.filters.contains(one));
+    if !is_as_expected {
+        let filters = expected.map(|pattern| json!({ "Pattern": pattern.to_string() }));
+        found.push(finding(
+            "The filter of the mapping from the table's stream to the indexer was changed.",
+            format!(
+                "aws lambda update-event-source-mapping --uuid {} --filter-criteria '{}'. Then call `mlflow-serverless reindex`: \
+                 changes that the filter kept back do not come again.",
+                mapping.id,
+                json!({ "Filters": filters })
+            ),
+        ));
+    }
+    found
+}
+
+/// The age of the oldest change that is not indexed. It came to the indexer late, or is something
+/// that the indexer should have looked at again.
+fn lag(facts: &Facts) -> Vec<Finding> {
+    let overdue = facts.oldest_due.clone().ok().flatten().map(|due| facts.now - due);
+    #[expect(clippy::cast_possible_truncation, reason = "an age of ms")]
+    let came = facts.iterator_age.clone().ok().flatten().map(|age| age as i64);
+    let Some(age) = overdue.max(came).filter(|age| *age > LATE) else { return Vec::new() };
+    vec![finding(
+        format!("The indexer lags: the oldest change that is not indexed is {} minutes old.", age / 60_000),
+        format!(
+            "Look at the log of {0}-{INDEXER}, at its throttles, and whether the rule `IndexerTick` is enabled (`aws events \
+             list-rule-names-by-target`). Searches are right meanwhile, and cost more. What is older than 24 hours needs \
+             `mlflow-serverless reindex`.",
+            facts.stack
+        ),
+    )]
+}
+
+fn rights(facts: &Facts) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for function in functions() {
+        let role = facts.functions.get(function.name).and_then(|seen| seen.as_ref().ok()?.as_ref());
+        let statements = facts.rights.get(function.name).and_then(|seen| seen.as_ref().ok());
+        let (Some(Deployed { role, .. }), Some(statements)) = (role, statements) else { continue };
+        let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for right in needed(function, role, facts) {
+            if !is_allowed(statements, &right) {
+                lacking.entry(right.1).or_default().push(right.0);
+            }
+        }
+        if lacking.is_empty() {
+            continue;
+        }
+        let lacking: Vec<_> =
+            lacking.iter().map(|(resource, actions)| format!("{} on {resource}", actions.join(", "))).collect();
+        let name = role.rsplit('/').next().unwrap_or_default();
+        found.push(finding(
+            format!("The role of {}-{} lacks {}.", facts.stack, function.name, lacking.join("; ")),
+            format!(
+                "Put it back into the role's policy: `aws iam get-role-policy --role-name {name} --policy-name {}`, then `put-role-policy`. \
+                 template.yaml has the policy as it should be. A deployment alone does not undo a change by hand.",
+                function.name
+            ),
+        ));
+    }
+    found
+}
+
+fn bucket_region(facts: &Facts) -> Vec<Finding> {
+    let said = facts.cors.as_ref().err().and_then(|unread| unread.bucket_region.as_ref());
+    let Some(region) = said.filter(|region| **region != facts.region) else { return Vec::new() };
+    let (bucket, _) = facts.description.bucket();
+    vec![finding(
+        format!("The bucket {bucket} is in {region}, and the stack is in {}: a wrong region.", facts.region),
+        "URLs that the stack signs are for its own region. Name a bucket of that region: `make deploy PARAMETERS=ArtifactRoot=s3://BUCKET`.",
+    )]
+}
+
+fn cors(facts: &Facts) -> Vec<Finding> {
+    let Ok(rules) = &facts.cors else { return Vec::new() };
+    let origins: Vec<_> =
+        ORIGINS.iter().map(|name| facts.description.output(name)).filter(|uri| !uri.is_empty()).collect();
+    let missing: Vec<_> =
+        origins.iter().filter(|origin| !rules.iter().any(|rule| admits(rule, origin))).copied().collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let (bucket, _) = facts.description.bucket();
+    let rule = json!({ "CORSRules": [{
+        "AllowedOrigins": origins, "AllowedMethods": ["GET", "PUT"], "AllowedHeaders": ["*"], "ExposeHeaders": ["ETag"],
+        "MaxAgeSeconds": 3600,
+    }] });
+    vec![finding(
+        format!("The bucket {bucket} has no CORS rule for {}: pages cannot read or send files.", missing.join(", ")),
+        format!(
+            "aws s3api put-bucket-cors --bucket {bucket} --cors-configuration '{rule}' (this replaces the rules that it has: {})",
+            rules.len()
+        ),
+    )]
+}
+
+fn admits(rule: &CorsRule, origin: &str) -> bool {
+    let has_origin = rule.origins.iter().any(|allowed| match allowed.split_once('*') {
+        Some((before, after)) => origin.starts_with(before) && origin.ends_with(after),
+        None => allowed == origin,
+    });
+    let has_methods = ["GET", "PUT"].iter().all(|method| rule.methods.contains(*method));
+    has_origin
+        && has_methods
+        && rule.headers.contains("*")
+        && rule.exposed.iter().any(|header| header.eq_ignore_ascii_case("etag"))
+}
+
+fn lifecycle(facts: &Facts) -> Vec<Finding> {
+    let Ok(rules) = &facts.lifecycle else { return Vec::new() };
+    let (bucket, prefix) = facts.description.bucket();
+    let answers = if prefix.is_empty() { ".answers/".to_owned() } else { format!("{prefix}/.answers/") };
+    let has = |is: &dyn Fn(&LifecycleRule) -> bool, below: &str| {
+        rules.iter().any(|rule| rule.is_enabled && is(rule) && below.starts_with(&rule.prefix))
+    };
+    let mut missing = Vec::new();
+    if !has(&|rule| rule.ends_uploads, &answers.replace(".answers/", "")) {
+        missing.push("removes uploads that were not finished".to_owned());
+    }
+    if !has(&|rule| rule.expires, &answers) {
+        missing.push(format!("removes what is below {answers}"));
+    }
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let configuration = json!({ "Rules": [
+        { "ID": "remove-unfinished-uploads", "Status": "Enabled", "Filter": { "Prefix": "" },
+          "AbortIncompleteMultipartUpload": { "DaysAfterInitiation": 7 } },
+        { "ID": "remove-long-answers", "Status": "Enabled", "Filter": { "Prefix": answers }, "Expiration": { "Days": 1 } },
+    ] });
+    vec![finding(
+        format!("The bucket {bucket} has no lifecycle rule that {}.", missing.join(", and none that ")),
+        format!(
+            "aws s3api put-bucket-lifecycle-configuration --bucket {bucket} --lifecycle-configuration '{configuration}' (this replaces the \
+             rules that it has: {}. A stack's own bucket also removes versions after 30 days)",
+            rules.len()
+        ),
+    )]
+}
+
+/// The two tables, with their definitions.
+fn tables(facts: &Facts) -> [(&str, &Seen<Option<TableFacts>>, &'static Definition); 2] {
+    [
+        (facts.description.output("TableName"), &facts.table, &DATA),
+        (facts.description.output("AccessTableName"), &facts.access_table, &ACCESS),
+    ]
+}
+
+fn table(facts: &Facts) -> Vec<Finding> {
+    let judge = |(name, seen, definition): (&str, &Seen<Option<TableFacts>>, &'static Definition)| {
+        match seen {
+        Err(_) => None,
+        Ok(None) => Some(finding(
+            format!("The table {name} is missing in {}.", facts.region),
+            "Restore it from its backup, and go on with it: `make restore`, then `make deploy PARAMETERS=ExistingTable=…`.",
+        )),
+        Ok(Some(table)) => of_other_keys(table, definition).map(|other| {
+            finding(
+                format!("The table {name} has another layout: {other}."),
+                "Keys and local indexes of a table cannot be changed. Name a table of this version, or leave ExistingTable out so that \
+                 the stack makes one.",
+            )
+        }),
+    }
+    };
+    tables(facts).into_iter().filter_map(judge).collect()
+}
+
+/// In what the keys of a table are not those of its definition.
+fn of_other_keys(table: &TableFacts, definition: &Definition) -> Option<String> {
+    let owned = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
+    if table.keys != owned(PK, SK) {
+        return Some(format!("its keys are {} and {}, not {PK} and {SK}", table.keys.0, table.keys.1));
+    }
+    let indexes = definition.local_indexes.iter().chain(definition.global_indexes);
+    for index in indexes {
+        if table.indexes.get(index.name) != Some(&owned(index.partition, index.sort)) {
+            return Some(format!("it has no index {} of {} and {}", index.name, index.partition, index.sort));
+        }
+    }
+    (definition.has_stream && !table.has_stream).then(|| "it has no stream with new and old images".to_owned())
+}
+
+fn layout(facts: &Facts) -> Vec<Finding> {
+    // Nothing was written to a table without a number.
+    let Ok(Some(layout)) = facts.layout else { return Vec::new() };
+    let name = facts.description.output("TableName");
+    let what = format!("The table {name} has another layout, {layout}; this program knows {CURRENT}.");
+    if layout > CURRENT {
+        return vec![finding(
+            what,
+            "Use the version that has written it, or a later one, for this command and for the stack.",
+        )];
+    }
+    if layout < FIRST {
+        return vec![finding(what, "It was written before the first release, and cannot be read. Use another table.")];
+    }
+    if layout < CURRENT {
+        let region = &facts.region;
+        let remedy = format!(
+            "mlflow-serverless migrate --dynamodb-endpoint https://dynamodb.{region}.amazonaws.com --table {name} --access-table {}",
+            facts.description.output("AccessTableName")
+        );
+        return vec![finding(what, remedy)];
+    }
+    Vec::new()
+}
+
+fn protection(facts: &Facts) -> Vec<Finding> {
+    let judge = |(name, seen, _): (&str, &Seen<Option<TableFacts>>, &'static Definition)| {
+        let table = seen.as_ref().ok()?.as_ref()?;
+        (!table.is_protected).then(|| {
+            finding(
+                format!("Deletion protection of the table {name} is off."),
+                format!("aws dynamodb update-table --table-name {name} --deletion-protection-enabled (`make deploy` sets it as well)"),
+            )
+        })
+    };
+    tables(facts).into_iter().filter_map(judge).collect()
+}
+
+/// As many requests as the rate lets through hold so many sandboxes if each is throttled.
+fn sandboxes(facts: &Facts) -> Vec<Finding> {
+    let Ok(limit) = facts.sandboxes else { return Vec::new() };
+    let rate: f64 = facts.description.parameter("RequestRate").parse().unwrap_or(1_000.0);
+    let apis = if facts.description.output("UsersUri").is_empty() { 1.0 } else { 2.0 };
+    let wanted = rate * HELD * apis;
+    #[expect(clippy::cast_precision_loss, reason = "some thousands")]
+    let has_enough = limit as f64 >= wanted;
+    if has_enough {
+        return Vec::new();
+    }
+    vec![finding(
+        format!(
+            "The account's quota of {limit} sandboxes is too small: the stack lets requests through that may take {wanted}."
+        ),
+        "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000, or lower \
+         RequestRate. Until then, the gateway answers 503 when all are taken, and clients repeat that.",
+    )]
+}
+
+/// What could not be looked at is not known to be well.
+fn unseen(facts: &Facts) -> Vec<Finding> {
+    let mut unread = Vec::new();
+    unread.extend(facts.functions.values().filter_map(|seen| seen.as_ref().err()));
+    unread.extend(facts.rights.values().filter_map(|seen| seen.as_ref().err()));
+    unread.extend(facts.mapping.as_ref().err());
+    unread.extend(facts.table.as_ref().err());
+    unread.extend(facts.access_table.as_ref().err());
+    unread.extend(facts.layout.as_ref().err());
+    unread.extend(facts.oldest_due.as_ref().err());
+    unread.extend(facts.iterator_age.as_ref().err());
+    unread.extend(facts.cors.as_ref().err());
+    unread.extend(facts.lifecycle.as_ref().err());
+    unread.extend(facts.sandboxes.as_ref().err());
+    // Another finding tells of a bucket elsewhere, and of a table that is missing.
+    let is_told = |code: &str| code == "ResourceNotFoundException";
+    unread.retain(|unread| unread.bucket_region.as_ref().is_none_or(|region| *region == facts.region));
+    unread.retain(|unread| !is_told(&unread.code));
+    unread.dedup();
+    let judge = |unread: &&super::requests::Unread| {
+        finding(
+            format!("This could not be looked at: {unread}."),
+            format!("Give the caller the right to {}, or look at the network, and call doctor again.", unread.asked),
+        )
+    };
+    unread.iter().map(judge).collect()
+}
+
+#[cfg(test)]
+mod tests;
