@@ -101,7 +101,7 @@ fn of_reindex(runs: Option<u64>) -> String {
     let per_run = reindexed();
     let all = match runs {
         Some(runs) => format!(
-            "About {} write units for {runs} runs (as the table counted them, up to six hours ago). ",
+            "About {} write units for {runs} runs that are not deleted, as the table counted them up to six hours ago. ",
             runs * per_run
         ),
         None => String::new(),

@@ -43,7 +43,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     for Finding { what, remedy } in &found {
         say(&format!("{what}\n  {remedy}"));
     }
-    Err(format!("{} found", found.len()).into())
+    Err(format!("{} faults were found", found.len()).into())
 }
 
 async fn look(requests: &Requests, stack: &str) -> Result<Vec<Finding>, Failure> {

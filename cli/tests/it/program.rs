@@ -234,8 +234,14 @@ async fn data_of_a_later_version_is_refused_by_every_command() {
     let later = Item::new(rows::Config::key(&"layout".into())).with(LAYOUT, number(CURRENT + 1));
     table.put(later, &Condition::Always).await.unwrap();
     drop((table, engine));
-    let commands =
-        [&["serve", "--no-ui", "--port", "0"][..], &["engine", "--port", "0"], &["reindex"], &["gc"], &["migrate"]];
+    let commands = [
+        &["serve", "--no-ui", "--port", "0"][..],
+        &["engine", "--port", "0"],
+        &["reindex"],
+        &["gc"],
+        &["migrate"],
+        &["config", "show"],
+    ];
     for arguments in commands {
         let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
         let output = command.args(arguments).args(["--data", data]).output().unwrap();

@@ -139,7 +139,7 @@ fn nothing_is_found_in_a_stack_that_is_well() {
 #[test]
 fn each_fault_is_named_alone() {
     type Change = fn(&mut Facts);
-    let cases: [(Change, &str); 22] = [
+    let cases: [(Change, &str); 23] = [
         (|facts| facts.clock_ahead = 601, "The clock of this machine is 10 minutes slow."),
         (|facts| facts.clock_ahead = -601, "The clock of this machine is 10 minutes fast."),
         (|facts| facts.description.status = "UPDATE_ROLLBACK_FAILED".to_owned(), "The stack is in the state"),
@@ -153,6 +153,10 @@ fn each_fault_is_named_alone() {
         (
             |facts| of_mapping(facts, |one| one.state = "Disabled".to_owned()),
             "The mapping from the table's stream to the indexer is Disabled",
+        ),
+        (
+            |facts| of_mapping(facts, |one| one.last_result = "PROBLEM: Function call failed".to_owned()),
+            "The mapping from the table's stream to the indexer says: PROBLEM",
         ),
         (|facts| of_mapping(facts, |one| drop(one.filters.pop())), "The filter of the mapping"),
         (|facts| of_mapping(facts, |one| one.filters.clear()), "The filter of the mapping"),
