@@ -22,17 +22,31 @@ pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result
         "gzip" if body.is_empty() => Ok(Cow::Borrowed(body)),
         "gzip" => match bounded(MultiGzDecoder::new(body), said(body).clamp(SMALL, LARGEST)) {
             Some(plain) => plain.map(Cow::Owned),
-            None => Err(Refusal::new(400, "Failed to decompress gzip payload")),
+            None => Err(undone(body, "gzip")),
         },
         // Some clients leave the two bytes before and the checksum away.
         "deflate" => {
             match bounded(ZlibDecoder::new(body), LARGEST).or_else(|| bounded(DeflateDecoder::new(body), LARGEST)) {
                 Some(plain) => plain.map(Cow::Owned),
-                None => Err(Refusal::new(400, "Failed to decompress deflate payload")),
+                None => Err(undone(body, "deflate")),
             }
         }
         other => Err(Refusal::new(400, format!("Unsupported Content-Encoding: {other}"))),
     }
+}
+
+/// The refusal of a body that does not decompress. API Gateway takes JSON for a text, even if it is
+/// compressed, and puts U+FFFD in place of bytes that are none. Then it says what to send instead.
+fn undone(body: &[u8], encoding: &str) -> Refusal {
+    let is_read_as_text = std::str::from_utf8(body).is_ok_and(|text| text.contains(char::REPLACEMENT_CHARACTER));
+    if is_read_as_text {
+        let message = format!(
+            "The {encoding} payload was read as text on its way and is broken. Send protobuf \
+             (Content-Type: application/x-protobuf), or JSON without compression."
+        );
+        return Refusal::new(400, message);
+    }
+    Refusal::new(400, format!("Failed to decompress {encoding} payload"))
 }
 
 /// The length that gzip's last four bytes say. The request has waited for so much room in memory; of several members, which no exporter sends, only the
@@ -74,6 +88,25 @@ mod tests {
         let body = members.iter().flat_map(|bytes| member(*bytes)).collect::<Vec<_>>();
         let plain = decompressed(Some("gzip"), &body).map(|plain| plain.len());
         plain.map_err(|refusal| (refusal.status, refusal.detail))
+    }
+
+    #[test]
+    fn a_body_that_was_read_as_text_is_refused_with_advice() {
+        let refused = |encoding: &str, body: &[u8]| {
+            let refusal = decompressed(Some(encoding), body).unwrap_err();
+            (refusal.status, refusal.detail)
+        };
+        for encoding in ["gzip", "deflate"] {
+            let (status, detail) = refused(encoding, String::from_utf8_lossy(&member(1_000)).as_bytes());
+            assert_eq!(status, 400);
+            let begins = format!("The {encoding} payload was read as text on its way");
+            assert!(detail.starts_with(&begins) && detail.contains("application/x-protobuf"), "{detail}");
+            // Others are broken in another way: cut off, or plain text.
+            for body in [&member(1_000)[..12], b"{\"resourceSpans\":[]}"] {
+                let expected = (400, format!("Failed to decompress {encoding} payload"));
+                assert_eq!(refused(encoding, body), expected);
+            }
+        }
     }
 
     #[test]
