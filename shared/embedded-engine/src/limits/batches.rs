@@ -162,7 +162,10 @@ impl Limited {
             return Ok(None);
         }
         body["RequestItems"] = json!({ &part.table: part.request(free.iter().copied()) });
-        let named: Vec<_> = free.into_iter().map(|(named, _)| named.clone()).collect();
+        let (named, entries): (Vec<_>, Vec<_>) = free.into_iter().cloned().unzip();
+        if let Some(refused) = self.too_large("BatchWriteItem", body, &named, &entries).await? {
+            return Ok(Some(refused));
+        }
         if let Some(refused) = self.outgrown("BatchWriteItem", body, &named).await? {
             return Ok(Some(refused));
         }

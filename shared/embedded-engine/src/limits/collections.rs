@@ -123,8 +123,20 @@ impl Limited {
         }
     }
 
-    /// By how many bytes each of the named items would grow: the request is tried on a copy of them. Nothing where it would be refused.
+    /// By how many bytes each of the named items would grow; nothing where the request would fail.
     async fn growth(&self, operation: &str, body: &Value, named: &[Named]) -> Result<Option<Vec<i64>>, ConnectorError> {
+        let footprints = self.footprints(operation, body, named).await?;
+        Ok(footprints.map(|all| all.into_iter().map(|(before, after)| after - before).collect()))
+    }
+
+    /// The bytes of each of the named items with its entries, before and after a request. It is
+    /// tried on a copy of them. Nothing where it would be refused.
+    pub(super) async fn footprints(
+        &self,
+        operation: &str,
+        body: &Value,
+        named: &[Named],
+    ) -> Result<Option<Vec<(i64, i64)>>, ConnectorError> {
         let mut scratch = self.scratch.lock().await;
         if scratch.is_none() {
             let engine = Engine::memory().map_err(|error| ConnectorError::other(error.into(), None))?;
@@ -146,13 +158,13 @@ impl Limited {
             body.remove("ClientRequestToken");
         }
         let outcome = scratch.run(operation, &body).await?;
-        let mut growth = Vec::new();
+        let mut footprints = Vec::new();
         for (one, before) in named.iter().zip(before) {
             let item = scratch.item(&one.table, &one.key).await?;
-            growth.push(footprint(&item, self.schema(&one.table).await?.as_ref()) - before);
+            footprints.push((before, footprint(&item, self.schema(&one.table).await?.as_ref())));
             scratch.run("DeleteItem", &json!({ "TableName": one.table, "Key": one.key })).await?;
         }
-        Ok((outcome.status == 200).then_some(growth))
+        Ok((outcome.status == 200).then_some(footprints))
     }
 
     /// Makes the table in another engine, where it is missing.
@@ -185,7 +197,7 @@ impl Limited {
 }
 
 /// The bytes of an item and of its entries in local indexes; 0 where there is none.
-fn footprint(item: &Value, schema: &Schema) -> i64 {
+pub(super) fn footprint(item: &Value, schema: &Schema) -> i64 {
     let projected = schema.local.values().filter_map(|index| {
         let sort = index.keys.sort.as_ref()?;
         let is_in_index = !item[sort].is_null();

@@ -10,6 +10,7 @@ mod collections;
 mod consumed;
 mod expression;
 mod in_flight;
+mod item_size;
 mod limited;
 mod partitions;
 mod refusal;

@@ -7,6 +7,9 @@ use crate::wire::Answer;
 const THROTTLED: &str = "Throughput exceeds the current capacity of your table or index. Please try again shortly.";
 const CONFLICT: &str = "Transaction is ongoing for the item";
 const TOO_LARGE: &str = "Collection size exceeded.";
+/// Of an item that is too large with its entries in local indexes. No document has the words for
+/// it: these are the ones for an item that is too large by itself.
+pub(super) const ITEM_TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
 
 /// A request that DynamoDB refuses with this code.
 fn refused(code: &str, message: &str) -> Answer {
@@ -48,6 +51,7 @@ pub(super) enum Reason {
     Throttled,
     Conflict,
     CollectionTooLarge,
+    ItemTooLarge,
 }
 
 impl Reason {
@@ -59,6 +63,7 @@ impl Reason {
             Self::Throttled => ("ThrottlingError", Some(THROTTLED)),
             Self::Conflict => ("TransactionConflict", Some(CONFLICT)),
             Self::CollectionTooLarge => ("ItemCollectionSizeLimitExceeded", Some(TOO_LARGE)),
+            Self::ItemTooLarge => ("ValidationError", Some(ITEM_TOO_LARGE)),
         }
     }
 }

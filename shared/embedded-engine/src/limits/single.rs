@@ -27,10 +27,14 @@ impl Limited {
         if let Some(None) = held {
             return Ok(refusal::conflict());
         }
-        if let Some(written) = &written
-            && let Some(refused) = self.outgrown(operation, &body, from_ref(written)).await?
-        {
-            return Ok(refused);
+        if let Some(written) = &written {
+            let (named, parts) = (from_ref(written), from_ref(&body));
+            if let Some(refused) = self.too_large(operation, &body, named, parts).await? {
+                return Ok(refused);
+            }
+            if let Some(refused) = self.outgrown(operation, &body, named).await? {
+                return Ok(refused);
+            }
         }
         let is_wanted = consumed::ask(&mut body);
         let mut answer = self.run(operation, &body).await?;

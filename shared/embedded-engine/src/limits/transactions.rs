@@ -30,10 +30,13 @@ impl Limited {
             Ok(held) => held,
             Err(refused) => return Ok(refused),
         };
-        if direction == Direction::Write
-            && let Some(refused) = self.outgrown(operation, &body, &named).await?
-        {
-            return Ok(refused);
+        if direction == Direction::Write {
+            if let Some(refused) = self.too_large(operation, &body, &named, &parts).await? {
+                return Ok(refused);
+            }
+            if let Some(refused) = self.outgrown(operation, &body, &named).await? {
+                return Ok(refused);
+            }
         }
         let is_wanted = consumed::ask(&mut body);
         let mut answer = self.run(operation, &body).await?;

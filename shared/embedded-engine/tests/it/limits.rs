@@ -185,6 +185,49 @@ async fn an_item_has_400_kilobytes_with_its_names() {
     assert_eq!(code_of_update(&client, "SET n = :x".to_owned()).await, REFUSED, "an item that grows too large");
 }
 
+/// An entry is the keys of the table and of the index, with their names.
+#[tokio::test]
+async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
+    let engine = engine().await;
+    let limited = Limits::new(&engine).client();
+    let indexes = ["lsi1sk", "lsi3sk"];
+    let sized = |size: usize| {
+        let own = "PKpSKafilling".len() + indexes.len() * "lsi1skkey".len();
+        let entries = indexes.len() * "PKpSKalsi1skkey".len();
+        let mut item = key("p", "a");
+        item.extend(indexes.map(|name| (name.to_owned(), text("key"))));
+        item.insert("filling".to_owned(), text("x".repeat(size - own - entries)));
+        item
+    };
+    for (client, beyond) in [(engine.client(), None), (limited, REFUSED)] {
+        for (size, expected) in [(LARGEST_ITEM, None), (LARGEST_ITEM + 1, beyond)] {
+            assert_eq!(code_of_put(&client, sized(size)).await, expected, "a put of {size} bytes");
+            let put = Put::builder().table_name(TABLE).set_item(Some(sized(size))).build().unwrap();
+            let parts = [TransactWriteItem::builder().put(put).build()];
+            let transaction = client.transact_write_items().set_transact_items(Some(parts.into()));
+            let refused = transaction.send().await.err().map(aws_sdk_dynamodb::Error::from);
+            let is_size = |error: &aws_sdk_dynamodb::Error| format!("{error:?}").contains("Item size has exceeded");
+            assert_eq!(refused.is_some(), expected.is_some(), "a transaction of {size} bytes");
+            assert!(refused.is_none_or(|error| is_size(&error)));
+            let put = PutRequest::builder().set_item(Some(sized(size))).build().unwrap();
+            let put = WriteRequest::builder().put_request(put).build();
+            let batch = client.batch_write_item().request_items(TABLE, vec![put]);
+            assert_eq!(code(batch.send().await), expected, "a batch of {size} bytes");
+        }
+        // An update that adds no more than the item's place in another index.
+        for (room, expected) in [(0, beyond), ("lsi2skkeyPKpSKalsi2skkey".len(), None)] {
+            put(&engine.client(), sized(LARGEST_ITEM - room)).await;
+            let update = client.update_item().table_name(TABLE).set_key(Some(key("p", "a")));
+            let update =
+                update.update_expression("SET lsi2sk = :k").expression_attribute_values(":k", text("key")).send();
+            assert_eq!(code(update.await), expected, "an update where {room} bytes are left");
+        }
+        let update =
+            client.update_item().table_name(TABLE).set_key(Some(key("p", "a"))).update_expression("REMOVE filling");
+        assert_eq!(code(update.send().await), None, "what makes it smaller");
+    }
+}
+
 /// A binary set weighs as much as its members together, a list 3 bytes and 1 for each element besides.
 #[tokio::test]
 async fn the_weight_of_sets_and_lists() {

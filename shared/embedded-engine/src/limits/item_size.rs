@@ -1,0 +1,67 @@
+//! The size of an item together with its entries in local indexes: 400 KB, as the item alone
+//! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.StorageConsiderations>,
+//! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-items>).
+
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use serde_json::Value;
+
+use super::collections::footprint;
+use super::limited::Limited;
+use super::refusal::{self, Reason};
+use super::size;
+use super::touch::Named;
+use crate::wire::Answer;
+
+/// Bytes of an item and its entries.
+const LARGEST: i64 = 400 * 1_024;
+/// Of an item that has less, with all of the request, no update makes one that is too large.
+const SAFE: usize = 100 * 1_024;
+
+impl Limited {
+    /// The refusal of a write that would make an item too large, counted with its entries in local
+    /// indexes. `parts` are what the request has about each of the named items: of a batch or a
+    /// transaction its entries, else the request itself.
+    pub(super) async fn too_large(
+        &self,
+        operation: &str,
+        body: &Value,
+        named: &[Named],
+        parts: &[Value],
+    ) -> Result<Option<Answer>, ConnectorError> {
+        let mut sizes = Vec::new();
+        let mut is_to_be_tried = false;
+        for (one, part) in named.iter().zip(parts) {
+            let schema = self.schema(&one.table).await?;
+            sizes.push(match put(part) {
+                Some(item) => footprint(item, &schema),
+                None if !schema.local.is_empty() && is_update(operation, part) => {
+                    let stored = size::of_item(&self.item(&one.table, &one.key).await?);
+                    is_to_be_tried |= stored + part.to_string().len() > SAFE;
+                    0
+                }
+                None => 0,
+            });
+        }
+        if is_to_be_tried && let Some(tried) = self.footprints(operation, body, named).await? {
+            sizes = tried.into_iter().map(|(_, after)| after).collect();
+        }
+        let are_too_large: Vec<_> = sizes.iter().map(|size| *size > LARGEST).collect();
+        Ok(are_too_large.contains(&true).then(|| match operation {
+            "TransactWriteItems" => {
+                let reason = |is_too_large: &bool| if *is_too_large { Reason::ItemTooLarge } else { Reason::None };
+                refusal::cancelled(&are_too_large.iter().map(reason).collect::<Vec<_>>())
+            }
+            _ => refusal::invalid(refusal::ITEM_TOO_LARGE),
+        }))
+    }
+}
+
+/// The item that a part of a request puts.
+fn put(part: &Value) -> Option<&Value> {
+    let items = [&part["Item"], &part["Put"]["Item"], &part["PutRequest"]["Item"]];
+    items.into_iter().find(|item| item.is_object())
+}
+
+fn is_update(operation: &str, part: &Value) -> bool {
+    operation == "UpdateItem" || part["Update"].is_object()
+}
