@@ -62,7 +62,7 @@ pub(crate) async fn rebuild(
     // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
     // server has one.
     let feed = engine.map(|engine| {
-        let consumer = InProcess(Indexer::new(table.clone()));
+        let consumer = InProcess(Indexer::new(table.clone()).alone());
         Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
     });
     let outcome = rebuild_fed(&table, experiment, fields).await;

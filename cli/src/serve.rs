@@ -220,16 +220,18 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
     let indexer = Indexer::new(table.clone()).with_interval(interval);
-    let indexer = InProcess(if options.workspaces { indexer.counting() } else { indexer });
+    let indexer = if options.workspaces { indexer.counting() } else { indexer };
     let (housekeeping, feed) = if let Some(engine) = embedded {
         let housekeeping = tokio::spawn(housekeeping::run(
             engine.clone(),
             Some((retention, Workspaces::new(table.clone().in_background()))),
         ));
         let delay = Duration::from_millis(options.indexer_delay);
+        // The feed has a lock.
+        let indexer = InProcess(indexer.alone());
         (Some(housekeeping), Some(Feed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
-        (None, stream.map(|stream| feed::follow(stream, indexer, tick_of(interval))))
+        (None, stream.map(|stream| feed::follow(stream, InProcess(indexer), tick_of(interval))))
     };
     say_address(&url);
     connections::serve(listener, app, options.trusted_proxy, signals::wait_for_end()).await;

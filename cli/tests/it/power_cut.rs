@@ -163,7 +163,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
     );
 
     let records = std::mem::take(&mut watched.0.lock().await.records);
-    let answer = Indexer::new(table).handle(Batch { records }).await;
+    let answer = Indexer::new(table).alone().handle(Batch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{:?}", answer.batch_item_failures);
 
     let watch = watched.0.lock().await;

@@ -86,7 +86,7 @@ async fn index_one(engine: &Engine, table: &Table) {
     let is_other = |one: &Json, other: &Json| partition_of(one) == partition_of(other) && run_of(one) != run_of(other);
     let first = records.iter().find(|one| records.iter().any(|other| is_other(one, other))).map(run_of).unwrap();
     let records: Vec<_> = records.into_iter().filter(|record| run_of(record) == first).collect();
-    let answer = Indexer::new(table.clone()).handle(Batch { records }).await;
+    let answer = Indexer::new(table.clone()).alone().handle(Batch { records }).await;
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 

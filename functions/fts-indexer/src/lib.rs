@@ -15,6 +15,7 @@
 //! | [`schedule`] | says which runs are indexed now |
 //! | [`ticks`] | looks at postponed runs and partitions |
 //! | [`run`], [`entries`], [`directory`] | index a run: its copy, its entries, the directory of lists |
+//! | [`turns`] | keeps two indexers from one run |
 //! | [`pack`], [`sealing`], [`charts`], [`portion`] | pack a run's metrics |
 //! | [`traces`] | packs traces |
 //! | [`usage`] | counts for workspaces |
@@ -42,6 +43,7 @@ mod schedule;
 mod sealing;
 mod ticks;
 mod traces;
+mod turns;
 mod usage;
 
 use std::collections::{BTreeSet, HashSet};
@@ -68,6 +70,7 @@ use batch::{Subject, Work};
 use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
 use traces::{Asks, pack_partition};
+use turns::Turns;
 use usage::{Brought, Counting};
 
 /// Partitions of traces that are packed at a time.
@@ -85,7 +88,8 @@ const PACKING: Duration = Duration::from_secs(20);
 /// records.
 ///
 /// The stream feeds one indexer at a time with the changes of an experiment, and only the indexer
-/// puts its entries. `reindex` and `gc` delete some of them.
+/// puts its entries. Where there are two after all, each leaves the other's runs alone ([`turns`]).
+/// `reindex` and `gc` delete some entries.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -94,6 +98,7 @@ pub struct Indexer {
     directory: Directory,
     asks: Asks,
     packing: Packing,
+    turns: Turns,
     counting: Option<Counting>,
 }
 
@@ -108,6 +113,7 @@ impl Indexer {
             directory: Directory::default(),
             asks: Asks::default(),
             packing: Packing::default(),
+            turns: Turns::default(),
             counting: None,
         }
     }
@@ -116,6 +122,13 @@ impl Indexer {
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.schedule.interval = interval;
+        self
+    }
+
+    /// The same, which need not leave runs to another indexer: a lock says that there is none.
+    #[must_use]
+    pub fn alone(mut self) -> Self {
+        self.turns.is_alone = true;
         self
     }
 

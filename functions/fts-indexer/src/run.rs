@@ -13,6 +13,8 @@
 //! A document that has the number of its copy says that step 3 was finished. If it does not, every
 //! entry is put again.
 //!
+//! A run whose copy another indexer has just written is put off ([`turns`](crate::turns)).
+//!
 //! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write
 //! nothing to the document.
 
@@ -23,7 +25,7 @@ use entities::attributes::{
     STATUS,
 };
 use entities::fields::{from_json, to_json};
-use entities::{RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
+use entities::{Moment, RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
 use key_schema::{Ascending, Descending, IndexEntry, Key, OwnStage};
@@ -35,9 +37,12 @@ use crate::Indexer;
 use crate::entries::{ListOf, failed, run_entries};
 use crate::pack::{self, Packed, pack};
 use crate::schedule::{Mark, Schedule};
+use crate::turns::{self, Turns};
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
+/// Entries that are written together: as many requests of 25 as run at a time.
+const ENTRIES_AT_ONCE: usize = 25 * AT_ONCE;
 /// Metrics whose points the last update takes out of a run's document: an expression has 4 KB.
 const UPDATE_METRICS: usize = 60;
 
@@ -108,10 +113,18 @@ impl Indexer {
         let places = |at: &RunLocation| items.get(at).map(|items| RunCopy::keys(at, &items.run)).unwrap_or_default();
         let mut copies = self.table.get_many(&runs.iter().flat_map(places).collect::<Vec<_>>()).await?;
         let mut plans = Vec::new();
-        let put_off = items.iter().filter_map(|(at, items)| Some((at.clone(), self.schedule.not_before(items)?)));
+        let put_off = items.iter().filter_map(|(at, items)| {
+            let of_another = || {
+                let keys = RunCopy::keys(at, &items.run).into_iter();
+                let mut olds = keys.filter_map(|key| copies.get(&key)?.text(INDEXED));
+                olds.find_map(|indexing| self.belongs_to_another(at, &items.run, indexing))
+            };
+            Some((at.clone(), self.schedule.not_before(items).or_else(of_another)?))
+        });
         let put_off: HashMap<_, _> = put_off.collect();
         let mut later = put_off.clone();
         let mut packed = self.pack_runs(items.iter().filter(|(at, _)| !put_off.contains_key(*at))).await?;
+        let begin = Moment::now();
         for at in runs.iter().filter(|at| !put_off.contains_key(*at)) {
             let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
@@ -122,7 +135,7 @@ impl Indexer {
                         _ if leaves_some => Mark::Stays { closes: false },
                         mark => mark,
                     };
-                    match plan(at, items, &olds, fields, (due, mark)) {
+                    match plan(at, items, &olds, fields, (due, mark), Turns::name(self.schedule.now())) {
                         Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
                         // It stays marked: searches look at it themselves, and say so.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),
@@ -139,6 +152,7 @@ impl Indexer {
             }
         }
         let written = plans.into_iter().map(|plan| async {
+            self.turns.begin(&plan.at, &plan.indexing);
             match write_copy(&self.table, &plan).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
@@ -164,8 +178,14 @@ impl Indexer {
         puts.sort_by_cached_key(Item::key);
         deletes.sort();
         // A run that moves within a list is in it twice rather than not at all.
-        self.table.write_many(puts, &[]).await?;
-        self.table.write_many(Vec::new(), &deletes).await?;
+        for puts in puts.chunks(ENTRIES_AT_ONCE) {
+            turns::check(begin.age())?;
+            self.table.write_many(puts.to_vec(), &[]).await?;
+        }
+        for deletes in deletes.chunks(ENTRIES_AT_ONCE) {
+            turns::check(begin.age())?;
+            self.table.write_many(Vec::new(), deletes).await?;
+        }
         let concluded = plans.iter().filter_map(|plan| {
             let packed = packed.remove(&plan.at).flatten();
             Some(self.conclude(plan, items.get(&plan.at)?, packed))
@@ -179,6 +199,13 @@ impl Indexer {
             };
         }
         Ok(later.into_iter().collect())
+    }
+
+    /// Until when a run is left to another indexer, by the name in its copy; `None` if there is
+    /// none, or it has finished.
+    fn belongs_to_another(&self, at: &RunLocation, run: &Item, indexing: &str) -> Option<i64> {
+        let is_finished = run.text(INDEXED) == Some(indexing);
+        (!is_finished).then(|| self.turns.of_another(at, indexing, self.schedule.now())).flatten()
     }
 
     /// Packs those of the runs that are to be packed. One is left out that could not be: it keeps its mark.
@@ -218,8 +245,12 @@ impl Indexer {
         let times = packed.as_ref().map_or_else(|| items.metrics.packed(), |packed| packed.times);
         let closing = (plan.mark == Mark::Stays { closes: true }).then(|| self.schedule.closing());
         match self.table.apply(&plan.conclusion(times, packed.as_ref(), closing)).await {
-            Ok(()) if plan.mark == Mark::Goes => Ok(Some((plan.at.clone(), None))),
+            Ok(()) if plan.mark == Mark::Goes => {
+                self.turns.end(&plan.at);
+                Ok(Some((plan.at.clone(), None)))
+            }
             Ok(()) => {
+                self.turns.end(&plan.at);
                 let closing = closing.or_else(|| items.run.number(CLOSING));
                 Ok(closing.map(|time| (plan.at.clone(), Some(time))))
             }
@@ -246,20 +277,20 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
 }
 
 /// The plan for indexing a run; `None` if it carries no mark. `due` is when it has to be indexed
-/// again, `mark` what becomes of its mark.
+/// again, `mark` what becomes of its mark, and `indexing` names this.
 fn plan(
     at: &RunLocation,
     items: &RunItems,
     olds: &[RunCopy],
     fields: &IndexedFields,
     (due, mark): (Option<i64>, Mark),
+    indexing: String,
 ) -> mlflow_api::Result<Option<Plan>> {
     if !items.run.is_in(RunsChanged::INDEX) {
         return Ok(None);
     }
     let revision = items.run.number(REVISION).ok_or_else(|| unreadable(&items.run, "the revision of a run"))?;
     let wanted = run_entries(at, items, fields)?;
-    let indexing = format!("{:016x}", rand::random::<u64>());
     let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| items.run.text(INDEXED) == Some(old));
     let (mut held, mut stale) = (BTreeSet::new(), BTreeSet::new());
     for old in olds {

@@ -2,6 +2,7 @@
 //! requests.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
+mod overlap;
 mod postponed;
 mod traces;
 

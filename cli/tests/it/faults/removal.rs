@@ -45,7 +45,7 @@ async fn index(site: &Site, stream: &StreamReader) {
     let Some(last) = records.last().map(|last| last["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()) else {
         return;
     };
-    let answer = Indexer::new(site.table.clone()).handle(Batch { records }).await;
+    let answer = Indexer::new(site.table.clone()).alone().handle(Batch { records }).await;
     assert!(answer.batch_item_failures.is_empty());
     stream.forget_through(&last).await.unwrap();
 }

@@ -16,8 +16,8 @@ pub(crate) async fn index(site: &Site) {
 
 /// Feeds the indexer with records; all of them have to be carried over.
 pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
-    // With each change: postponed runs have a test of their own.
-    let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO);
+    // With each change: postponed runs have a test of their own. Another one may have been stopped.
+    let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO).alone();
     for batch in records.chunks(1_000) {
         let answer = indexer.handle(Batch { records: batch.to_vec() }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");

@@ -165,7 +165,7 @@ impl Lab {
         loop {
             let records = self.stream.oldest(1_000).await.unwrap();
             let Some(last) = records.last().map(|last| text(&last["dynamodb"]["SequenceNumber"])) else { return };
-            let answer = Indexer::new(table.clone()).handle(Batch { records }).await;
+            let answer = Indexer::new(table.clone()).alone().handle(Batch { records }).await;
             assert!(answer.batch_item_failures.is_empty(), "{:?}", answer.batch_item_failures);
             self.stream.forget_through(&last).await.unwrap();
         }

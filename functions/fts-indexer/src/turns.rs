@@ -1,0 +1,132 @@
+//! One indexer at a time for a run.
+//!
+//! The stream has one consumer, but nobody promises that the last one has stopped. A call that ran
+//! out of time may have requests under way, or an operator starts a second feed. Entries have no
+//! conditions, which would double their price. So a late deletion could take away an entry that the
+//! other indexer has put. Then searches would miss the run.
+//!
+//! A copy is written with a condition, and before the entries. Its name says when. An indexer that
+//! finds the copy of another one, which may not have finished, leaves the run alone for a while.
+//! The run keeps its mark meanwhile. This costs no request.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use entities::RunLocation;
+use table::{Failure, Result};
+
+/// For how long a run belongs to the indexer that wrote its copy, in ms.
+const TURN: i64 = 240_000;
+/// No portion of entries is written later than this after the runs were planned. The function has
+/// no more time either.
+const SAFE: Duration = Duration::from_mins(2);
+/// How long one portion of entries takes at most, in ms: each request is tried for 20 seconds.
+const LONGEST_PORTION: i64 = 30_000;
+/// How far the clocks of two processes may differ, in ms.
+const CLOCKS_DIFFER: i64 = 60_000;
+/// Digits of the time in a name, in base 16.
+const TIME_DIGITS: usize = 11;
+/// Runs whose indexing is remembered, at most. One that is forgotten waits for its turn.
+const MOST: usize = 10_000;
+
+const _: () = assert!(
+    TURN >= SAFE.as_secs().cast_signed() * 1_000 + LONGEST_PORTION + CLOCKS_DIFFER,
+    "entries may be written after the turn"
+);
+
+/// The indexings that this process has begun. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    own: Arc<Mutex<HashMap<RunLocation, String>>>,
+    /// Whether nobody else indexes the same table.
+    pub(crate) is_alone: bool,
+}
+
+impl Turns {
+    /// A name for an indexing that begins now, in ms.
+    pub(crate) fn name(now: i64) -> String {
+        format!("{:0TIME_DIGITS$x}{:05x}", now.clamp(0, (1 << (4 * TIME_DIGITS)) - 1), rand::random_range(0..1 << 20))
+    }
+
+    /// Remembers an indexing before its copy is written.
+    pub(crate) fn begin(&self, at: &RunLocation, name: &str) {
+        let mut own = self.own();
+        if own.len() >= MOST {
+            own.clear();
+        }
+        own.insert(at.clone(), name.to_owned());
+    }
+
+    /// Forgets an indexing that was concluded.
+    pub(crate) fn end(&self, at: &RunLocation) {
+        self.own().remove(at);
+    }
+
+    /// Until when a run belongs to another indexer, by the name of an indexing that may not be
+    /// finished; `None` if it does not.
+    pub(crate) fn of_another(&self, at: &RunLocation, name: &str, now: i64) -> Option<i64> {
+        if self.is_alone || self.own().get(at).is_some_and(|own| own == name) {
+            return None;
+        }
+        let began = i64::from_str_radix(name.get(..TIME_DIGITS)?, 16).ok()?;
+        recent(now).contains(&began).then_some(began + TURN)
+    }
+
+    fn own(&self) -> MutexGuard<'_, HashMap<RunLocation, String>> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When an indexing began whose turn is not over.
+fn recent(now: i64) -> Range<i64> {
+    now.saturating_sub(TURN)..now.saturating_add(CLOCKS_DIFFER)
+}
+
+/// Whether a further portion of entries may be written, so long after the runs were planned.
+///
+/// # Errors
+/// [`Failure::Unavailable`] if not: the runs come again.
+pub(crate) fn check(age: Duration) -> Result<()> {
+    if age > SAFE {
+        return Err(Failure::Unavailable("indexing takes longer than its turn".to_owned()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::{ExperimentId, RunId};
+
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    #[test]
+    fn a_run_belongs_to_the_indexer_that_wrote_its_copy() {
+        let at = RunLocation { experiment: ExperimentId::DEFAULT, run: RunId::parse("a").unwrap() };
+        let (turns, name) = (Turns::default(), Turns::name(NOW));
+        assert_eq!(name.len(), 16);
+        let until = |now| turns.of_another(&at, &name, now);
+        assert_eq!(until(NOW), Some(NOW + TURN));
+        assert_eq!(until(NOW + TURN), Some(NOW + TURN));
+        assert_eq!(until(NOW + TURN + 1), None);
+        assert_eq!((until(NOW - CLOCKS_DIFFER + 1), until(NOW - CLOCKS_DIFFER)), (Some(NOW + TURN), None));
+        turns.begin(&at, &name);
+        assert_eq!(until(NOW), None, "its own");
+        turns.end(&at);
+        assert!(until(NOW).is_some());
+        let alone = Turns { is_alone: true, ..Turns::default() };
+        assert_eq!(alone.of_another(&at, &name, NOW), None);
+        for other in ["", "0", "zzzzzzzzzzzzzzzz", "ä"] {
+            assert_eq!(turns.of_another(&at, other, NOW), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn entries_are_written_early_in_a_turn() {
+        assert!(check(SAFE).is_ok());
+        assert!(matches!(check(SAFE + Duration::from_millis(1)), Err(Failure::Unavailable(_))));
+    }
+}
