@@ -18,7 +18,6 @@ use workspaces::Workspaces;
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
 use crate::connect::Place;
-use crate::housekeeping::remove_rest;
 
 /// Options of `gc`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -114,7 +113,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     for workspace in names.iter().filter(|_| is_all) {
         outcome = outcome.and(remove_traces(&retention, workspace, &progress).await);
         if workspace.is_for_removal() && !options.expired {
-            outcome = outcome.and(remove_rest(&workspaces, &retention, workspace).await);
+            outcome = outcome.and(retention.remove_rest(&workspaces, workspace).await);
         }
     }
     progress.bar.finish_and_clear();

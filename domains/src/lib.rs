@@ -20,7 +20,7 @@ pub const DOMAINS: [&Domain; 8] = [
     &ui::DOMAIN,
 ];
 
-/// All functions of the stack: those of the domains, and the indexer.
+/// All functions of the stack: those of the domains, the indexer and the housekeeper.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
-    DOMAINS.into_iter().map(|domain| &domain.function).chain([&fts_indexer::FUNCTION])
+    DOMAINS.into_iter().map(|domain| &domain.function).chain([&fts_indexer::FUNCTION, &housekeeper::FUNCTION])
 }

@@ -79,7 +79,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 @pytest.fixture(scope="session")
 def failed(account: Account) -> Failed:
     """The first try to make the stack: its indexer's alarm cannot be made, which comes after tables and functions."""
-    return fail(account.emulator, account.directory, "mlflow", "IndexerErrors")
+    return fail(account.emulator, account.directory, "mlflow", "IndexerLag")
 
 
 @pytest.fixture(scope="session")

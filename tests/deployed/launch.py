@@ -4,6 +4,7 @@
 - CloudFormation makes truth values and numbers of a parameter's text, and deletes no table that is protected, and switches its recovery on. Ministack does nothing of it.
 - CloudFormation knows by which changes a table, a bucket or an API is replaced. Ministack takes each change for one by which it might be.
 - CloudFormation makes budgets. Ministack has some, but not for its stacks.
+- CloudFormation makes alarms of several metrics. Ministack refuses them, and gets an alarm of the first of these metrics.
 - One resource of one stack cannot be made: the file that the variable FAILING names says which.
 """
 
@@ -90,6 +91,32 @@ def _delete_budget(budget: str, properties: dict[str, Any]) -> None:
     budgets._delete_budget({"BudgetName": budget})
 
 
+_alarms = provisioners._RESOURCE_HANDLERS["AWS::CloudWatch::Alarm"]
+_create_alarm, _update_alarm = _alarms["create"], _alarms["update"]
+
+
+def _of_one_metric(properties: dict[str, Any]) -> dict[str, Any]:
+    """An alarm as ministack takes it. The expression has to be one of its metrics, as AWS asks, too."""
+    metrics = [one for one in properties.get("Metrics", []) if isinstance(one, dict)]
+    if not metrics:
+        return properties
+    shown = [one for one in metrics if str(one["ReturnData"]).lower() == "true"]
+    named = {one["Id"] for one in metrics if "MetricStat" in one}
+    if len(shown) != 1 or not all(name in shown[0]["Expression"] for name in named):
+        raise ValueError(f"an alarm has one expression, of its metrics: {metrics}")
+    stat = next(one["MetricStat"] for one in metrics if "MetricStat" in one)
+    alarm = {name: value for name, value in properties.items() if name != "Metrics"}
+    return alarm | stat["Metric"] | {"Period": stat["Period"], "Statistic": stat["Stat"]}
+
+
+def _create_metric_alarm(name: str, properties: dict[str, Any], stack: str) -> Any:
+    return _create_alarm(name, _of_one_metric(properties), stack)
+
+
+def _update_metric_alarm(alarm: str, old: dict[str, Any], new: dict[str, Any], *others: Any, **named: Any) -> Any:
+    return _update_alarm(alarm, _of_one_metric(old), _of_one_metric(new), *others, **named)
+
+
 def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
     """A resource is made unless it is the one that cannot be made."""
 
@@ -103,6 +130,7 @@ def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
 
 if __name__ == "__main__":
     dynamodb._query, dynamodb._apply_index_projection = _remembering, _of_local_index
+    _alarms |= {"create": _create_metric_alarm, "update": _update_metric_alarm}
     _tables |= {"create": _create_table, "update": _update_table, "delete": _delete_table}
     provisioners._REPLACING_PROPERTIES.update(_REPLACING)
     provisioners._CONDITIONALLY_REPLACING_PROPERTIES.update(_MAYBE_REPLACING)

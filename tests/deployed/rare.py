@@ -1,7 +1,10 @@
 """What people and programs do with a deployment more seldom. Most of these steps use rights of the functions that no more common one does."""
 
+import json
 from collections import Counter
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from mlflow import MlflowClient
 from mlflow_serverless_auth import SigV4
 
 from .front import serving_api
-from .steps import PASSWORD, noise
+from .steps import PASSWORD, command, noise
 
 _SECONDS = 300
 _V2 = "/api/2.0/mlflow"
@@ -151,6 +154,58 @@ def too_many_requests(world, directory: Path) -> None:
         assert [client.get_experiment("0").experiment_id for _ in range(3)] == ["0"] * 3
 
 
+def what_was_deleted_is_removed(world, directory: Path) -> None:
+    """What the housekeeper does when it is called. test_automatic_removal.py waits until it is."""
+    removed = something_deleted(world)
+    assert _housekeeping(world) == {"is_done": True}
+    assert not is_gone(world, removed), "removed without a policy"
+    with removal_after(world, "0s"):
+        assert _housekeeping(world) == {"is_done": True}
+    assert is_gone(world, removed)
+
+
+def something_deleted(world) -> tuple[str, str]:
+    """A run of an experiment that stays, and an experiment: with files, points and models. Returns the ids of two runs."""
+    client = MlflowClient(world.signed)
+    runs = []
+    for name in ("of which a run goes", "that goes"):
+        experiment = client.create_experiment(name)
+        run = client.create_run(experiment, tags={"kind": "deleted"}).info.run_id
+        points = [{"key": "loss", "value": step / 2, "timestamp": 1, "step": step} for step in range(40)]
+        _done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})
+        client.log_text(run, "of a run", "notes.txt")
+        runs.append(run)
+    client.delete_run(runs[0])
+    client.delete_experiment(experiment)
+    return runs[0], runs[1]
+
+
+def is_gone(world, runs: tuple[str, str]) -> bool:
+    """Whether the runs are gone, and all of their files."""
+    found = world.account.emulator.s3.list_objects_v2(Bucket=world.stack.outputs["BucketName"]).get("Contents", [])
+    left = [one["Key"] for one in found if any(run in one["Key"] for run in runs)]
+    statuses = {_ask(world, "GET", f"{_V2}/runs/get", query={"run_id": run}).status_code for run in runs}
+    assert len(statuses) == 1 and statuses <= {200, 404}, statuses
+    return statuses == {404} and not left
+
+
+@contextmanager
+def removal_after(world, age: str) -> Iterator[None]:
+    """The policy is this, and then there is none again."""
+    command(world, "gc", "--set-policy", age)
+    try:
+        yield
+    finally:
+        command(world, "gc", "--set-policy", "off")
+
+
+def _housekeeping(world) -> dict[str, Any]:
+    answer = world.account.emulator.functions.invoke(FunctionName=f"{world.stack.name}-housekeeper", Payload=b"{}")
+    told = answer["Payload"].read()
+    assert "FunctionError" not in answer, told
+    return json.loads(told)
+
+
 def sends_in_parts(url: str) -> None:
     """A file of one part, as clients send long ones to a server that bounds them."""
     place, below = f"{url}/api/2.0/mlflow-artifacts", "sizes"
@@ -181,6 +236,7 @@ RARE = [
     users_come_and_go,
     a_user_opens_the_page,
     too_many_requests,
+    what_was_deleted_is_removed,
 ]
 
 

@@ -214,9 +214,9 @@ def users_sign_in(world, directory: Path) -> None:
     signed = f"{world.signed}{_API}/experiments/get?experiment_id={hidden}"
     assert requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 200
     arn = world.caller.authorizer["iam"]["userArn"]
-    _command(world, "admin", "map", arn, "ann")
+    command(world, "admin", "map", arn, "ann")
     wait_for(lambda: requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 403, "refusal of the mapped principal", 30)
-    _command(world, "admin", "unmap", "--forget", arn)
+    command(world, "admin", "unmap", "--forget", arn)
     wait_for(lambda: requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 200, "principal who is not mapped", 30)
 
 
@@ -276,15 +276,15 @@ STEPS = [
 
 def administrator(world, name: str) -> None:
     """The first one, as the guide says: with credentials of AWS, past the API."""
-    _command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
+    command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
 
 
 def token_of(world, name: str) -> str:
     """A new one of this user."""
-    return _command(world, "token", "create", name, "laptop").stdout.split()[-1]
+    return command(world, "token", "create", name, "laptop").stdout.split()[-1]
 
 
-def _command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:
+def command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:
     """The program, over the stack's tables."""
     outputs = world.stack.outputs
     place = ["--dynamodb-endpoint", world.account.emulator.url, "--table", outputs["TableName"], "--access-table", outputs["AccessTableName"]]

@@ -1,14 +1,19 @@
 """`docs/cost.md` is what its script writes now, and the script does what it says."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tools.cost import stack
-from tools.cost.calls import COUNTS, priced
+from tools.cost.calls import COUNTS, cost, priced
 from tools.cost.capacity import Units, rows
 from tools.cost.figures import figures
+from tools.cost.hour import busy_hour, parts, said
+from tools.cost.lines import Line, bill, recorded
+from tools.cost.lines import read as read_lines
+from tools.cost.lines import write as write_lines
 from tools.cost.model import MILLION, Model
 from tools.cost.teams import find, teams
 from tools.cost.write import PAGE, REPOSITORY, read, written
@@ -124,16 +129,27 @@ def _changed(tmp_path: Path, old: str, new: str) -> Model:
 def test_the_template_counts(model: Model, tmp_path: Path) -> None:
     """An alarm less, twice the memory, a rarer schedule, shorter logs: each changes the bill."""
     row = _ROWS[0]
-    assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.10)
+    assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.20)
     assert priced(_changed(tmp_path, r"MemorySize: 512", "MemorySize: 1024"), row).cold.time > priced(model, row).cold.time
-    assert _changed(tmp_path, r"rate\(1 minute\)", "rate(10 minutes)").ticks() == pytest.approx(model.ticks() / 10)
+    rarer = _changed(tmp_path, r"rate\(1 minute\)", "rate(10 minutes)")
+    assert rarer.stack.ticks == model.stack.ticks - 9 * 4_380
+    assert rarer.ticks() < model.ticks() / 8
     assert _changed(tmp_path, r"RetentionInDays: 30", "RetentionInDays: 365").logged(1) > model.logged(1)
     assert _changed(tmp_path, r"SystemLogLevel: !Ref SystemLogLevel", "SystemLogLevel: INFO").bytes_logged() > model.bytes_logged() > 0
 
 
 def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:
     with_users = _changed(tmp_path, r'(  Users:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    assert with_users.stack.alarm_metrics == model.stack.alarm_metrics + 1
+    # Two of the API of users.
+    assert with_users.stack.alarm_metrics == model.stack.alarm_metrics + 2
+    with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
+    assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 5
+    assert model.stack.all_alarm_metrics == model.stack.alarm_metrics + 7
+
+
+def test_the_first_three_dashboards_cost_nothing(model: Model) -> None:
+    assert (model.stack.dashboards, model.dashboards()) == (1, 0)
+    assert Model(replace(model.stack, dashboards=4)).dashboards() == model.price("dashboards")
 
 
 def test_a_greater_team_pays_more(model: Model) -> None:
@@ -147,6 +163,40 @@ def test_a_greater_team_pays_more(model: Model) -> None:
 
 def test_the_gateway_is_cheaper_beyond_300_million_calls(model: Model) -> None:
     assert model.gateway(301 * MILLION) == pytest.approx(300 + 0.90)
+
+
+def test_an_hour_costs_by_its_lines_what_the_page_says(model: Model) -> None:
+    """The lines of `bench/hour.py`, which were recorded. `test_hour.py` lets such an hour go by."""
+    page, lines = (sum(parts(cost).values()) for cost in (said(model, _ROWS, busy_hour(model)), bill(model, recorded())))
+    assert lines == pytest.approx(page, rel=0.05)
+
+
+def test_lines_are_read_as_functions_and_the_local_server_write_them(tmp_path: Path) -> None:
+    as_json = (
+        '{"level":"INFO","fields":{"message":"request","route":"POST /api/2.0/mlflow/runs/log-batch","status":200,"ms":6.2,"requests":2,'
+        '"read_units":0.5,"write_units":2.0,"caller":"8b2a1f0c9d3e"},"target":"request"}'
+    )
+    as_text = (
+        '2030-01-31T12:00:00.000000Z  INFO request: request route="POST /api/2.0/mlflow/runs/log-batch" status=200 ms=6.2 requests=2 '
+        'read_units=0.5 write_units=2.0 caller="8b2a1f0c9d3e"'
+    )
+    expected = Line("POST /api/2.0/mlflow/runs/log-batch", 2, 0.5, 2.0, len(as_json))
+    other = '2030-01-31T12:00:00.000000Z  INFO request: request route="stream" ms=6.2 requests=9 read_units=4.0 write_units=13.0'
+    found = list(read_lines("\n".join([as_json, as_text, "a line of something else", other])))
+    assert found[:2] == [expected, expected]
+    assert (found[2].is_call, found[2].requests, found[2].reads, found[2].writes) == (False, 9, 4.0, 13.0)
+    write_lines(tmp_path / "lines.tsv", found)
+    assert recorded(tmp_path / "lines.tsv") == {expected: 2, found[2]: 1}
+
+
+def test_a_line_by_hand(model: Model) -> None:
+    """Another one costs its units; the indexer's has no gateway and no request."""
+    call, work = Line("GET /x", 1, 1, 0, 207), Line("stream", 1, 0, 4, 150)
+    row = find(_ROWS, {"page": "capacity.md", "section": "Experiments", "row": "get experiment"})
+    without_starts = cost(model, row, row.cold, starts=0)
+    assert bill(model, {call: 3}).all == pytest.approx(3 * without_starts.all)
+    assert bill(model, {work: 1}).table == pytest.approx(4 * 0.625 / MILLION)
+    assert bill(model, {work: 1}).gateway == bill(model, {work: 1}).logs == 0
 
 
 def test_figures_are_amounts(model: Model) -> None:

@@ -29,7 +29,7 @@ _SENTENCES = {
         "A million traces of ten spans cost {a million: a trace of ten spans, two calls}, in two calls each.",
         "write units × {price: writes} + read units × {price: reads}, for a million.",
         "for the gateway ({price: gateway}), for Lambda's requests ({price: invocations}) and time, and for the function's line in the log ({a call's logs}).",
-        "the stack costs {idle} a month: {idle: alarms} for alarms, and {idle: schedule} for a schedule that calls the indexer once a minute.",
+        "the stack costs {idle} a month: {idle: alarms} for alarms, and {idle: schedule} for schedules that call the indexer and the housekeeper.",
         "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours}",
         "A server that is always on is estimated at {10: server}, {100: server} and {1000: server}.",
     ],

@@ -139,7 +139,7 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
         )
     assert {name for name, _ in sources["Api"]} == {name for name, _ in sources["UsersApi"]}
     assert {condition for _, condition in sources["UsersApi"]} == {"HasUsersApi"}
-    for name in ["UsersApi", "UsersApiStage", "UsersServerErrors"]:
+    for name in ["UsersApi", "UsersApiStage"]:
         assert resources[name]["Condition"] == "HasUsersApi"
     for function in of_type(resources, "AWS::Serverless::Function").values():
         mode = function["Properties"]["Environment"]["Variables"].get("ACCESS_MODE")
@@ -219,6 +219,7 @@ def test_functions_may_do_only_what_they_do(resources):
     assert set(of_type(resources, "AWS::IAM::Role")) == {
         "TrackingFunctionRole", "EvaluationFunctionRole", "RegistryFunctionRole", "IndexerFunctionRole", "UiFunctionRole",
         "ArtifactsFunctionRole", "GraphqlFunctionRole", "TracesFunctionRole", "AuthFunctionRole",
+        "HousekeeperFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
     # One function writes who users are and what roles they have, and the others read it.
@@ -244,6 +245,9 @@ def test_functions_may_do_only_what_they_do(resources):
         ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
     ]
+    # What is deleted, the blocks of traces, and all runs of an experiment. It reads no file, and writes none.
+    lists = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2"]]
+    assert statements(resources, "HousekeeperFunctionRole") == [(ITEMS, lists), LISTS_FILES, ({"s3:DeleteObject"}, FILES)]
     for name, role in of_type(resources, "AWS::IAM::Role").items():
         assert "ManagedPolicyArns" not in role["Properties"]
         assert resources[name.removesuffix("Role")]["Properties"]["Role"] == {"Fn::GetAtt": [name, "Arn"]}
@@ -264,6 +268,7 @@ def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resourc
         "GraphqlFunctionRole": {"TableKey": reads},
         "UiFunctionRole": {"TableKey": reads},
         "IndexerFunctionRole": {"TableKey": reads},
+        "HousekeeperFunctionRole": {"TableKey": reads},
     }
     nothing = {"Ref": "AWS::NoValue"}
     for name in ["TableKey", "BucketKey", "LogKey"]:
@@ -356,6 +361,7 @@ def test_functions_know_only_what_they_need(resources):
         "TracesFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION"},
         "AuthFunction": SIGN_IN | {"TABLE_NAME"},
         "UiFunction": SIGN_IN | {"TABLE_NAME", "ARTIFACTS_ORIGIN"},
+        "HousekeeperFunction": {"TABLE_NAME", "ARTIFACT_ROOT", "ARTIFACTS_DESTINATION", "WORKSPACES"},
     }
 
 
@@ -396,7 +402,7 @@ def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
 
 def test_a_partition_that_is_nearly_full_is_told_of(resources):
     alarm = resources["PartitionNearlyFull"]["Properties"]
-    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry", "Auth"):
+    for function in ("Tracking", "Indexer", "Traces", "Evaluation", "Registry", "Auth", "Housekeeper"):
         properties = resources[f"{function}PartitionsMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
@@ -412,30 +418,56 @@ def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
         assert any(matches(pattern, case["record"]) for pattern in patterns) is case["wanted"], case["about"]
 
 
-def test_the_indexer_looks_once_a_minute_at_what_it_put_off(template, resources):
-    [(name, rule)] = of_type(resources, "AWS::Events::Rule").items()
-    assert rule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
-    [target] = rule["Properties"]["Targets"]
-    assert target["Arn"] == {"Fn::GetAtt": ["IndexerFunction", "Arn"]}
-    # By its records, the function tells a batch of the stream from this.
+def of_schedule(resources: dict, name: str) -> dict:
+    """The properties of a schedule, after a look at what it calls, and at what becomes of calls that fail or come late."""
+    rule, retries = (resources[f"{name}{of}"]["Properties"] for of in (_SCHEDULES[name], "Retries"))
+    function = f"{name.removesuffix('Tick')}Function"
+    [target] = rule["Targets"]
+    assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
+    # By its records, the indexer tells a batch of the stream from this.
     assert "Records" not in json.loads(target["Input"])
-    permission = resources["IndexerTickPermission"]["Properties"]
-    assert permission == {
+    assert resources[f"{name}Permission"]["Properties"] == {
         "Action": "lambda:InvokeFunction",
-        "FunctionName": {"Ref": "IndexerFunction"},
+        "FunctionName": {"Ref": function},
         "Principal": "events.amazonaws.com",
-        "SourceArn": {"Fn::GetAtt": [name, "Arn"]},
+        "SourceArn": {"Fn::GetAtt": [f"{name}{_SCHEDULES[name]}", "Arn"]},
     }
-    # After an outage, the ticks of hours do not run at once.
-    assert resources["IndexerTickRetries"]["Properties"] == {
-        "FunctionName": {"Ref": "IndexerFunction"},
-        "Qualifier": "$LATEST",
-        "MaximumRetryAttempts": 0,
-        "MaximumEventAgeInSeconds": 60,
-    }
+    assert (retries["FunctionName"], retries["Qualifier"]) == ({"Ref": function}, "$LATEST")
+    # After an outage, the calls of hours do not run at once: none is kept for longer than until the next.
+    seconds = {"rate(1 minute)": 60, "rate(1 hour)": 3600}[rule["ScheduleExpression"]]
+    assert (retries["MaximumRetryAttempts"], retries["MaximumEventAgeInSeconds"]) == (0, seconds)
+    # And a call has ended when the next begins, or two minutes after that where it does not matter.
+    assert resources[function]["Properties"]["Timeout"] <= max(seconds, 120)
+    return rule
+
+
+#: How the rule of each schedule is called, after the name of the schedule.
+_SCHEDULES = {"IndexerTick": "", "Housekeeper": "Schedule"}
+
+
+def test_no_call_of_a_schedule_is_kept_for_longer_than_its_interval(resources):
+    rules = {f"{name}{of}" for name, of in _SCHEDULES.items()}
+    assert of_type(resources, "AWS::Events::Rule").keys() == rules
+    assert len(of_type(resources, "AWS::Lambda::EventInvokeConfig")) == len(rules)
+    for name in _SCHEDULES:
+        of_schedule(resources, name)
+
+
+def test_the_indexer_looks_once_a_minute_at_what_it_put_off(template, resources):
+    assert of_schedule(resources, "IndexerTick")["ScheduleExpression"] == "rate(1 minute)"
     variables = resources["IndexerFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["RUN_INDEXING_INTERVAL"] == {"Ref": "RunIndexingInterval"}
     assert template["Parameters"]["RunIndexingInterval"]["Default"] == 60
+
+
+def test_what_policies_keep_no_longer_is_removed_once_an_hour(template, resources):
+    rule = of_schedule(resources, "Housekeeper")
+    assert rule["ScheduleExpression"] == "rate(1 hour)"
+    assert rule["State"] == {"Fn::If": ["DoesHousekeeping", "ENABLED", "DISABLED"]}
+    assert template["Parameters"]["Housekeeping"]["Default"] == "on"
+    # The function stops by itself before Lambda does.
+    slice_ = re.search(r"SLICE: Duration = Duration::from_mins\((\d+)\)", (REPOSITORY / "functions/housekeeper/src/lib.rs").read_text())
+    assert int(slice_[1]) * 60 + 30 <= resources["HousekeeperFunction"]["Properties"]["Timeout"]
 
 
 def matches(pattern: dict, value: object) -> bool:
@@ -455,36 +487,89 @@ def matches(pattern: dict, value: object) -> bool:
     return True
 
 
-def test_each_alarm_reaches_the_topic(resources):
+def test_each_alarm_reaches_the_topic(template, resources):
     alarms = of_type(resources, "AWS::CloudWatch::Alarm")
-    assert alarms.keys() == {
-        "ServerErrors", "UsersServerErrors", "IndexerErrors", "IndexerLag", "IndexerStopped", "ChangesNotIndexed", "ChangesLeftBehind",
-        "PartitionNearlyFull", "TableThrottles",
+    default = {name for name, alarm in alarms.items() if "Condition" not in alarm}
+    assert default == {"ServerErrors", "IndexerLag", "TableThrottles"}
+    assert alarms.keys() - default == {
+        "IndexerErrors", "HousekeeperErrors", "ChangesNotIndexed", "ChangesLeftBehind", "PartitionNearlyFull",
     }
+    assert {alarms[name]["Condition"] for name in alarms.keys() - default} == {"HasMoreAlarms"}
+    assert template["Conditions"]["HasMoreAlarms"] == {"Fn::Equals": [{"Ref": "MoreAlarms"}, "on"]}
+    assert template["Parameters"]["MoreAlarms"]["Default"] == "off"
     for alarm in alarms.values():
         condition, (topic,), _ = alarm["Properties"]["AlarmActions"]["Fn::If"]
         assert (condition, topic) == ("HasAlarmTopic", {"Ref": "AlarmTopic"})
+
+
+def metrics_of(alarm: dict, with_users: bool = False) -> tuple[str, dict[str, dict]]:
+    """The expression of an alarm, and the metrics in it."""
+
+    def decided(value: object) -> object:
+        return value["Fn::If"][1 if with_users else 2] if isinstance(value, dict) and "Fn::If" in value else value
+
+    found = [one for one in map(decided, alarm["Metrics"]) if one != {"Ref": "AWS::NoValue"}]
+    [expression] = [decided(one["Expression"]) for one in found if one["ReturnData"]]
+    return expression, {one["Id"]: one["MetricStat"] for one in found if not one["ReturnData"]}
+
+
+@pytest.mark.parametrize("with_users", [False, True])
+def test_a_share_of_errors_rings_and_a_single_one_does_not(resources, with_users: bool):
+    alarm = resources["ServerErrors"]["Properties"]
+    assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"], alarm["TreatMissingData"]) == (2, 3, "notBreaching")
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 1)
+    expression, metrics = metrics_of(alarm, with_users)
+    assert set(re.findall(r"\b[a-z][a-z_]+\b", expression)) == metrics.keys()
+    apis = {"Api", "UsersApi"} if with_users else {"Api"}
+    for name in ("5xx", "Count"):
+        of = [one["Metric"]["Dimensions"] for one in metrics.values() if one["Metric"]["MetricName"] == name]
+        assert {dimension["Value"]["Ref"] for [dimension] in of} == apis
+    assert {(one["Metric"]["Namespace"], one["Period"], one["Stat"]) for one in metrics.values()} == {("AWS/ApiGateway", 300, "Sum")}
+
+
+def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(resources):
+    alarm = resources["IndexerLag"]["Properties"]
     # An hour, in ms; the stream keeps its records for a day.
-    assert alarms["IndexerLag"]["Properties"]["MetricName"] == "IteratorAge"
-    assert alarms["IndexerLag"]["Properties"]["Threshold"] == 60 * 60 * 1000
-
-
-def test_a_single_failed_request_rings_no_alarm(resources):
-    for name in ["ServerErrors", "UsersServerErrors"]:
-        alarm = resources[name]["Properties"]
-        assert (alarm["MetricName"], alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == ("5xx", 2, 3)
-
-
-def test_a_mapping_that_is_disabled_rings_an_alarm(resources):
-    alarm = resources["IndexerStopped"]["Properties"]
-    assert (alarm["MetricName"], alarm["Statistic"]) == ("SuccessfulRequestLatency", "SampleCount")
-    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("LessThanThreshold", 1)
+    assert (alarm["ComparisonOperator"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 60 * 60 * 1000, 3)
     # Of a stream that nobody reads there is no metric at all.
     assert alarm["TreatMissingData"] == "breaching"
-    dimensions = {one["Name"]: one["Value"] for one in alarm["Dimensions"]}
+    expression, metrics = metrics_of(alarm)
+    # Nothing changes, and the stream is read: no age, and no alarm.
+    assert expression == "MAX([age, 0 * reads])"
+    age, reads = metrics["age"], metrics["reads"]
+    assert (age["Metric"]["MetricName"], age["Stat"]) == ("IteratorAge", "Maximum")
+    assert age["Metric"]["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": "IndexerFunction"}}]
+    assert (reads["Metric"]["MetricName"], reads["Stat"]) == ("SuccessfulRequestLatency", "SampleCount")
+    dimensions = {one["Name"]: one["Value"] for one in reads["Metric"]["Dimensions"]}
     assert dimensions["Operation"] == "GetRecords"
     own = {"Fn::Select": [3, {"Fn::Split": ["/", {"Fn::GetAtt": ["Table", "StreamArn"]}]}]}
     assert dimensions["StreamLabel"] == {"Fn::If": ["HasOwnTable", own, {"Fn::Sub": "${ExistingTableStream}"}]}
+
+
+def test_there_are_few_metrics_of_our_own_and_none_by_route(resources):
+    """Each is paid for, by the hours in which it has a value."""
+    metrics = [metric["Properties"]["MetricTransformations"] for metric in of_type(resources, "AWS::Logs::MetricFilter").values()]
+    assert len({one["MetricName"] for [one] in metrics}) <= 5
+    assert not any("Dimensions" in one for [one] in metrics)
+
+
+@pytest.mark.parametrize("has_users", [False, True])
+def test_the_dashboard_shows_what_is_there(resources, has_users: bool):
+    [dashboard] = of_type(resources, "AWS::CloudWatch::Dashboard").values()
+    body, more = dashboard["Properties"]["DashboardBody"]["Fn::Sub"]
+    for name in ("UsersRequests", "UsersTimes"):
+        [condition, there, not_there] = more[name]["Fn::If"]
+        assert (condition, not_there) == ("HasUsersApi", "")
+        body = body.replace(f"${{{name}}}", there["Fn::Sub"] if has_users else "")
+    for named in re.findall(r"[$][{]([^}]+)[}]", body):
+        assert named in more or named.startswith("AWS::") or named.partition(".")[0] in resources, named
+    shown = json.loads(body)["widgets"]
+    assert {widget["type"] for widget in shown} == {"alarm", "metric"}
+    # A dashboard of more than 50 metrics is none of those that an account has free.
+    assert 10 < sum(len(widget["properties"].get("metrics", [])) for widget in shown) < 50
+    # Alarms that are off by default are not there to be shown.
+    alarms = {name.removesuffix(".Arn}").removeprefix("${") for name in shown[0]["properties"]["alarms"]}
+    assert alarms == {name for name, alarm in of_type(resources, "AWS::CloudWatch::Alarm").items() if "Condition" not in alarm}
 
 
 def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resources):

@@ -182,8 +182,8 @@ def test_without_a_route_nothing_is_found():
 def test_routes_are_read_from_the_template():
     routes = dict(read_routes(yaml_parse((_REPOSITORY / "template.yaml").read_text())))
     crates = {crate.parent.name for crate in _REPOSITORY.glob("functions/*/Cargo.toml")}
-    # The stream and the schedule call the indexer, and no client does.
-    assert set(routes.values()) == crates - {"fts-indexer"}
+    # The stream and schedules call these two, and no client does.
+    assert set(routes.values()) == crates - {"fts-indexer", "housekeeper"}
     assert (routes["$default"], routes["/v1/traces"]) == ("tracking", "traces")
     assert all(path == "$default" or path.startswith("/") for path in routes)
 

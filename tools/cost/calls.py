@@ -60,18 +60,18 @@ def calls(row: Row) -> int:
     return COUNTS.get(row.name, 1)
 
 
-def cost(model: Model, row: Row, units: Units) -> Cost:
+def cost(model: Model, row: Row, units: Units, starts: float | None = None) -> Cost:
     if COMMANDS.match(row.section):
         return Cost(table=model.units(units))
     count = calls(row)
-    return model.call(units, row.bucket, count) if count else model.work(units)
+    return model.call(units, row.bucket, count, starts) if count else model.work(units)
 
 
-def with_indexer(model: Model, row: Row) -> Cost:
+def with_indexer(model: Model, row: Row, starts: float | None = None) -> Cost:
     assert row.all_in
     beside = Units(
         max(0.0, row.all_in.requests - row.cold.requests),
         max(0.0, row.all_in.writes - row.cold.writes),
         max(0.0, row.all_in.reads - row.cold.reads),
     )
-    return cost(model, row, row.cold) + model.work(beside)
+    return cost(model, row, row.cold, starts) + model.work(beside)

@@ -58,13 +58,13 @@ class Model:
 
     # ---- of calls
 
-    def call(self, units: Units, bucket: list[str] | None = None, count: int = 1) -> Cost:
+    def call(self, units: Units, bucket: list[str] | None = None, count: int = 1, starts: float | None = None) -> Cost:
         """Calls through the gateway that ask this of the table and the bucket, all of them together."""
         bucket = bucket or []
         each = Cost(
             gateway=self.price("gateway") / MILLION,
             invocations=self.price("invocations") / MILLION,
-            time=self.seconds(self.assumed("ms of a start")) * self.assumed("starts"),
+            time=self.seconds(self.assumed("ms of a start")) * (self.assumed("starts") if starts is None else starts),
             logs=self.logged(self.bytes_logged()),
         )
         return each * count + Cost(
@@ -97,10 +97,10 @@ class Model:
         """Dollars for the time of a function. A GB is 1,024 MB here."""
         return ms / 1000 * self.memory / 1024 * self.price("time")
 
-    def bytes_logged(self) -> int:
-        """Bytes that a call leaves in logs."""
+    def bytes_logged(self, own_line: int = 0) -> int:
+        """Bytes that a call leaves in logs, of which the function's own line may be of another length."""
         platform = [] if self.stack.silent == set(self.stack.memory) else self.assumptions["platform lines"]["value"]
-        own = self.assumptions["own lines"]["value"]
+        own = ["x" * own_line] if own_line else self.assumptions["own lines"]["value"]
         gateway = [self.assumptions["gateway line"]["value"]] if self.stack.gateway_lines else []
         assert all(gateway), "the gateway writes an access log: its line is missing among the assumptions"
         return sum(len(line.encode()) for line in [*platform, *own, *gateway])
@@ -124,7 +124,8 @@ class Model:
         return self.stack.alarm_metrics * self.price("alarms")
 
     def dashboards(self) -> float:
-        return self.stack.dashboards * self.price("dashboards")
+        """Beyond those that an account has for nothing: this stack's is taken for one of them."""
+        return max(0.0, self.stack.dashboards - self.assumed("dashboards for nothing")) * self.price("dashboards")
 
     def ticks(self) -> float:
         tick = Cost(

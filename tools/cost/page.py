@@ -6,6 +6,8 @@ from itertools import groupby
 from tools.cost.calls import COMMANDS, Priced, priced
 from tools.cost.capacity import Row
 from tools.cost.figures import dollars, price, summary, whole
+from tools.cost.hour import busy_hour, parts, said
+from tools.cost.lines import RECORDED, bill, recorded
 from tools.cost.model import MILLION, Model, data
 from tools.cost.teams import Team, teams
 
@@ -29,6 +31,7 @@ def page(model: Model, rows: list[Row]) -> str:
         _short(model, rows),
         _teams(model, teams(model, rows)),
         _idle(model),
+        *([_hour(model, rows)] if RECORDED.is_file() else []),
         _million(model),
         *_calls(model, rows),
         _prices(model),
@@ -116,11 +119,11 @@ def _ordinal(number: int) -> str:
 def _idle(model: Model) -> str:
     stack = model.stack
     off = stack.all_alarm_metrics - stack.alarm_metrics
-    more = f" Alarms that are off by default are of {off} more." if off else ""
+    more = f" Alarms that are off by default (`MoreAlarms`, `Users`) are of {off} more." if off else ""
     rows = [
         ("alarms", f"{stack.alarm_metrics} metrics × {price(model.price('alarms'))}", dollars(model.alarms())),
-        ("schedule", f"{stack.ticks:,} calls of the indexer", dollars(model.ticks())),
-        ("dashboards", f"{stack.dashboards} × {price(model.price('dashboards'))}", dollars(model.dashboards())),
+        ("schedules", f"{stack.ticks:,} calls of the indexer and the housekeeper", dollars(model.ticks())),
+        ("dashboard", f"{stack.dashboards}, of the three that an account has for nothing; a fourth is {price(model.price('dashboards'))}", dollars(model.dashboards())),
         ("**all**", "", f"**{dollars(model.idle())}**"),
     ]
     names = ", ".join(f"`{name}`" for name in stack.metrics)
@@ -132,7 +135,28 @@ What is stored comes on top: {price(model.price("table"))} a GB of the table, {p
 With `Users=on`, the second API costs nothing until it is called, and then as much as the first.
 
 Metrics of its own, made of log lines: {names}. Each costs {price(model.price("metrics"))} a month if it has a value in each hour. These have one only when something is wrong.
-An account has ten metrics of alarms, ten metrics and three dashboards free.
+An account has ten metrics of alarms and ten metrics free. The page counts both all the same.
+"""
+
+
+def _hour(model: Model, rows: list[Row]) -> str:
+    hour = busy_hour(model)
+    lines, page = parts(bill(model, recorded())), parts(said(model, rows, hour))
+    compared = [(name, f"${page[name]:.4f}", f"${lines[name]:.4f}", f"{lines[name] / page[name] - 1:+.1%}") for name in page]
+    whole_page, whole_lines = sum(page.values()), sum(lines.values())
+    compared.append(("**all**", f"**${whole_page:.4f}**", f"**${whole_lines:.4f}**", f"**{whole_lines / whole_page - 1:+.1%}**"))
+    calls = sum(times for line, times in recorded().items() if line.is_call)
+    return f"""\
+## An hour by its lines
+
+Functions log a [line for each request](operator-guide.md#a-line-for-each-request), and for each batch that the indexer takes. So a log
+says what its requests cost (`python3 -m tools.cost.lines`). `bench/hour.py` lets {hour.people} people have a busy hour with `serve`: {hour.runs} runs,
+{hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times a mean hour. Its {calls:,} calls left the lines of `tools/cost/hour.tsv`:
+
+{_table(("", "by the tables above", "by the lines", "difference"), compared)}
+The hour's runs go on at the same time, each in an experiment of its own, and people look at an experiment where nothing runs. Searches
+of experiments where many runs go on cost more ([searches](capacity.md)). Starts, files of the bucket, storage, and the calls of the
+indexer by the stream are in no line, and are left out on both sides.
 """
 
 

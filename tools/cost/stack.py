@@ -27,6 +27,11 @@ class Template:
         found = re.fullmatch(r"!Ref (\w+)", value or "")
         return self.defaults[found[1]] if found else value
 
+    def decided(self, block: str) -> str:
+        """A resource without the items of its lists that are only there with other parameters."""
+        item = r"^( +)- Fn::If:\n +- (\w+)\n((?:\1 .*\n)*)"
+        return re.sub(item, lambda found: found[3] if self.holds(found[2]) else "", block, flags=re.MULTILINE)
+
     def _is_made(self, block: str) -> bool:
         condition = re.search(r"^    Condition: (\w+)$", block, re.MULTILINE)
         return not condition or self.holds(condition[1])
@@ -109,7 +114,7 @@ def read(path: Path) -> Stack:
     return Stack(
         memory={name: _number(block, "MemorySize") for name, block in functions.items()},
         silent={name for name, block in functions.items() if template.default_of(_value(block, "SystemLogLevel")) == "WARN"},
-        alarm_metrics=sum(_alarm_metrics(block) for block in template.of("AWS::CloudWatch::Alarm").values()),
+        alarm_metrics=sum(_alarm_metrics(template.decided(block)) for block in template.of("AWS::CloudWatch::Alarm").values()),
         all_alarm_metrics=sum(_alarm_metrics(block) for block in template.all.values() if _value(block, "Type") == "AWS::CloudWatch::Alarm"),
         metrics=sorted({name for block in template.of("AWS::Logs::MetricFilter").values() for name in re.findall(r"MetricName: (\w+)", block)}),
         dashboards=len(template.of("AWS::CloudWatch::Dashboard")),

@@ -82,6 +82,8 @@ def _go_on(said: argparse.Namespace, kept: dict[str, str], outputs: dict[str, st
     allowed = [name for name in (DATA, ACCESS) if not kept.get(f"Existing{name}")]
     others = parameters | {name: kept[name] for name in ("TableKey", "BucketKey") if kept.get(name)}
     others["ArtifactRoot"] = kept.get("ArtifactRoot") or f"s3://{outputs['BucketName']}"
+    # Two tables then have the same files: what one has deleted may be in use by the other.
+    others["Housekeeping"] = "off"
     if said.into:
         if said.into not in environments:
             sys.exit(f"samconfig.toml has no environment {said.into}: it has {', '.join(environments)}.")

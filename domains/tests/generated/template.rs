@@ -314,7 +314,7 @@ fn metric(resource: &str, name: &str, message: &str, counted: &str) -> String {
 
 fn alarm(resource: &str, name: &str, description: &str) -> String {
     format!(
-        "  {resource}{name}:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      AlarmDescription: {description}\n      \
+        "  {resource}{name}:\n    Type: AWS::CloudWatch::Alarm\n    Condition: HasMoreAlarms\n    Properties:\n      AlarmDescription: {description}\n      \
          Namespace: AWS/Lambda\n      MetricName: {name}\n      \
          Dimensions: [{{ Name: FunctionName, Value: !Ref {resource}Function }}]\n      Statistic: Sum\n      Period: 300\n      \
          EvaluationPeriods: 1\n      ComparisonOperator: GreaterThanThreshold\n      Threshold: 0\n      \

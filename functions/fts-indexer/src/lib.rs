@@ -159,7 +159,13 @@ impl Indexer {
     /// Where the table is busy or away, the rest of the batch is not tried, and comes again until
     /// it is done. Records that fail for another reason, or cannot be read, are given up after ten
     /// retries.
+    ///
+    /// It logs a line with the requests and units of the batch, as functions do for a request.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
+        Box::pin(service::told_work("stream", self.handle_batch(batch))).await
+    }
+
+    async fn handle_batch(&self, batch: Batch) -> DynamoDbEventResponse {
         if let Some(counting) = &self.counting
             && let Err(error) = counting.count(Brought::of(&batch), self.schedule.now()).await
         {

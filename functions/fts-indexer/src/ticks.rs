@@ -41,7 +41,12 @@ enum Due {
 impl Indexer {
     /// Looks at the runs that are due by now, and has those indexed that still are to be; has partitions of traces packed that are due. A request for each of a few
     /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
+    /// It logs a line with the requests and units, as functions do for a request.
     pub async fn tick(&self) -> Result<()> {
+        Box::pin(service::told_work("tick", self.look_at_all_due())).await
+    }
+
+    async fn look_at_all_due(&self) -> Result<()> {
         let begin = Moment::now();
         if let Some(counting) = &self.counting
             && let Err(error) = counting.hold().await

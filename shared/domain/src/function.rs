@@ -125,6 +125,8 @@ pub enum BucketRight {
     Read,
     /// Read, write and remove objects, and sign URLs that do.
     Change,
+    /// Remove objects.
+    Remove,
     /// Put answers that are too long for a Lambda below `.answers/`.
     PutAnswers,
 }
@@ -148,6 +150,7 @@ impl BucketRight {
                 ],
                 Some("/*"),
             ),
+            Self::Remove => (&["s3:DeleteObject"], Some("/*")),
             Self::PutAnswers => (&["s3:PutObject"], Some("/.answers/*")),
         }
     }
@@ -163,6 +166,7 @@ impl BucketRight {
             Self::Change => {
                 "What it does itself, and what its URLs allow. Parts are listed only where MaxArtifactSize bounds them."
             }
+            Self::Remove => "The files of what it removes.",
             Self::PutAnswers => {
                 "An answer that is longer than a function may give is put there, and its client is sent to it."
             }

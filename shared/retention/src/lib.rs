@@ -21,7 +21,8 @@
 //!    (`Indexer::clear_up_run`). The rows in `REMOVAL` go last. The stream has the indexer look
 //!    once more, for late writes.
 //!
-//! So a removal may stop anywhere: the next one finds the rows and continues.
+//! So a removal may stop anywhere: the next one finds the rows and continues. [`slice`] relies on
+//! that: `serve` and `functions/housekeeper` remove for some minutes at a time.
 //!
 //! [`models`] does the same for logged models. [`experiment`] does it with all runs, logged models
 //! and traces of an experiment, before the experiment itself. [`expired`] removes traces that are
@@ -42,6 +43,7 @@ mod remove;
 mod report;
 mod resume;
 mod runs;
+mod slice;
 mod store;
 mod trace_files;
 mod traces;
@@ -52,5 +54,5 @@ pub use expired::ExpiredTraces;
 pub use find::Found;
 pub use named::Named;
 pub use policy::Policy;
-pub use report::{Entity, Report};
+pub use report::{Entity, Report, ToLog};
 pub use store::Retention;

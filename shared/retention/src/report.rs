@@ -40,3 +40,25 @@ pub trait Report: Send + Sync {
     /// It stays as it was, deleted or restored, for this reason.
     fn kept(&self, entity: Entity, why: &str);
 }
+
+/// Tells the log: where nobody reads along.
+#[derive(Clone, Copy, Debug)]
+pub struct ToLog;
+
+impl Report for ToLog {
+    fn removed(&self, entity: Entity) {
+        tracing::info!(%entity, "removed for good");
+    }
+
+    fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
+        tracing::info!(%experiment, traces, "traces that are kept no longer were removed");
+    }
+
+    fn kept_files(&self, experiment: ExperimentId, why: &str) {
+        tracing::warn!(%experiment, why, "files of traces that are gone could not be removed");
+    }
+
+    fn kept(&self, entity: Entity, why: &str) {
+        tracing::warn!(%entity, why, "could not be removed for good");
+    }
+}

@@ -52,7 +52,7 @@ pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use front::front;
 pub use incoming::BodyStream;
 pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
-pub use request_line::{RequestLine, log, told};
+pub use request_line::{RequestLine, log, told, told_work};
 pub use route::{Paths, Route};
 pub use router::{joined, no_rows, router};
 pub use signed_in::signed_in;

@@ -21,7 +21,8 @@ pub struct RequestLine {
     /// Method and path of the row, such as `GET /api/2.0/mlflow/runs/get`. `None` if no row took
     /// the request: what a stranger writes into a path is not told.
     pub route: Option<Arc<str>>,
-    /// Status of the answer. `None` if the client went away before.
+    /// Status of the answer. `None` if the client went away before, or if nobody asked
+    /// ([`told_work`]).
     pub status: Option<StatusCode>,
     /// From the first byte of the request to the answer, without the time of sending it.
     pub time: Duration,
@@ -59,6 +60,16 @@ pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 
             answer
         }
     }))
+}
+
+/// Does work that no request asks for, such as a batch of the stream, and logs a line for it as for
+/// a request. `name` takes the place of the route.
+pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
+    let (begin, meter) = (Moment::now(), Meter::default());
+    let outcome = meter.counting(work).await;
+    let route = Some(name.into());
+    log(&RequestLine { route, status: None, time: begin.age(), usage: meter.take(), caller: None });
+    outcome
 }
 
 /// Writes the line to the log. Operators' queries and `docs/operator-guide.md` use these names.

@@ -1,9 +1,12 @@
 //! The TTL policy.
 
+use std::time::Duration;
+
 use key_schema::rows;
-use retention::{Age, Policy};
+use retention::{Age, Policy, ToLog};
 use serde_json::json;
-use table::{Condition, Item, text};
+use table::{Condition, Item, Meter, text};
+use workspaces::Workspaces;
 
 use crate::lab::{Lab, apply_policy};
 
@@ -35,4 +38,53 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
         lab.site.table.put(row, &Condition::Always).await.unwrap();
         assert!(Policy::read(&lab.site.table).await.is_err());
     }
+}
+
+/// A slice that has no time stops somewhere, and the next ones go on: each thing is whole until it
+/// is gone.
+#[tokio::test]
+async fn slices_that_run_out_of_time_come_to_an_end_together() {
+    let lab = Lab::new().await;
+    let (kept, mut deleted) = (lab.run("0").await, Vec::new());
+    for _ in 0..3 {
+        deleted.push(lab.run("0").await);
+    }
+    let experiment = lab.experiment("goes").await;
+    let of_experiment = lab.run(&experiment).await;
+    lab.index().await;
+    for run in &deleted {
+        lab.post("runs/delete", json!({ "run_id": run })).await;
+    }
+    lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
+    Policy::write(&lab.site.table, Some(&Age::parse("0s").unwrap())).await.unwrap();
+
+    let workspaces = Workspaces::new(lab.site.table.clone());
+    let (mut slices, mut longest) = (0, Duration::ZERO);
+    while !lab.retention().remove_for(longest, &workspaces, &ToLog).await.unwrap() {
+        slices += 1;
+        // Longer from slice to slice, so that they are cut off at different places.
+        longest = longest.mul_f64(1.3) + Duration::from_millis(1);
+        assert!(slices < 100, "it never ends");
+    }
+    assert!(slices > 0, "the first slice had no time");
+    lab.index().await;
+    for gone in deleted.iter().chain([&of_experiment]) {
+        assert!(lab.items(gone).await.is_empty() && lab.artifacts(gone).is_empty());
+    }
+    assert!(lab.items("REMOVAL").await.is_empty());
+    let found = lab.api.get("runs/get", &[("run_id", &kept)]).await.ok();
+    assert_eq!(found["run"]["data"]["metrics"].as_array().unwrap().len(), 151);
+}
+
+#[tokio::test]
+async fn a_slice_without_a_policy_removes_nothing_and_costs_little() {
+    let lab = Lab::new().await;
+    let run = lab.run("0").await;
+    lab.post("runs/delete", json!({ "run_id": run })).await;
+    let meter = Meter::default();
+    let table = lab.site.table.metered(meter.clone());
+    let retention = lab.retention_over(table.clone());
+    assert!(retention.remove_for(Duration::from_mins(1), &Workspaces::new(table), &ToLog).await.unwrap());
+    assert_eq!(meter.usage().requests, 3);
+    assert!(!lab.items(&run).await.is_empty());
 }

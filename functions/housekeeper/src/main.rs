@@ -1,0 +1,35 @@
+//! The housekeeper as a Lambda.
+
+use artifact_store::Artifacts;
+use housekeeper::SLICE;
+use lambda_runtime::{Error, LambdaEvent, service_fn};
+use retention::{Retention, ToLog};
+use serde_json::Value;
+use table::Table;
+use workspaces::Workspaces;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
+    let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;
+    let table = Table::from_environment().await?;
+    entities::layout::check(&table).await?;
+    let table = table.in_background();
+    let retention = Retention::new(table.clone(), Artifacts::from_environment(&root));
+    let workspaces = Workspaces::new(table);
+    let handler = |_: LambdaEvent<Value>| {
+        let (retention, workspaces) = (retention.clone(), workspaces.clone());
+        // Boxed: the compiler gives up on futures nested deeper.
+        async move { Box::pin(answer(retention, workspaces)).await }
+    };
+    lambda_runtime::run(service_fn(handler)).await
+}
+
+async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, Error> {
+    let work = retention.remove_for(SLICE, &workspaces, &ToLog);
+    let is_done = Box::pin(service::told_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
+    if !is_done {
+        tracing::info!("there is more to remove than fits into a call: the next one goes on");
+    }
+    Ok(serde_json::json!({ "is_done": is_done }))
+}

@@ -1,0 +1,111 @@
+//! A slice of what the policies remove: bounded in time, so that a process may do it between other
+//! work. The next slice goes on.
+//!
+//! A slice that runs out of time is dropped, wherever it is. That is safe, as each removal may stop
+//! anywhere.
+
+use std::time::Duration;
+
+use clock::{Moment, now_ms};
+use mlflow_api::{Result, Workspace};
+use workspaces::Workspaces;
+
+use crate::report::Report;
+use crate::store::Retention;
+
+/// After so many ms, another workspace has the first turn.
+const TURN: i64 = 3_600_000;
+
+impl Retention {
+    /// Removes what the policies keep no longer in each workspace, and the contents that were
+    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, the
+    /// rest for traces. Returns whether it came to the end. If one workspace fails, the others
+    /// still have their turn.
+    ///
+    /// Without policies it takes a request for the list of workspaces, and two for each.
+    ///
+    /// # Errors
+    /// The first failure, after all the rest was tried. The next slice tries again.
+    pub async fn remove_for(&self, longest: Duration, workspaces: &Workspaces, report: &dyn Report) -> Result<bool> {
+        let begin = Moment::now();
+        let names = in_turn(workspaces.names().await?, now_ms().div_euclid(TURN));
+        let deleted = within(longest / 2, Box::pin(self.remove_all_deleted(&names, workspaces, report))).await;
+        let rest = longest.saturating_sub(begin.age());
+        let traces = within(rest, Box::pin(self.remove_all_expired(&names, report))).await;
+        Ok(deleted? && traces?)
+    }
+
+    async fn remove_all_deleted(
+        &self,
+        names: &[Workspace],
+        workspaces: &Workspaces,
+        report: &dyn Report,
+    ) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names {
+            let removed = if workspace.is_for_removal() {
+                self.remove_contents(workspaces, workspace, report).await
+            } else {
+                self.apply_policy(workspace, report).await.map(drop)
+            };
+            outcome = outcome.and(removed);
+        }
+        outcome
+    }
+
+    async fn remove_all_expired(&self, names: &[Workspace], report: &dyn Report) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.remove_expired_traces(workspace, report).await);
+        }
+        outcome
+    }
+
+    /// Removes the contents of a workspace that was deleted with them.
+    async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn Report) -> Result<()> {
+        let found = self.removed_with(of).await?;
+        self.remove(of, &found, report).await?;
+        self.remove_rest(workspaces, of).await
+    }
+
+    /// Removes the rest of a workspace that was deleted with its contents, unless some of its
+    /// experiments stay.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn remove_rest(&self, workspaces: &Workspaces, workspace: &Workspace) -> Result<()> {
+        workspaces.remove_models_and_datasets(workspace).await?;
+        if self.removed_with(workspace).await?.entities().next().is_none() {
+            workspaces.forget(workspace).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Does the work for this time at most; returns whether it came to its end.
+async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Result<bool> {
+    match tokio::time::timeout(longest, work).await {
+        Ok(outcome) => outcome.map(|()| true),
+        Err(_) => Ok(false),
+    }
+}
+
+/// The same names, another one first each time: one with much to remove keeps no other waiting.
+fn in_turn(mut names: Vec<Workspace>, turn: i64) -> Vec<Workspace> {
+    let count = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
+    names.rotate_left(usize::try_from(turn.rem_euclid(count)).unwrap_or_default());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_workspace_has_the_first_turn() {
+        let names: Vec<_> = ["a", "b", "c"].iter().filter_map(|name| Workspace::stored(name).ok()).collect();
+        let first = |turn| in_turn(names.clone(), turn)[0].as_str().to_owned();
+        assert_eq!([first(0), first(1), first(2), first(3)], ["a", "b", "c", "a"]);
+        assert!(in_turn(Vec::new(), 5).is_empty());
+    }
+}

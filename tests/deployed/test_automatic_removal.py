@@ -1,0 +1,20 @@
+"""What was deleted goes by itself, when its time is over."""
+
+import pytest
+
+from .conftest import Deployment
+from .rare import is_gone, removal_after, something_deleted
+from .steps import wait_for
+
+
+@pytest.mark.slow
+def test_what_was_deleted_goes_without_anybody(signing: Deployment) -> None:
+    """By the schedule of the stack, which only comes once a minute here."""
+    stack, events = signing.stack, signing.account.emulator.client("events")
+    rule = stack.resources()["HousekeeperSchedule"]
+    assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 hour)"
+    removed = something_deleted(signing)
+    with removal_after(signing, "0s"):
+        events.put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
+        wait_for(lambda: is_gone(signing, removed), "removal by the schedule")
+    assert signing.account.wire.denied == []

@@ -1,0 +1,48 @@
+"""A busy hour of a team: what is asked for in it, and what the page says that it costs."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tools.cost.calls import BESIDE, calls, cost, with_indexer
+from tools.cost.capacity import Row
+from tools.cost.model import Cost, Model, data
+from tools.cost.stack import HOURS
+from tools.cost.teams import find
+
+#: The smallest of the three teams: its hour has enough of everything.
+_TEAM = 0
+KINDS = {"run": "runs", "trace": "traces", "page": "pages"}
+
+
+@dataclass(frozen=True)
+class Hour:
+    """How much of each there is."""
+
+    people: int
+    runs: int
+    traces: int
+    pages: int
+
+
+def busy_hour(model: Model) -> Hour:
+    team = data("teams.json")["teams"][_TEAM]
+    amounts = {kind: round(team[kind] * model.assumed("busy") / HOURS) for kind in KINDS.values()}
+    return Hour(team["people"], **amounts)
+
+
+def said(model: Model, rows: list[Row], hour: Hour, indexer: bool = True) -> Cost:
+    """What the page says that an hour costs, of what the lines of its requests tell; with the indexer's work, or without."""
+    plan: dict[str, Any] = data("teams.json")
+    total = Cost()
+    for kind, amount in KINDS.items():
+        for one in [*plan[kind]["calls"], *plan[kind].get("work", [])]:
+            row = find(rows, one)
+            if indexer and row.all_in:
+                total += with_indexer(model, row, starts=0) * (one["times"] * getattr(hour, amount))
+            elif indexer or calls(row) or BESIDE.match(row.page):
+                total += cost(model, row, row.cold, starts=0) * (one["times"] * getattr(hour, amount))
+    return replace(total, bucket=0)
+
+
+def parts(cost: Cost) -> dict[str, float]:
+    return {"gateway": cost.gateway, "Lambda": cost.invocations + cost.time, "logs": cost.logs, "table": cost.table}

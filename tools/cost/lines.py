@@ -1,0 +1,92 @@
+"""What requests cost by the lines that functions log about them: `{"fields": {"message": "request", "route": …}}`.
+
+The lines of an hour are kept in `hour.tsv`, those that say the same in one row.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tools.cost import stack
+from tools.cost.capacity import Units
+from tools.cost.model import Cost, Model
+
+RECORDED = Path(__file__).with_name("hour.tsv")
+#: Where `serve` writes the same line as text. Only the local server writes it so.
+_TEXT = re.compile(r" INFO request: request (route=.*)$")
+_FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
+
+
+@dataclass(frozen=True)
+class Line:
+    route: str
+    requests: float
+    reads: float
+    writes: float
+    #: Of the line as a function writes it.
+    size: int
+
+    @property
+    def is_call(self) -> bool:
+        """Whether somebody asked: the routes of other work are single words."""
+        return " " in self.route
+
+
+def read(text: str) -> Iterator[Line]:
+    """The lines of a log that are about requests: of `serve`, or of functions."""
+    for line in text.splitlines():
+        if found := _TEXT.search(line):
+            fields = {name: quoted or plain for name, quoted, plain in _FIELD.findall(found[1])}
+            numbers = {name: float(fields[name]) for name in ("ms", "requests", "read_units", "write_units")}
+            fields = fields | numbers | ({"status": int(fields["status"])} if "status" in fields else {})
+            yield _line(fields)
+        elif '"target":"request"' in line:
+            yield _line(json.loads(line)["fields"])
+
+
+def _line(fields: dict) -> Line:
+    named = {"message": "request"} | {name: fields[name] for name in ("route", "status", "ms", "requests", "read_units", "write_units", "caller") if name in fields}
+    named["requests"] = int(named["requests"])
+    size = len(json.dumps({"level": "INFO", "fields": named, "target": "request"}, separators=(",", ":")))
+    return Line(named["route"], named["requests"], named["read_units"], named["write_units"], size)
+
+
+def bill(model: Model, lines: dict[Line, int]) -> Cost:
+    """What the lines' calls cost, and the work that they cause. Not in lines: starts, files of the bucket, and the calls of the indexer by the stream."""
+    total = Cost()
+    for line, times in lines.items():
+        units = Units(line.requests, line.writes, line.reads)
+        if line.is_call:
+            total += replace(model.call(units, starts=0), logs=model.logged(model.bytes_logged(line.size))) * times
+        else:
+            total += model.work(units) * times
+    return total
+
+
+def write(path: Path, lines: Iterable[Line]) -> None:
+    rows = [
+        "\t".join([line.route, *(f"{value:g}" for value in (line.requests, line.reads, line.writes, line.size, times))])
+        for line, times in sorted(Counter(lines).items(), key=lambda one: (one[0].route, -one[1], str(one[0])))
+    ]
+    path.write_text("\n".join(["route\trequests\tread units\twrite units\tbytes\ttimes", *rows, ""]), "utf-8")
+
+
+def recorded(path: Path = RECORDED) -> dict[Line, int]:
+    rows = [row.split("\t") for row in path.read_text("utf-8").splitlines()[1:]]
+    return {Line(route, float(requests), float(reads), float(writes), int(size)): int(times) for route, requests, reads, writes, size, times in rows}
+
+
+def main() -> None:
+    model = Model(stack.read(Path(__file__).resolve().parents[2] / "template.yaml"))
+    lines = Counter(line for path in sys.argv[1:] for line in read(Path(path).read_text("utf-8")))
+    total = bill(model, lines)
+    calls = sum(times for line, times in lines.items() if line.is_call)
+    sys.stdout.write(f"{calls:,} calls: ${total.all:.6f}, the table of it ${total.table:.6f}\n")
+
+
+if __name__ == "__main__":
+    main()
