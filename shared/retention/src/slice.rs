@@ -103,9 +103,10 @@ mod tests {
 
     #[test]
     fn each_workspace_has_the_first_turn() {
-        let names: Vec<_> = ["a", "b", "c"].iter().filter_map(|name| Workspace::stored(name).ok()).collect();
+        let names: Vec<_> =
+            ["team-a", "team-b", "team-c"].iter().filter_map(|name| Workspace::stored(name).ok()).collect();
         let first = |turn| in_turn(names.clone(), turn)[0].as_str().to_owned();
-        assert_eq!([first(0), first(1), first(2), first(3)], ["a", "b", "c", "a"]);
+        assert_eq!([first(0), first(1), first(2), first(3)], ["team-a", "team-b", "team-c", "team-a"]);
         assert!(in_turn(Vec::new(), 5).is_empty());
     }
 }
