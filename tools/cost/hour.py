@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.cost.calls import BESIDE, calls, cost, with_indexer
+from tools.cost.calls import cost, with_indexer
 from tools.cost.capacity import Row
 from tools.cost.model import Cost, Model, data
 from tools.cost.stack import HOURS
@@ -30,17 +30,15 @@ def busy_hour(model: Model) -> Hour:
     return Hour(team["people"], **amounts)
 
 
-def said(model: Model, rows: list[Row], hour: Hour, indexer: bool = True) -> Cost:
-    """What the page says that an hour costs, of what the lines of its requests tell; with the indexer's work, or without."""
+def said(model: Model, rows: list[Row], hour: Hour) -> Cost:
+    """What the page says that an hour costs, of what the lines of its requests and of the indexer tell."""
     plan: dict[str, Any] = data("teams.json")
     total = Cost()
     for kind, amount in KINDS.items():
         for one in [*plan[kind]["calls"], *plan[kind].get("work", [])]:
             row = find(rows, one)
-            if indexer and row.all_in:
-                total += with_indexer(model, row, starts=0) * (one["times"] * getattr(hour, amount))
-            elif indexer or calls(row) or BESIDE.match(row.page):
-                total += cost(model, row, row.cold, starts=0) * (one["times"] * getattr(hour, amount))
+            each = with_indexer(model, row, starts=0) if row.all_in else cost(model, row, row.cold, starts=0)
+            total += each * (one["times"] * getattr(hour, amount))
     return replace(total, bucket=0)
 
 

@@ -7,7 +7,7 @@ from tools.cost.calls import COMMANDS, Priced, priced
 from tools.cost.capacity import Row
 from tools.cost.figures import dollars, price, summary, whole
 from tools.cost.hour import busy_hour, parts, said
-from tools.cost.lines import RECORDED, bill, recorded
+from tools.cost.lines import bill, recorded
 from tools.cost.model import MILLION, Model, data
 from tools.cost.teams import Team, teams
 
@@ -31,7 +31,7 @@ def page(model: Model, rows: list[Row]) -> str:
         _short(model, rows),
         _teams(model, teams(model, rows)),
         _idle(model),
-        *([_hour(model, rows)] if RECORDED.is_file() else []),
+        _hour(model, rows),
         _million(model),
         *_calls(model, rows),
         _prices(model),
@@ -149,14 +149,17 @@ def _hour(model: Model, rows: list[Row]) -> str:
     return f"""\
 ## An hour by its lines
 
-Functions log a [line for each request](operator-guide.md#a-line-for-each-request), and for each batch that the indexer takes. So a log
-says what its requests cost (`python3 -m tools.cost.lines`). `bench/hour.py` lets {hour.people} people have a busy hour with `serve`: {hour.runs} runs,
-{hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times a mean hour. Its {calls:,} calls left the lines of `tools/cost/hour.tsv`:
+Functions log a [line for each request](operator-guide.md#a-line-for-each-request), and for each
+batch that the indexer takes. So a log says what its requests cost
+(`python3 -m tools.cost.lines FILE`). `bench/hour.py` lets {hour.people} people have a busy hour with `serve`:
+{hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of a mean hour. Its {calls:,} calls, and
+what the indexer did about them, left the lines in `tools/cost/hour.tsv`:
 
 {_table(("", "by the tables above", "by the lines", "difference"), compared)}
-The hour's runs go on at the same time, each in an experiment of its own, and people look at an experiment where nothing runs. Searches
-of experiments where many runs go on cost more ([searches](capacity.md)). Starts, files of the bucket, storage, and the calls of the
-indexer by the stream are in no line, and are left out on both sides.
+The hour's runs go on at the same time, each in an experiment of its own. People look at an
+experiment where nothing runs: [searches](capacity.md) cost more where many runs go on. No line has
+starts, files of the bucket, storage, and calls of the indexer by the stream. Both sides leave them
+out.
 """
 
 
