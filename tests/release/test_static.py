@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import shutil
 import struct
 import subprocess
 import tarfile
@@ -43,6 +44,25 @@ def root(archive: Path, tmp_path: Path) -> Path:
     empty.mkdir()
     (folder / "mlflow-serverless").rename(empty / "mlflow-serverless")
     return empty
+
+
+@pytest.mark.skipif(not shutil.which("buildah"), reason="Debian's package buildah is not installed")
+def test_a_container_is_made_of_it(archive: Path, tmp_path: Path):
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "unpacked", filter="data")
+    [folder] = (tmp_path / "unpacked").iterdir()
+    storage = ["--storage-driver", "vfs", "--root", str(tmp_path / "images"), "--runroot", str(tmp_path / "running")]
+
+    def buildah(*arguments: str) -> str:
+        done = subprocess.run(["buildah", *storage, *arguments], cwd=folder, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    buildah("bud", "--isolation", "chroot", "--file", "Containerfile", "--tag", "mlflow-serverless", ".")
+    container = buildah("from", "localhost/mlflow-serverless")
+    assert buildah("inspect", "--format", "{{.OCIv1.Config.User}}", container) == "65532:65532"
+    said = buildah("run", "--isolation", "chroot", container, "--", "/mlflow-serverless", "--version")
+    assert re.fullmatch(r"mlflow-serverless \d+\.\d+\.\d+", said)
 
 
 @contextmanager
