@@ -156,7 +156,7 @@ def too_many_requests(world, directory: Path) -> None:
 
 def what_was_deleted_is_removed(world, directory: Path) -> None:
     """What the housekeeper does when it is called. test_automatic_removal.py waits until it is."""
-    removed = something_deleted(world)
+    removed = something_deleted(world, "removed by a call")
     assert _housekeeping(world) == {"is_done": True}
     for run in removed:
         # Without a policy, nothing is removed.
@@ -166,12 +166,12 @@ def what_was_deleted_is_removed(world, directory: Path) -> None:
     assert is_gone(world, removed)
 
 
-def something_deleted(world) -> tuple[str, str]:
-    """A run of an experiment that stays, and an experiment: with files, points and models. Returns the ids of two runs."""
+def something_deleted(world, name: str) -> tuple[str, str]:
+    """A run of an experiment that stays, and an experiment: with files and points. Returns the ids of two runs."""
     client = MlflowClient(world.signed)
     runs = []
-    for name in ("of which a run goes", "that goes"):
-        experiment = client.create_experiment(name)
+    for stays in (True, False):
+        experiment = client.create_experiment(f"{name}, {'a run' if stays else 'all of it'}")
         run = client.create_run(experiment, tags={"kind": "deleted"}).info.run_id
         points = [{"key": "loss", "value": step / 2, "timestamp": 1, "step": step} for step in range(40)]
         _done(world, "POST", f"{_V2}/runs/log-batch", {"run_id": run, "metrics": points})

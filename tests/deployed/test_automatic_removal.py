@@ -13,7 +13,7 @@ def test_what_was_deleted_goes_without_anybody(signing: Deployment) -> None:
     stack, events = signing.stack, signing.account.emulator.client("events")
     rule = stack.resources()["HousekeeperSchedule"]
     assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 hour)"
-    removed = something_deleted(signing)
+    removed = something_deleted(signing, "removed by the schedule")
     with removal_after(signing, "0s"):
         events.put_rule(Name=rule, ScheduleExpression="rate(1 minute)", State="ENABLED")
         wait_for(lambda: is_gone(signing, removed), "removal by the schedule")
