@@ -95,7 +95,7 @@ lint: ## Formatting and lints
 test-rust: $(VENV_READY) ## The tests of the crates
 	cargo nextest run --workspace
 	python tools/slowest.py target/nextest/default/junit.xml
-	cargo test --quiet --doc --package mlflow-api
+	cargo test --quiet --doc --workspace
 
 test-python: $(VENV_READY) $(EMULATOR_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
 	cargo build --workspace
