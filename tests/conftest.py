@@ -16,6 +16,8 @@ Server = StockMlflow | ServerlessMlflow
 _LONGEST = "[runs-search-grid]"
 
 
+# pytest-xdist reads the groups in a hook of this name, too: it has to come after this one.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process runs all tests of a local Lambda, so that its functions start once. What takes longest begins first."""
     items.sort(key=lambda item: not item.name.endswith(_LONGEST))

@@ -64,6 +64,8 @@ def test_repeated_query_parameters(gateway, invoke):
 
 
 def test_create_evaluation_dataset(gateway, invoke):
+    # The function of experiments makes the default one when it starts.
+    call(gateway, "experiments/search", {"max_results": 1})
     status, body = invoke("evaluation", "create-dataset")
     assert status == 200
     dataset = body["dataset"]
