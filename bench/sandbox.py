@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.http_server import Answer, Received, serving
-from tests.support.processes import ChildProcess, child_environment
+from tests.support.processes import ChildProcess
+from tests.support.runtime_api import function_environment
 
 _PATIENCE_SECONDS = 60
 
@@ -39,15 +40,7 @@ class Sandbox:
         self._asked: queue.Queue[tuple[float, float]] = queue.Queue()
         self._stops = ExitStack()
         url = self._stops.enter_context(serving(self._runtime_api))
-        environment = child_environment(
-            AWS_LAMBDA_RUNTIME_API=url.removeprefix("http://"),
-            AWS_LAMBDA_FUNCTION_NAME=program.name,
-            AWS_LAMBDA_FUNCTION_VERSION="1",
-            AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
-            AWS_LAMBDA_LOG_GROUP_NAME="/",
-            AWS_LAMBDA_LOG_STREAM_NAME="/",
-            **settings,
-        )
+        environment = function_environment(program.name, url, settings)
         begun = time.perf_counter()
         self.process = ChildProcess([str(program)], environment, directory, directory / f"{program.name}.log")
         self._stops.callback(self._end)

@@ -101,6 +101,19 @@ class Function:
         sandbox.stop()
 
 
+def function_environment(name: str, runtime_api: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a function's process."""
+    return child_environment(
+        AWS_LAMBDA_RUNTIME_API=runtime_api.removeprefix("http://"),
+        AWS_LAMBDA_FUNCTION_NAME=name,
+        AWS_LAMBDA_FUNCTION_VERSION="1",
+        AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
+        AWS_LAMBDA_LOG_GROUP_NAME="/",
+        AWS_LAMBDA_LOG_STREAM_NAME="/",
+        **settings,
+    )
+
+
 class _Sandbox:
     """One process of a function, with a runtime API of its own."""
 
@@ -113,15 +126,7 @@ class _Sandbox:
         self._said: queue.Queue[tuple[str, str, bytes]] = queue.Queue()
         self._stops = ExitStack()
         url = self._stops.enter_context(serving(self._runtime_api))
-        environment = child_environment(
-            AWS_LAMBDA_RUNTIME_API=url.removeprefix("http://"),
-            AWS_LAMBDA_FUNCTION_NAME=program.name,
-            AWS_LAMBDA_FUNCTION_VERSION="1",
-            AWS_LAMBDA_FUNCTION_MEMORY_SIZE="512",
-            AWS_LAMBDA_LOG_GROUP_NAME="/",
-            AWS_LAMBDA_LOG_STREAM_NAME="/",
-            **settings,
-        )
+        environment = function_environment(program.name, url, settings)
         self._process = ChildProcess([os.fspath(program)], environment, log.parent, log)
 
     @property

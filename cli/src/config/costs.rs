@@ -75,8 +75,8 @@ async fn deleted_before(table: &Table, before: i64) -> Result<Deleted, Failure> 
 fn of_removal(Deleted { runs, models, experiments }: Deleted) -> String {
     let units = runs * removed();
     format!(
-        "Already deleted for longer: {runs} runs, {models} logged models, {experiments} experiments. They are removed for good, \
-         within an hour by `serve`, or by the next `gc` without an age. For these runs that takes about {units} write units: {} \
+        "Already deleted for longer: {runs} runs, {models} logged models, {experiments} experiments. They are removed for good: \
+         `serve`, or the stack, begins within an hour. For these runs that takes about {units} write units: {} \
          write units for each with 10 metrics, 5 params and 3 tags. An experiment goes with all of its runs. `gc --dry-run --older-than` lists them.",
         removed()
     )
@@ -91,7 +91,7 @@ fn of_traces(value: &str, holder: &Holder) -> String {
         _ => "of all experiments without a tag of their own".to_owned(),
     };
     format!(
-        "Traces {whose} that began before {} are hidden within a minute. `serve`, or `gc`, removes them by days: a write unit and more \
+        "Traces {whose} that began before {} are hidden within a minute. `serve`, or the stack, removes them by days: a write unit and more \
          for each document, and for each part of its spans.",
         time_text(since)
     )

@@ -67,13 +67,13 @@ pub(super) const SETTINGS: [Setting; 9] = [
     Setting {
         name: "deleted-retention",
         kind: Kind::DeletedRetention,
-        does: "For how long deleted runs, logged models and experiments are kept. With `off`, `serve` removes none of them, and `gc` \
-               without an age removes all",
+        does: "For how long deleted runs, logged models and experiments are kept. With `off`, `serve` and a stack remove none of \
+               them, and `gc` without an age removes all",
         values: "a time such as `30d` or `1d12h`, or `off`",
         default: "off",
         scope: &[Scope::Server],
-        cost: "About 35 write units per removed run of 10 metrics, 5 params and 3 tags. `serve` removes within an hour, in AWS the \
-               next `gc` without an age does",
+        cost: "About 35 write units per removed run of 10 metrics, 5 params and 3 tags. `serve` and a stack remove them within an \
+               hour; a stack with `Housekeeping=off` leaves that to `gc` without an age",
     },
     Setting {
         name: "trace-retention",

@@ -1,4 +1,4 @@
-//! Judges what was read of a stack. Each check is a function of the facts alone.
+//! The checks of a deployed stack. Each check is a function of the facts (`facts.rs`) alone.
 
 use std::collections::BTreeMap;
 

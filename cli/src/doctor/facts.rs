@@ -1,4 +1,4 @@
-//! What was read of a stack. A judgement needs nothing else.
+//! The facts about a deployed stack: all that the checks need.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! `mlflow-serverless doctor`: looks at a deployed stack, and says what is wrong and what to do.
 //!
-//! `reading.rs` reads, by a few signed requests (`requests.rs`), and changes nothing. `checks.rs`
-//! judges what was read (`facts.rs`).
+//! `reading.rs` reads the facts (`facts.rs`) by a few signed requests (`requests.rs`), and changes
+//! nothing. `checks.rs` finds faults in them.
 
 mod checks;
 mod facts;

@@ -1,4 +1,4 @@
-//! Reads a stack. It judges nothing.
+//! Reads the facts about a deployed stack.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,7 +39,7 @@ pub(super) async fn description(requests: &Requests, stack: &str) -> Seen<Option
     }))
 }
 
-/// All that is judged of a stack.
+/// All facts about a stack.
 pub(super) async fn facts(requests: &Requests, stack: &str, clock_ahead: i64, description: Description) -> Facts {
     let (mut deployed, mut rights) = (BTreeMap::new(), BTreeMap::new());
     for Function { name, .. } in functions() {

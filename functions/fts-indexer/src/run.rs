@@ -178,9 +178,10 @@ impl Indexer {
         puts.sort_by_cached_key(Item::key);
         deletes.sort();
         // A run that moves within a list is in it twice rather than not at all.
-        for puts in puts.chunks(ENTRIES_AT_ONCE) {
+        while !puts.is_empty() {
             turns::check(begin.age())?;
-            self.table.write_many(puts.to_vec(), &[]).await?;
+            let rest = puts.split_off(puts.len().min(ENTRIES_AT_ONCE));
+            self.table.write_many(std::mem::replace(&mut puts, rest), &[]).await?;
         }
         for deletes in deletes.chunks(ENTRIES_AT_ONCE) {
             turns::check(begin.age())?;
