@@ -204,33 +204,35 @@ smoke: $(if $(STACK),$(DEPLOY_READY)) ## Ask a deployed stack what no emulator c
 clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) .venv-client-*
 
+# uv finds out which versions fit each other with a tenth of pip's work. pip does it where uv cannot, such as behind a mirror that only pip knows of.
+UV := uv==0.13.9
+install = $(@D)/bin/pip install --quiet $(UV) && $(@D)/bin/uv pip install --quiet --python $(@D)/bin/python $(1) || $(@D)/bin/pip install --quiet --no-compile $(1)
+
 # A failed installation leaves no stamp, and a changed list starts from nothing, so that no package is left over.
 $(VENV_READY): $(REQUIREMENTS) tools/deploy.txt tools/cargo-lambda.txt tools/zig.txt clients/python/pyproject.toml
 	python3 -m venv --clear $(VENV)
-	@# Most of what is installed is never imported, so nothing is compiled ahead.
-	$(VENV)/bin/pip install --quiet --no-compile $(REQUIREMENTS:%=--requirement %)
-	@# With zig, by which it links for another processor.
-	$(VENV)/bin/pip install --quiet --no-compile --requirement tools/cargo-lambda.txt --requirement tools/zig.txt
+	@# Most of what is installed is never imported, so nothing is compiled ahead. With zig, by which cargo-lambda links for another processor.
+	$(call install,$(REQUIREMENTS:%=--requirement %) --requirement tools/cargo-lambda.txt --requirement tools/zig.txt)
 	touch $@
 
 $(DEPLOY_READY): $(DEPLOY_REQUIREMENTS)
 	python3 -m venv --clear $(DEPLOY_VENV)
-	$(DEPLOY_VENV)/bin/pip install --quiet --no-compile $(DEPLOY_REQUIREMENTS:%=--requirement %)
+	$(call install,$(DEPLOY_REQUIREMENTS:%=--requirement %))
 	touch $@
 
 $(EMULATOR_READY): tests/deployed/requirements.txt
 	python3 -m venv --clear $(EMULATOR_VENV)
-	$(EMULATOR_VENV)/bin/pip install --quiet --no-compile --requirement $<
+	$(call install,--requirement $<)
 	touch $@
 
 $(CHECKOV_READY): tools/checkov.txt
 	python3 -m venv --clear $(CHECKOV_VENV)
-	$(CHECKOV_VENV)/bin/pip install --quiet --no-compile --requirement $<
+	$(call install,--requirement $<)
 	touch $@
 
 # What the second list has is installed without what it asks for.
 $(CLIENTS_READY): .venv-client-%/ready: $(CLIENT_LISTS)/%.txt clients/python/pyproject.toml
 	python3 -m venv --clear $(@D)
-	$(@D)/bin/pip install --quiet --no-compile --requirement $<
+	$(call install,--requirement $<)
 	for list in $(wildcard $(CLIENT_LISTS)/$*.alone.txt); do $(@D)/bin/pip install --quiet --no-compile --no-deps --requirement $$list; done
 	touch $@

@@ -1,8 +1,6 @@
 """Two servers with the same data, and a browser on each."""
 
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +12,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.browser import ui
 from tests.browser.texts import Allowed
 from tests.browser.visit import CHROMIUM, OPTIONS, Desk, Seen, Visit
+from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
 
@@ -92,8 +91,7 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         # The lines with links name the server's port.
         environment = child_environment(MLFLOW_TRACKING_URI=server.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true")
-        command = [sys.executable, str(_REPOSITORY / "examples/quickstart.py")]
-        done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=_DATA_SECONDS)
+        done = warm.run([str(_REPOSITORY / "examples/quickstart.py")], environment, directory, _DATA_SECONDS)
         assert done.returncode == 0, done.stderr
         assert done.stdout == (_REPOSITORY / "examples/quickstart.expected").read_text()
         yield server.url
@@ -137,10 +135,7 @@ def _output(side: str) -> Path:
 
 def _fill(server: StockMlflow | ServerlessMlflow, directory: Path, minute: int) -> dict[str, str]:
     file = directory / "ids.json"
-    command = [sys.executable, "-m", "tests.browser.data", server.url, str(file), str(minute)]
-    with (directory / "data.log").open("wb") as log:
-        done = subprocess.run(
-            command, cwd=_REPOSITORY, env=child_environment(), stdout=log, stderr=subprocess.STDOUT, timeout=_DATA_SECONDS
-        )
-    assert done.returncode == 0, (directory / "data.log").read_text(errors="replace")[-3000:]
+    program = ["-m", "tests.browser.data", server.url, str(file), str(minute)]
+    done = warm.run(program, child_environment(PYTHONPATH=str(_REPOSITORY)), directory, _DATA_SECONDS)
+    assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(file.read_text())

@@ -1,7 +1,5 @@
 """Artifacts of a signed client: small files through the gateway, larger ones straight to a bucket, as the package has MLflow do it."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +7,7 @@ import pytest
 import requests
 from mlflow_serverless_auth import SigV4
 
+from tests.support import warm
 from tests.support.http_server import Answer, Received, serving
 from tests.support.processes import child_environment
 from tests.support.s3 import LocalS3
@@ -67,8 +66,7 @@ def deployed(aws: None, s3: LocalS3, tmp_path: Path) -> Iterator[Deployed]:
 def _run(deployed: Deployed, directory: Path, **settings: str) -> str:
     (directory / "fetched").mkdir()
     environment = child_environment(MLFLOW_TRACKING_URI=deployed.url, MLFLOW_TRACKING_AUTH="mlflow-serverless", **settings)
-    command = [sys.executable, "-c", _SCRIPT]
-    process = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=120)
+    process = warm.run(["-c", _SCRIPT], environment, directory)
     assert process.returncode == 0, process.stderr
     return process.stdout
 

@@ -1,7 +1,5 @@
 """Stock MLflow's client through a strict gateway to this server, signed by this package, and by what MLflow names itself."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 
@@ -13,6 +11,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.tracking.request_auth.registry import fetch_auth
 from mlflow_serverless_auth.provider import MlflowServerlessAuthProvider
 
+from tests.support import warm
 from tests.support.http_server import serving
 from tests.support.processes import child_environment
 from tests.support.servers import start_subject
@@ -127,16 +126,14 @@ print([point.value for point in mlflow.MlflowClient().get_metric_history(run.inf
         MLFLOW_TRACKING_AUTH="mlflow-serverless",
         MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true",
     )
-    command = [sys.executable, "-c", script]
-    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    process = warm.run(["-c", script], environment, tmp_path)
     assert process.returncode == 0, process.stderr
     assert process.stdout.split("\n") == ["True", "[0.5]", ""]
 
 
 def test_credentials_that_are_missing_are_told_in_a_sentence(gateway: str, tmp_path):
     environment = child_environment(MLFLOW_TRACKING_AUTH="mlflow-serverless", AWS_REGION=REGION)
-    command = [sys.executable, "-c", f"import mlflow; mlflow.MlflowClient({gateway!r}).search_experiments()"]
-    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    process = warm.run(["-c", f"import mlflow; mlflow.MlflowClient({gateway!r}).search_experiments()"], environment, tmp_path)
     assert "There are no AWS credentials to sign the request with. Set AWS_PROFILE" in process.stderr
 
 

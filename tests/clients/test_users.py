@@ -14,6 +14,7 @@ import pytest
 import requests
 from samtranslator.yaml_helper import yaml_parse
 
+from tests.support import warm
 from tests.support.engine import start_engine
 from tests.support.gateway import Gateway, Limits, read_routes
 from tests.support.http_server import serving
@@ -149,8 +150,7 @@ def _environment(by: str, deployed: Deployed) -> dict[str, str]:
 def _run(program: list[str], directory: Path, **environment: str) -> list[str]:
     directory.mkdir()
     settings = child_environment(MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true", MLFLOW_HTTP_REQUEST_MAX_RETRIES="0", **environment)
-    command = [sys.executable, *program]
-    done = subprocess.run(command, cwd=directory, env=settings, capture_output=True, text=True, timeout=300)
+    done = warm.run(program, settings, directory)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -18,6 +18,7 @@ from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.visit import CHROMIUM, OPTIONS
 from tests.client.kinds import kinds
+from tests.support import warm
 from tests.support.http import Side
 from tests.support.http_server import Received, serving
 from tests.support.processes import child_environment
@@ -50,8 +51,7 @@ def quickstart(world, directory: Path) -> None:
         # The lines with links name this test's port.
         MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true",
     )
-    command = [sys.executable, str(REPOSITORY / "examples/quickstart.py")]
-    process = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=_SECONDS)
+    process = warm.run([str(REPOSITORY / "examples/quickstart.py")], environment, directory, _SECONDS)
     assert process.returncode == 0, process.stderr
     assert process.stdout == (REPOSITORY / "examples/quickstart.expected").read_text()
 
@@ -208,7 +208,7 @@ def users_sign_in(world, directory: Path) -> None:
     # The stock client, by a token.
     environment = child_environment(MLFLOW_TRACKING_URI=world.users, MLFLOW_TRACKING_TOKEN=token)
     script = f"import mlflow; run = mlflow.MlflowClient().create_run('{shown}'); print(run.info.run_name)"
-    process = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=_SECONDS)
+    process = warm.run(["-c", script], environment, directory, _SECONDS)
     assert process.returncode == 0, process.stderr
     # Who signs may do everything until he is mapped to a user, and then what that one may do.
     signed = f"{world.signed}{_API}/experiments/get?experiment_id={hidden}"

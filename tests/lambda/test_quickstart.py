@@ -1,11 +1,10 @@
 """The README's example against the functions as Lambda runs them."""
 
-import subprocess
-import sys
 from urllib.parse import urlsplit
 
 from mlflow import MlflowClient
 
+from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ARTIFACT_ROOT
 
@@ -21,8 +20,7 @@ def test_the_example_prints_what_the_readme_says(local_lambda: LocalLambda, tmp_
         # The lines with links name this test's port.
         MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true",
     )
-    command = [sys.executable, str(REPOSITORY / "examples/quickstart.py")]
-    process = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    process = warm.run([str(REPOSITORY / "examples/quickstart.py")], environment, tmp_path)
     assert process.returncode == 0, process.stderr
     assert process.stdout == (REPOSITORY / "examples/quickstart.expected").read_text()
     kept = [key for key in local_lambda.bucket.keys() if key.endswith("/notes.txt")]

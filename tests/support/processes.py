@@ -6,8 +6,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
+
+from tests.support.warm import WarmProcess
 
 _LOG_LINES_SHOWN = 40
 #: No process outlives SIGKILL for long, or waits for nothing after SIGTERM, however busy the machine is.
@@ -23,8 +26,13 @@ _ATTEMPTS = 10
 class ChildProcess:
     """A server and everything it forks, in a process group of its own."""
 
-    def __init__(self, command: list[str], environment: Mapping[str, str], directory: Path, log: Path):
+    def __init__(self, command: list[str], environment: Mapping[str, str], directory: Path, log: Path, warm: bool = False):
+        """With `warm`, the command is what follows `python`, and MLflow has been imported (`warm.py`)."""
         self._log = log
+        self._process: subprocess.Popen[bytes] | WarmProcess
+        if warm:
+            self._process = WarmProcess(command, environment, directory, log)
+            return
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 command,
@@ -87,7 +95,9 @@ class ChildProcess:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            pass
+            # It has ended, or has no group of its own yet.
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
 
 
 def start_on_own_port(start: Callable[[int], Started]) -> Started:

@@ -5,10 +5,13 @@ same place on both sides. Starting a second one on the same directory
 continues with the same data, which is how the durability tests restart a killed server.
 """
 
+import atexit
+import functools
 import os
 import re
+import shutil
 import sqlite3
-import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +19,7 @@ from pathlib import Path
 import requests
 
 from tests.support.processes import ChildProcess, child_environment, wait_until
+from tests.support.warm import run
 
 #: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there; what is sent to
 #: `mlflow-artifacts:/` is in a directory of each.
@@ -40,7 +44,9 @@ class StockMlflow:
     ):
         directory.mkdir(parents=True, exist_ok=True)
         self._database = stock_database(directory)
-        command = [sys.executable, "-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
+        if not self._database.exists():
+            shutil.copyfile(_empty_database(), self._database)
+        command = ["-m", "mlflow", "server", "--workers", "1", "--host", "127.0.0.1", "--port", "0"]
         command += ["--backend-store-uri", f"sqlite:///{self._database}"]
         served = ("--default-artifact-root", ARTIFACT_ROOT, "--artifacts-destination", str(directory / "artifacts"))
         command += [*(served if artifact_options is None else artifact_options), *options]
@@ -48,7 +54,7 @@ class StockMlflow:
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
         # The job runner starts eight more processes that no tracking test needs.
         environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", **environment or {})
-        self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)")
+        self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)", warm=True)
         if first_experiment_id is not None:
             self._start_experiment_ids_at(first_experiment_id)
 
@@ -110,10 +116,10 @@ class ServerlessMlflow:
 
 
 def _started(
-    command: list[str], environment: Mapping[str, str], directory: Path, announcement: str
+    command: list[str], environment: Mapping[str, str], directory: Path, announcement: str, warm: bool = False
 ) -> tuple[ChildProcess, str]:
     """Start a server on a port of its own choice; returns it and the URL that it has printed, once it answers."""
-    process = ChildProcess(command, environment, directory.parent, directory / f"server-{time.time_ns()}.log")
+    process = ChildProcess(command, environment, directory.parent, directory / f"server-{time.time_ns()}.log", warm)
     try:
         found = wait_until(lambda: re.search(announcement, process.log_text()), "URL in the log", process, _PATIENCE_SECONDS)
         wait_until(lambda: answers(found[1]), "answer to /health", process, _PATIENCE_SECONDS)
@@ -126,6 +132,25 @@ def _started(
 def stock_database(directory: Path) -> Path:
     """The file in which stock MLflow keeps its data in a directory."""
     return directory / "mlflow.db"
+
+
+@functools.cache
+def _empty_database() -> Path:
+    """A database as `mlflow server` makes it, with tables and no rows: each of its forty migrations takes as long as a test."""
+    directory = Path(tempfile.mkdtemp(prefix="empty-stock-mlflow-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    file = directory / "mlflow.db"
+    made = run(["-c", _MAKE_TABLES, f"sqlite:///{file}"], child_environment(), directory)
+    if made.returncode != 0:
+        raise RuntimeError(made.stderr)
+    return file
+
+
+_MAKE_TABLES = """
+import sys
+from mlflow.store.db import utils
+utils._initialize_tables(utils.create_sqlalchemy_engine_with_retry(sys.argv[1]))
+"""
 
 
 def binary() -> Path:

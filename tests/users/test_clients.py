@@ -1,7 +1,6 @@
 """The stock client runs the README's example with a password and with tokens, and files of every kind arrive as they were."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, binary
 from tests.users.world import ADMIN, PASSWORD, V2, V3
@@ -59,7 +59,7 @@ def _run(site: Site, directory: Path, program: list[str], **environment: str) ->
     settings = child_environment(
         MLFLOW_TRACKING_URI=site.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true", **environment
     )
-    done = subprocess.run([sys.executable, *program], cwd=directory, env=settings, capture_output=True, text=True, timeout=300)
+    done = warm.run(program, settings, directory)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,8 +1,6 @@
 """The stock client in two workspaces: each has everything, and nothing of the other."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow
 from tests.workspaces.world import start_ours
@@ -84,9 +83,7 @@ class Site:
         settings = child_environment(
             MLFLOW_TRACKING_URI=self.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true", PYTHONPATH=str(_REPOSITORY), **named
         )
-        done = subprocess.run(
-            [sys.executable, *program], cwd=self.directory, env=settings, capture_output=True, text=True, timeout=_SECONDS
-        )
+        done = warm.run(program, settings, self.directory, _SECONDS)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
