@@ -81,11 +81,13 @@ test: ## Everything that continuous integration checks
 	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
 	mkdir -p target; $(MAKE) $(VENV_READY) $(EMULATOR_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
-	cargo test --workspace --no-run || failed=1; \
+	{ cargo test --workspace --no-run && cargo build --workspace; } || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	@# What needs neither server nor browser is checked beside the tests.
-	$(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; failed=0; \
-	$(MAKE) --keep-going test-rust test-python || failed=1; \
+	@# All at once: a test often waits, and then another one computes.
+	$(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; \
+	$(MAKE) test-rust > target/rust.log 2>&1 & rust=$$!; failed=0; \
+	$(MAKE) test-python || failed=1; \
+	wait $$rust || failed=1; cat target/rust.log; \
 	wait $$checks || { cat target/checks.log; failed=1; }; exit $$failed
 
 lint: ## Formatting and lints

@@ -12,15 +12,10 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 Server = StockMlflow | ServerlessMlflow
 
 
-#: Takes more than a minute: begun last, it would run alone at the end.
-_LONGEST = "[runs-search-grid]"
-
-
 # pytest-xdist reads the groups in a hook of this name, too: it has to come after this one.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a local Lambda, so that its functions start once. What takes longest begins first."""
-    items.sort(key=lambda item: not item.name.endswith(_LONGEST))
+    """One process runs all tests of a local Lambda, so that its functions start once."""
     for item in items:
         if "local_lambda" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("lambda"))

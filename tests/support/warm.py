@@ -174,7 +174,8 @@ def _serve(arguments: list[str]) -> None:
     def start(command: list[str], *, extra_env: Mapping[str, str], **_: object) -> "_Serving":
         assert command[1:3] == ["-m", "uvicorn"], command
         with os.fdopen(writes, "w") as order:
-            json.dump([command[3:], dict(extra_env)], order)
+            # The command says a part of it in its own environment.
+            json.dump([command[3:], {**os.environ, **extra_env}], order)
         return _Serving(serving)
 
     mlflow.server._exec_cmd = start

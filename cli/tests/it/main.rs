@@ -34,3 +34,7 @@ mod unreadable;
 mod users;
 mod withheld;
 mod workspaces;
+
+/// A fifth of the time of these tests went to the allocator of libc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

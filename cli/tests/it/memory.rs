@@ -66,6 +66,7 @@ fn ask(address: &str, request: &str, headers: &str, body: &str) -> String {
 }
 
 #[test]
+#[ignore = "sends 256 MB; part of `make test-slow`"]
 fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
     // Not in memory, where what was stored would count, too.
     let directory = tempfile::tempdir().unwrap();

@@ -8,3 +8,7 @@ mod evaluation_records;
 mod generated;
 mod scorers;
 mod server;
+
+/// A fifth of the time of these tests went to the allocator of libc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

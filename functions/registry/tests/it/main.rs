@@ -13,3 +13,7 @@ mod names;
 mod renaming;
 mod search;
 mod server;
+
+/// A fifth of the time of these tests went to the allocator of libc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

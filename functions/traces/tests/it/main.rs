@@ -24,3 +24,7 @@ mod removal;
 mod search;
 mod server;
 mod traces;
+
+/// A fifth of the time of these tests went to the allocator of libc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

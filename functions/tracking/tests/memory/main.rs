@@ -44,6 +44,7 @@ async fn body(server: &Server, path: &str, message: &Value) -> Bytes {
 
 /// Twelve runs with a compressible dataset of 17 MB each, which the table keeps in a few KB.
 #[tokio::test]
+#[ignore = "packs and unpacks 400 MB; part of `make test-slow`"]
 async fn runs_with_long_datasets_come_in_pages_that_fit_into_memory() {
     let site = Site::new().await;
     let experiment = site.server.experiment("long datasets").await;
