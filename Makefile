@@ -40,7 +40,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
+.PHONY: imported help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,15 +80,19 @@ test: export CLIPPY_ARGS := --deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that continuous integration checks
 	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
-	mkdir -p target; $(MAKE) $(VENV_READY) $(EMULATOR_READY) > target/packages.log 2>&1 & packages=$$!; failed=0; \
+	mkdir -p target; $(MAKE) $(VENV_READY) $(EMULATOR_READY) imported > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	{ cargo test --workspace --no-run && cargo build --workspace; } || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
-	@# All at once: a test often waits, and then another one computes.
-	$(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; \
-	$(MAKE) test-rust > target/rust.log 2>&1 & rust=$$!; failed=0; \
+	@# All at once: a test often waits, and then another one computes. Those in Python wait most, so they come first.
+	nice $(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; \
+	nice $(MAKE) test-rust > target/rust.log 2>&1 & rust=$$!; failed=0; \
 	$(MAKE) test-python || failed=1; \
 	wait $$rust || failed=1; cat target/rust.log; \
 	wait $$checks || { cat target/checks.log; failed=1; }; exit $$failed
+
+# Three processes of tests would otherwise compile the same modules at the same time.
+imported: $(VENV_READY)
+	python -m pytest tests --collect-only --quiet > /dev/null
 
 lint: ## Formatting and lints
 	cargo fmt --check

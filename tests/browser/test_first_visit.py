@@ -54,6 +54,7 @@ def test_the_assistant_is_neither_opened_nor_offered(newcomer: Visit):
     assert "Assistant" in newcomer.page.inner_text("body")
 
 
+@pytest.mark.slow
 def test_all_that_the_server_hides_is_there_and_hidden(newcomer: Visit):
     found = dict.fromkeys(_SELECTORS, 0)
     for path in ["", "prompts", _experiment(newcomer), "settings"]:

@@ -132,7 +132,7 @@ def _shows_only(team: str, pages: Pages) -> None:
     assert {name for _, name in pages.named} == {team}, pages.named
 
 
-@pytest.mark.parametrize("team", ["team-a", "default"])
+@pytest.mark.parametrize("team", ["team-a", pytest.param("default", marks=pytest.mark.slow)])
 def test_artifacts_are_shown_and_downloaded(team: str, pages: Pages, tmp_path: Path) -> None:
     page = pages.visit.page
     ids = pages.site.ids

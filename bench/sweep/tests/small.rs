@@ -12,6 +12,7 @@ fn scenario(load: Load, throughput: Throughput, seconds: u32) -> Scenario {
 }
 
 #[test]
+#[ignore = "takes six seconds of a core; part of `make test-slow`"]
 fn a_few_long_runs_are_logged_to_indexed_and_found() {
     let load = Load::Long { runs: 10, metrics: 10, every: SECOND, ramp: SECOND };
     let scenario = scenario(load, Throughput::OF_A_PARTITION, 70);
@@ -36,6 +37,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 }
 
 #[test]
+#[ignore = "takes seven seconds of a core; part of `make test-slow`"]
 fn traces_are_exported_and_found() {
     let load = Load::Traces { per_second: 20, exporters: 2, spans: 2, partitions: 1 };
     let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();

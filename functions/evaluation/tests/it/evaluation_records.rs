@@ -190,6 +190,7 @@ async fn a_merge_that_is_cut_off_goes_on_with_what_is_new() {
 }
 
 #[tokio::test]
+#[ignore = "takes five seconds of a core; part of `make test-slow`"]
 async fn contents_are_merged_as_many_at_a_time_as_there_is_room_for() {
     let site = Site::new().await;
     let server = &site.server;

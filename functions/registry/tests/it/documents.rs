@@ -57,6 +57,7 @@ async fn a_description_comes_and_goes() {
 }
 
 #[tokio::test]
+#[ignore = "takes six seconds of a core; part of `make test-slow`"]
 async fn hundreds_of_tags() {
     let site = Site::new().await;
     let server = &site.server;

@@ -148,6 +148,7 @@ async fn a_trace_of_many_spans_and_a_long_one_come_back_whole() {
 }
 
 #[tokio::test]
+#[ignore = "reads traces of many MB; part of `make test-slow`"]
 async fn large_traces_are_read_in_turn_and_no_more_of_them_than_an_answer_holds() {
     let site = Site::new().await;
     // Packed, they are next to nothing.

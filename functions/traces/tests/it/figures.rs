@@ -65,6 +65,7 @@ fn difference(answer: &Answer, status: u64, expected: &Value, known: &Known) -> 
 }
 
 #[tokio::test]
+#[ignore = "the same figures are drawn where some traces are packed; part of `make test-slow`"]
 async fn figures_are_those_of_mlflow() {
     are_those_of_mlflow(async |_| {}).await;
 }

@@ -168,6 +168,7 @@ async fn a_range_costs_what_is_drawn_of_it() {
 /// Points of small calls, which the indexer makes segments of; a job that starts again at an
 /// earlier step; and two processes whose points are in no order of time.
 #[tokio::test]
+#[ignore = "takes five seconds of a core; part of `make test-slow`"]
 async fn points_in_no_order_are_drawn_once() {
     let site = Site::new().await;
     let run = run(&site).await;
@@ -296,6 +297,7 @@ async fn times_that_are_far_ahead_make_nothing_late() {
 
 /// After an outage of the indexer, tens of thousands of points of a run that has ended come late.
 #[tokio::test]
+#[ignore = "packs tens of thousands of points; part of `make test-slow`"]
 async fn what_comes_late_is_packed_in_portions() {
     let site = Site::new().await;
     let run = run(&site).await;

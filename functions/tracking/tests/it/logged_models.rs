@@ -212,6 +212,7 @@ async fn points_of_a_model_that_is_not_there_leave_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "takes five seconds of a core; part of `make test-slow`"]
 async fn documents_of_every_size() {
     let site = Site::new().await;
     let server = &site.server;
