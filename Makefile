@@ -90,7 +90,7 @@ test: ## Everything that continuous integration checks
 	wait $$rust || failed=1; cat target/rust.log; \
 	wait $$checks || { cat target/checks.log; failed=1; }; exit $$failed
 
-# Three processes of tests would otherwise compile the same modules at the same time.
+# The processes of tests would otherwise compile the same modules at the same time.
 imported: $(VENV_READY)
 	python -m pytest tests --collect-only --quiet > /dev/null
 
@@ -105,8 +105,8 @@ test-rust: $(VENV_READY) ## The tests of the crates
 
 test-python: $(VENV_READY) $(EMULATOR_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
 	cargo build --workspace
-	@# More processes than cores: the browser's pages, killed servers and uploads are mostly waited for. What tests bound are ratios and counts (tests/README.md).
-	python -m pytest tests --numprocesses 3 --dist loadgroup --durations 10
+	@# What tests bound are ratios and counts (tests/README.md), so they may run beside others.
+	python -m pytest tests --numprocesses 2 --dist loadgroup --durations 10
 
 test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace

@@ -259,7 +259,7 @@ def _median(starts: list[Start], of: str) -> float:
     return statistics.median(getattr(start, of) for start in starts)
 
 
-def _page(count: int, functions: list[Function], calls: dict[str, float], users: dict[str, float], index_ms: float, memory: float, served: float) -> str:
+def _page(count: int, functions: list[Function], calls: dict[str, float], users: dict[str, float], index_ms: float, memory: float, served: float | None) -> str:
     lines = [
         "# Starts of the functions, and what a call computes",
         "",
@@ -297,9 +297,9 @@ def _page(count: int, functions: list[Function], calls: dict[str, float], users:
         "",
         f"To index one of these runs, the indexer computes {index_ms:.2f} ms.",
         "",
-        f"In `serve`, a page of 100 runs takes {served:.2f} ms: engine, HTTP and server in one process.",
-        "",
     ]
+    if served is not None:
+        lines += [f"In `serve`, a page of 100 runs takes {served:.2f} ms: engine, HTTP and server in one process.", ""]
     return "\n".join(lines)
 
 
@@ -308,6 +308,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=_REPOSITORY / "target/release", help="where the programs are")
     parser.add_argument("--runs", type=int, default=1_500, help="runs of the experiment")
     parser.add_argument("--output", type=Path, help="the page; without it, it is printed")
+    parser.add_argument("--no-serve", action="store_true", help="the program of the laptop is no release build, and is the engine alone")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -323,7 +324,7 @@ def main() -> None:
             users = _calls_of_a_user(world, engine)
         finally:
             engine.process.stop()
-        page = _page(options.runs, functions, calls, users, world.index_ms, memory, _page_of_serve(world))
+        page = _page(options.runs, functions, calls, users, world.index_ms, memory, None if options.no_serve else _page_of_serve(world))
     page = re.sub(r"\n+\Z", "\n", page)
     if options.output:
         options.output.write_text(page)

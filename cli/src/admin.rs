@@ -11,6 +11,7 @@ use permissions::{Basic, LEASE};
 
 use crate::Failure;
 use crate::connect::Place;
+use crate::say::say;
 
 /// Options of `admin`.
 #[derive(Args)]
@@ -200,9 +201,4 @@ fn password(name: &UserName) -> Result<String, Failure> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-}
-
-#[expect(clippy::print_stdout, reason = "the user started it by hand and looks at the terminal")]
-pub(crate) fn say(text: &str) {
-    println!("{text}");
 }

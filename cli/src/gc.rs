@@ -18,6 +18,7 @@ use workspaces::Workspaces;
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
 use crate::connect::Place;
+use crate::say::say;
 
 /// Options of `gc`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -235,9 +236,4 @@ impl Report for Progress {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.done(&entity, &format!("{entity} stays: {why}."));
     }
-}
-
-#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
-fn say(outcome: &str) {
-    println!("{outcome}");
 }

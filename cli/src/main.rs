@@ -16,6 +16,7 @@ mod metrics;
 mod migrate;
 mod proxy;
 mod reindex;
+mod say;
 mod serve;
 mod signals;
 mod signing;

@@ -5,6 +5,7 @@ use migrations::Migrated;
 
 use crate::Failure;
 use crate::connect::Place;
+use crate::say::say;
 
 /// Options of `migrate`.
 #[derive(Args)]
@@ -25,9 +26,4 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Some(Migrated { from, to }) => format!("The table had layout {from}, and has layout {to} now."),
     });
     Ok(())
-}
-
-#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
-fn say(outcome: &str) {
-    println!("{outcome}");
 }

@@ -17,6 +17,7 @@ use workspaces::Workspaces;
 use crate::Failure;
 use crate::connect::Place;
 use crate::feed::{Feed, InProcess, TICK};
+use crate::say::say;
 
 /// Options of `reindex`.
 #[derive(Args)]
@@ -194,11 +195,6 @@ fn spinner(of: &'static str) -> ProgressBar {
 
 fn style(template: &str) -> Result<ProgressStyle, Failure> {
     Ok(ProgressStyle::with_template(template)?)
-}
-
-#[expect(clippy::print_stdout, reason = "the outcome of a command that was called by hand")]
-fn say(outcome: &str) {
-    println!("{outcome}");
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use clap::{Args, Subcommand};
 use mlflow_api::{Error, ErrorCode};
 
 use crate::Failure;
-use crate::admin::{say, settle, store, user_name};
+use crate::admin::{settle, store, user_name};
 use crate::connect::Place;
+use crate::say::say;
 
 /// Options of `token`.
 #[derive(Args)]

@@ -8,8 +8,8 @@ use mlflow_api::{Error, Workspace};
 use workspaces::{Quota, Workspaces};
 
 use crate::Failure;
-use crate::admin::say;
 use crate::connect::Place;
+use crate::say::say;
 
 /// Milliseconds of a UTC day.
 const DAY: i64 = 24 * 60 * 60 * 1_000;

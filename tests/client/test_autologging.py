@@ -39,6 +39,7 @@ def _train_sklearn(iris, c: float) -> str:
     return model_id
 
 
+@pytest.mark.slow
 def test_scikit_learn_with_everything_logged(client: MlflowClient, experiment: str, iris, everything_logged):
     model_ids = {}
     for c in (0.001, 0.1, 10.0):

@@ -13,8 +13,8 @@ use workspaces::Workspaces;
 
 use self::settings::{Kind, Scope, Setting};
 use self::values::{Held, Holder};
-use crate::admin::say;
 use crate::connect::Place;
+use crate::say::say;
 use crate::{Failure, reindex};
 
 /// Options of `config`.

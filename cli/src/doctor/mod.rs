@@ -15,7 +15,7 @@ use clap::Args;
 use self::checks::Finding;
 use self::requests::Requests;
 use crate::Failure;
-use crate::admin::say;
+use crate::say::say;
 
 /// Options of `doctor`.
 #[derive(Args)]

@@ -41,6 +41,17 @@ fn shown(data: &Path, setting: &str) -> Vec<String> {
     lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
+/// As after `| head -1`.
+#[test]
+fn a_reader_that_has_gone_ends_no_command() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+    let output = command.args(["config", "list"]).stdout(writer).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
 #[tokio::test]
 async fn settings_are_shown_and_set() {
     let directory = tempfile::tempdir().unwrap();

@@ -355,6 +355,7 @@ async fn with_the_indexer_behind() {
 
 /// Newest first, only the marks of the candidates are read then.
 #[tokio::test]
+#[ignore = "takes nine seconds of a core; part of `make test-slow`"]
 async fn with_more_marks_than_are_read_beforehand() {
     let mut corpus = Corpus::new(6, 1, 400).await;
     index(&corpus.site).await;

@@ -435,7 +435,7 @@ impl Tally {
 
 #[test]
 fn clients_find_what_the_model_says() {
-    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 3)));
+    let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 1)));
     let mut seed = setting("MODEL_SEED", 1);
     let tally = Cell::new(Tally::default());
     // With a given seed, one sequence is enough.
