@@ -17,6 +17,7 @@ import advice
 import layout
 import preflight
 from changes import refused
+from first_call import make_first_call
 from settings import Settings, read_settings
 from stack import Stack
 
@@ -74,6 +75,8 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         _sam(*command)
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
+    if said := make_first_call(boto3.client("lambda"), stack.resources()["TrackingFunction"]):
+        print(f"Note: the function tracking does not answer, but says: {said}. Its log says more: mlflow-serverless doctor --stack {stack.name}")
     outputs = stack.outputs()
     print(advice.of(outputs, stack.name, settings.region, settings.command("PARAMETERS")))
     if told := layout.advice(dynamodb, outputs["TableName"], advice.migration(outputs, settings.region)):

@@ -2,8 +2,8 @@
 //! them.
 //!
 //! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint
-//! answers each root. The function has no access to the table of its own. It calls those endpoints
-//! for the same caller, with the same needs.
+//! answers each root. It calls those endpoints for the same caller, with the same needs, and
+//! makes no request to the table itself.
 //!
 //! `POST /graphql` → `query.rs` parses and validates on a thread for blocking work, 16 queries of a
 //! process at a time. `operation.rs` checks MLflow's limits. `root.rs` has the roots, and
