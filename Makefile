@@ -40,7 +40,7 @@ export SAM_CLI_TELEMETRY := 0
 # Every server of MLflow, and every client in a process of its own, takes 4 seconds of a core to import it; 10, if Python may not keep what it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: imported help run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
+.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,10 +80,12 @@ test: export CLIPPY_ARGS := --deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that continuous integration checks
 	cargo fmt --check
 	@# One core installs the Python packages while Rust is compiled.
-	mkdir -p target; $(MAKE) $(VENV_READY) $(EMULATOR_READY) imported > target/packages.log 2>&1 & packages=$$!; failed=0; \
+	mkdir -p target; trap 'kill $$(jobs -p) 2> /dev/null || :' EXIT; \
+	$(MAKE) $(VENV_READY) $(EMULATOR_READY) imported > target/packages.log 2>&1 & packages=$$!; failed=0; \
 	{ cargo test --workspace --no-run && cargo build --workspace; } || failed=1; \
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	@# All at once: a test often waits, and then another one computes. Those in Python wait most, so they come first.
+	trap 'kill $$(jobs -p) 2> /dev/null || :' EXIT; \
 	nice $(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; \
 	nice $(MAKE) test-rust > target/rust.log 2>&1 & rust=$$!; failed=0; \
 	$(MAKE) test-python || failed=1; \
@@ -92,7 +94,7 @@ test: ## Everything that continuous integration checks
 
 # The processes of tests would otherwise compile the same modules at the same time.
 imported: $(VENV_READY)
-	python -m pytest tests --collect-only --quiet > /dev/null
+	python -m pytest tests --collect-only --quiet > target/imported.log || { tail -n 60 target/imported.log; exit 1; }
 
 lint: ## Formatting and lints
 	cargo fmt --check
@@ -127,9 +129,9 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Large dat
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 8 --indexer running
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
-	RANDOM_SEARCHES=2000 cargo nextest run --workspace -E 'test(/^indexed_search::/)'
-	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E 'test(/^(faults|unreadable)::/) & package(mlflow-serverless)'
-	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
+	RANDOM_SEARCHES=2000 cargo nextest run --workspace --run-ignored all -E 'test(/^indexed_search::/)'
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E '(test(/^(faults|unreadable)::/) & package(mlflow-serverless)) + (test(/^(packing|charts)::/) & package(tracking))'
+	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace --run-ignored all -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
 	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
 	@# The program of the release before serves one table together with this version.
 	RELEASED_BIN=$$(python tools/released.py); export RELEASED_BIN; \
@@ -210,7 +212,8 @@ smoke: $(if $(STACK),$(DEPLOY_READY)) ## Ask a deployed stack what no emulator c
 clean: ## Remove everything that was built; ./data stays
 	rm -rf target .aws-sam ui $(VENV) $(DEPLOY_VENV) $(EMULATOR_VENV) $(CHECKOV_VENV) .venv-client-*
 
-# uv finds out which versions fit each other with a tenth of pip's work. pip does it where uv cannot, such as behind a mirror that only pip knows of.
+# uv finds out which versions fit each other with a tenth of pip's work. It reads no settings of pip: behind a mirror that only pip knows of, pip does it
+# once uv has given up.
 UV := uv==0.13.9
 install = $(@D)/bin/pip install --quiet $(UV) && $(@D)/bin/uv pip install --quiet --python $(@D)/bin/python $(1) || $(@D)/bin/pip install --quiet --no-compile $(1)
 

@@ -308,7 +308,7 @@ def main() -> None:
     parser.add_argument("--programs", type=Path, default=_REPOSITORY / "target/release", help="where the programs are")
     parser.add_argument("--runs", type=int, default=1_500, help="runs of the experiment")
     parser.add_argument("--output", type=Path, help="the page; without it, it is printed")
-    parser.add_argument("--no-serve", action="store_true", help="the program of the laptop is no release build, and is the engine alone")
+    parser.add_argument("--no-serve", action="store_true", help="leave out the page of `serve`, which needs a release build of the program")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

@@ -94,6 +94,7 @@ fn main() -> ExitCode {
     let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(run(arguments.command)));
     match outcome {
+        Ok(()) if say::has_failed() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say_failed(&*failure);

@@ -20,7 +20,7 @@ _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
 #: Flows that change nothing, and end at charts.
 _COMPARISONS = {name: FLOWS[name] for name in ("choose runs and compare them", "compare versions of a model")}
-#: One with charts, one with a list that is searched, one with a document, and one that is all alike on each server.
+#: One with charts, one with a document, and one with a list that is searched.
 _SAMPLE = {"charts of runs", "trace", "filter and order runs"}
 assert _SAMPLE <= _STEPS.keys()
 assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"

@@ -95,9 +95,10 @@ class ChildProcess:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            # It has ended, or has no group of its own yet.
-            with suppress(ProcessLookupError):
-                os.kill(self._process.pid, number)
+            # It has ended; or it is a copy that has no group of its own yet.
+            if isinstance(self._process, WarmProcess) and self.is_running:
+                with suppress(ProcessLookupError):
+                    os.kill(self._process.pid, number)
 
 
 def start_on_own_port(start: Callable[[int], Started]) -> Started:

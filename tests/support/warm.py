@@ -1,21 +1,27 @@
 """Python programs that begin where MLflow has been imported already: as copies of one process that has done so.
 
 Importing MLflow takes a core four seconds, and `mlflow server` does it twice. One process of each process of the tests imports it
-(`multiprocessing`'s fork server), and each server or program of the stock client is a copy of that process. What a program sees is what a new
-interpreter would show it: its arguments, environment, working directory, standard streams and `__main__`.
+(`multiprocessing`'s fork server), and each server or program of the stock client is a copy of that process. A program sees its own arguments,
+environment, working directory, standard streams and `__main__`, as in a new interpreter.
+
+Other things are as in the fork server: the order of sets of texts, NumPy's random numbers, `sys.path` of the tests, locale and time zone. And a
+program can start no process by `multiprocessing`. Programs of which a test wants one of these are started by `subprocess`.
 """
 
 import atexit
+import functools
 import json
 import multiprocessing
 import os
 import runpy
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import types
 from collections.abc import Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -50,11 +56,13 @@ class WarmProcess:
         errors: Path | None = None,
     ):
         """Start `python <arguments>`. What it prints is added to `output`, and its errors to `errors`, or there, too."""
-        for file in {output, errors or output}:
+        # The program opens them in its own directory.
+        output, errors = output.absolute(), (errors or output).absolute()
+        for file in {output, errors}:
             file.touch()
-        started = (list(arguments), dict(environment), str(directory), str(output), str(errors or output))
-        self._process: BaseProcess = _fork_server().Process(target=_begin, args=started, daemon=True)
+        started = (list(arguments), dict(environment), str(directory.absolute()), str(output), str(errors))
         with _ONE_AT_A_TIME:
+            self._process: BaseProcess = _fork_server().Process(target=_begin, args=started, daemon=True)
             self._process.start()
 
     @property
@@ -84,27 +92,34 @@ def run(
     arguments: Sequence[str], environment: Mapping[str, str], directory: Path, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Run `python <arguments>` to its end; what it has printed is in the result, as texts."""
-    said = [directory / f".{name}-{os.urandom(8).hex()}" for name in ("output", "errors")]
-    process = WarmProcess(arguments, environment, directory, *said)
-    try:
-        code = process.wait(timeout)
-        return subprocess.CompletedProcess(list(arguments), code, *(file.read_text() for file in said))
-    finally:
-        process.kill()
-        for file in said:
-            file.unlink()
+    with tempfile.TemporaryDirectory() as place:
+        said = [Path(place, name) for name in ("output", "errors")]
+        process = WarmProcess(arguments, environment, directory, *said)
+        try:
+            code = process.wait(timeout)
+            return subprocess.CompletedProcess(list(arguments), code, *(file.read_text() for file in said))
+        finally:
+            process.kill()
 
 
+@functools.cache
 def _fork_server() -> multiprocessing.context.ForkServerContext:
-    # Read while MLflow is imported: it starts no thread then, which a copy would not have.
-    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
+    # It begins in an environment that steers nothing of MLflow; without telemetry, it starts no thread, which a copy would not have.
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("MLFLOW_", "_MLFLOW_"))}
+    os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    try:
+        forkserver.ensure_running()
+    finally:
+        del os.environ["MLFLOW_DISABLE_TELEMETRY"]
+        os.environ.update(kept)
     return context
 
 
 def _begin(arguments: list[str], environment: dict[str, str], directory: str, output: str, errors: str) -> None:
     """What the copy does first: become the program."""
+    assert "mlflow.server" not in sys.modules, "it reads the environment while it is imported"
     os.setsid()
     os.chdir(directory)
     for descriptor, (name, mode) in enumerate([(os.devnull, os.O_RDONLY), (output, _APPEND), (errors, _APPEND)]):

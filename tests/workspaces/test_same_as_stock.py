@@ -588,7 +588,7 @@ SEQUENCES = {
 
 
 #: Those of many requests. The others send some to the same endpoints.
-SLOW = {"unknown", "deletion", "names", "routes"}
+SLOW = {"unknown", "deletion", "names"}
 
 
 @pytest.mark.parametrize("about", [pytest.param(about, marks=[pytest.mark.slow] if about in SLOW else []) for about in SEQUENCES])

@@ -75,7 +75,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
         _sam(*command)
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
-    if said := make_first_call(boto3.client("lambda"), stack.resources()["TrackingFunction"]):
+    if said := make_first_call(boto3.client("lambda"), stack):
         print(f"Note: the function tracking does not answer, but says: {said}. Its log says more: mlflow-serverless doctor --stack {stack.name}")
     outputs = stack.outputs()
     print(advice.of(outputs, stack.name, settings.region, settings.command("PARAMETERS")))

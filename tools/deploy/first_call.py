@@ -9,6 +9,8 @@ from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from stack import Stack
+
 _PATH = "/health"
 #: As API Gateway sends it; a function reads no more of it.
 _EVENT = {
@@ -33,9 +35,10 @@ _EVENT = {
 }
 
 
-def make_first_call(functions: Any, name: str) -> str | None:
-    """Calls a function by its name, with a client of Lambda. Returns what it says in place of an answer; None if all is well."""
+def make_first_call(functions: Any, stack: Stack) -> str | None:
+    """Calls the function with a client of Lambda. Returns what went wrong, or was said in place of an answer; None if all is well."""
     try:
+        name = stack.resources()["TrackingFunction"]
         said = functions.invoke(FunctionName=name, Payload=json.dumps(_EVENT).encode())
     except (BotoCoreError, ClientError) as error:
         # The stack is there all the same.

@@ -52,6 +52,16 @@ fn a_reader_that_has_gone_ends_no_command() {
     assert_eq!(text(&output.stderr), "");
 }
 
+#[test]
+fn what_cannot_be_written_is_a_failure() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
+    let output = command.args(["config", "list"]).stdout(full).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.starts_with("mlflow-serverless: cannot print: "), "{said}");
+}
+
 #[tokio::test]
 async fn settings_are_shown_and_set() {
     let directory = tempfile::tempdir().unwrap();

@@ -161,7 +161,7 @@ async fn check(server: &Server) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "the same holds while calls of the table fail; part of `make test-slow`"]
+#[ignore = "takes six seconds of a core; part of `make test-slow`"]
 async fn no_span_of_64_exporters_is_lost() {
     let site = Site::new().await;
     let servers = [site.other().await, site.other().await];

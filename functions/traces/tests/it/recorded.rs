@@ -141,7 +141,7 @@ async fn search(server: &Server, experiments: &[String], search: &Value, page: u
 }
 
 #[tokio::test]
-#[ignore = "the same searches are made where some traces are packed; part of `make test-slow`"]
+#[ignore = "a third of the searches, where no trace is packed; part of `make test-slow`"]
 async fn searches_find_what_mlflow_finds_page_by_page() {
     find_what_mlflow_finds(0, async |_| {}).await;
 }
@@ -152,7 +152,7 @@ async fn they_do_so_where_some_traces_are_packed() {
 }
 
 #[tokio::test]
-#[ignore = "the same searches are made where some traces are packed; part of `make test-slow`"]
+#[ignore = "a third of the searches, where all traces are packed; part of `make test-slow`"]
 async fn they_do_so_where_all_traces_are_packed() {
     find_what_mlflow_finds(2, async |site| pack_all(site, 128).await).await;
 }

@@ -202,7 +202,7 @@ async fn points_in_no_order_are_drawn_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), expected.len());
 }
 
-/// The indexer stops at each of its requests in turn; or at every second, unless all troubles are wanted.
+/// The indexer stops at each of its requests in turn; or at every fourth, unless all troubles are wanted.
 #[tokio::test]
 async fn every_point_is_drawn_wherever_packing_stops() {
     for failing in (1..).step_by(if all_troubles() { 1 } else { 4 }) {

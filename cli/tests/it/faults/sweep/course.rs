@@ -104,8 +104,8 @@ pub(super) enum Course {
 
 impl Course {
     /// Those of a write that makes these requests to the table. Servers make two attempts at each
-    /// request. A trouble that a request cannot meet is left out. In a sample, each request meets one:
-    /// the next request meets the next trouble, and each write begins with another one.
+    /// request. A trouble that a request cannot meet is left out. In a sample, half of the requests
+    /// meet one, and at least one request of each write. Each write begins with another trouble.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
@@ -121,7 +121,11 @@ impl Course {
             let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls));
             sample(nth + write as u64, std::iter::once(Self::CutOff(nth)).chain(met).collect())
         };
-        (1..).zip(requests).flat_map(at).collect()
+        let mut all: Vec<_> = (1..).zip(requests).flat_map(at).collect();
+        if all.is_empty() && !requests.is_empty() {
+            all.push(Self::Troubled(Trouble::AnswerLost, 1, 1));
+        }
+        all
     }
 }
 

@@ -108,7 +108,7 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let unswept: Vec<_> = writes.into_iter().filter(|route| !walk.endpoints.contains(route)).collect();
     assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
     let findings = sweep.findings.lock().unwrap();
-    let least = if all_troubles() { 8 * walk.endpoints.len() } else { walk.endpoints.len() / 2 };
-    assert!(findings.courses > least, "{} courses", findings.courses);
+    let least = if all_troubles() { 8 } else { 1 };
+    assert!(findings.courses >= least * walk.endpoints.len(), "{} courses", findings.courses);
     assert!(findings.wrong.is_empty(), "{}\n{} wrong", findings.wrong.join("\n"), findings.wrong.len());
 }
