@@ -108,7 +108,7 @@ test-rust: $(VENV_READY) ## The tests of the crates
 test-python: $(VENV_READY) $(EMULATOR_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
 	cargo build --workspace
 	@# What tests bound are ratios and counts (tests/README.md), so they may run beside others.
-	python -m pytest tests --numprocesses 2 --dist loadgroup --durations 10
+	python -m pytest tests --numprocesses 3 --dist loadgroup --durations 10
 
 test-browser: $(VENV_READY) ## The pages of the next version of MLflow's UI in Chromium, on our server and on MLflow's: Debian's package chromium has to be installed
 	cargo build --workspace
