@@ -35,6 +35,6 @@ mod users;
 mod withheld;
 mod workspaces;
 
-/// A fifth of the time of these tests went to the allocator of libc.
+/// A fifth of the time of such tests went to the allocator of libc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use table::{Condition, Item, Table};
 use test_site::{Api, Judge};
 
-/// A fifth of the time of these tests went to the allocator of libc.
+/// A fifth of the time of such tests went to the allocator of libc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

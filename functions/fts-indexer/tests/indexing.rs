@@ -19,7 +19,7 @@ use mlflow_api::{ExperimentId, ModelId, RunId};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
 
-/// A fifth of the time of these tests went to the allocator of libc.
+/// A fifth of the time of such tests went to the allocator of libc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

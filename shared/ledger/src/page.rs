@@ -27,7 +27,7 @@ pub type Meters = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> 
 pub enum Section {
     /// Every test of the page meters it.
     Short(Meters),
-    /// It takes five seconds of a core, or minutes. Only who writes the page meters it, or who sets `WHOLE_LEDGERS`.
+    /// It takes a core a minute or more. `make docs` meters it, and a test with `WHOLE_LEDGERS`.
     Long(Meters),
 }
 

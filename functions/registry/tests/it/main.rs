@@ -14,6 +14,6 @@ mod renaming;
 mod search;
 mod server;
 
-/// A fifth of the time of these tests went to the allocator of libc.
+/// A fifth of the time of such tests went to the allocator of libc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -49,7 +49,7 @@ const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(indexing::measure(ledger))),
     Section::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
     Section::Short(|ledger| Box::pin(removal::measure(ledger))),
-    Section::Long(|ledger| Box::pin(large::wide(ledger))),
+    Section::Short(|ledger| Box::pin(large::wide(ledger))),
     Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 

@@ -38,6 +38,6 @@ mod table_requests;
 mod trace_retention;
 mod wide_runs;
 
-/// A fifth of the time of these tests went to the allocator of libc.
+/// A fifth of the time of such tests went to the allocator of libc.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
