@@ -74,8 +74,7 @@ watch-bucket: export AWS_ENDPOINT_URL_S3 := http://127.0.0.1:9001
 watch-bucket: $(VENV_READY) ## The same with artifacts in a bucket: an S3 on http://127.0.0.1:9001, in memory until the end
 	python -m tools.local_s3 9001 mlflow & trap "kill $$!" EXIT; $(MAKE) watch
 
-# Clippy's driver is the compiler with more lints: what is built with it is linted, and the workspace is read once instead of twice.
-test: export RUSTC_WORKSPACE_WRAPPER := clippy-driver
+test: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/tools/linting-rustc
 test: export CLIPPY_ARGS := --deny__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 test: ## Everything that continuous integration checks
 	cargo fmt --check

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.browser import ui
+from tests.browser.names import PARTS, SAMPLE
 from tests.browser.texts import Allowed
 from tests.browser.visit import CHROMIUM, OPTIONS, Desk, Seen, Visit
 from tests.support import warm
@@ -29,9 +30,10 @@ Both = dict[str, Seen]
 
 
 @pytest.fixture(scope="session")
-def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]:
+def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[dict[str, Desk]]:
     """A browser on stock MLflow and one on the server under test."""
     _require_chromium()
+    parts = _parts(request.session)
     starts = {"reference": _stock, "subject": _stock if subject_is_stock_mlflow() else _ours}
     directories = {side: tmp_path_factory.mktemp(side) for side in starts}
     servers, opened = {}, {}
@@ -40,7 +42,7 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Desk]]
             begun = {side: threads.submit(start, directories[side]) for side, start in starts.items()}
             servers = {side: server.result() for side, server in begun.items()}
             minute = int(time.time() // 60) - 1
-            filled = {side: threads.submit(_fill, server, directories[side], minute) for side, server in servers.items()}
+            filled = {side: threads.submit(_fill, server, directories[side], minute, parts) for side, server in servers.items()}
             ids = {side: future.result() for side, future in filled.items()}
         for side, server in servers.items():
             # Stock MLflow has no option for its user interface: the browser gets the files from here in place of the server's.
@@ -133,9 +135,16 @@ def _output(side: str) -> Path:
     return OUTPUT / (f"{side} {ui.VERSION}" if ui.OTHER else side)
 
 
-def _fill(server: StockMlflow | ServerlessMlflow, directory: Path, minute: int) -> dict[str, str]:
+def _parts(session: pytest.Session) -> Iterable[str]:
+    """The parts of the data that the steps of this session show: all, if it has other steps than
+    those of `make test`."""
+    steps = {item.callspec.params["step"] for item in session.items if "step" in getattr(getattr(item, "callspec", None), "params", ())}
+    return {SAMPLE[step] for step in steps} if steps <= SAMPLE.keys() else PARTS
+
+
+def _fill(server: StockMlflow | ServerlessMlflow, directory: Path, minute: int, parts: Iterable[str]) -> dict[str, str]:
     file = directory / "ids.json"
-    program = ["-m", "tests.browser.data", server.url, str(file), str(minute)]
+    program = ["-m", "tests.browser.data", server.url, str(file), str(minute), *parts]
     done = warm.run(program, child_environment(PYTHONPATH=str(_REPOSITORY)), directory, _DATA_SECONDS)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(file.read_text())

@@ -1,7 +1,7 @@
 """What the pages show: made by the stock client, the same on every server.
 
-`python -m tests.browser.data URL FILE` makes it, and writes the ids that the server has chosen to the file. It is a
-process of its own, so that two servers can be filled at the same time.
+`python -m tests.browser.data URL FILE MINUTE PART...` makes it, and writes the ids that the server
+has chosen to the file. It is a process of its own, so two servers can be filled at the same time.
 """
 
 import json
@@ -30,17 +30,18 @@ from mlflow.entities import AssessmentSource, Metric, Param, RunTag, SpanType
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from tests.browser.names import HARD, MANY_RUNS, MODEL, QUESTIONS, SESSION, SOME_RUNS, STEPS
+from tests.browser.names import HARD, MANY_RUNS, MODEL, PARTS, QUESTIONS, SESSION, SOME_RUNS, STEPS
 
 
-def make(url: str, minute: int) -> dict[str, str]:
-    """Everything, on an empty server, with traces of this minute since 1970; returns what the server has chosen: ids by our names."""
+def make(url: str, minute: int, parts: list[str]) -> dict[str, str]:
+    """These parts, on an empty server, with traces of this minute since 1970. Returns the ids that
+    the server has chosen, by our names."""
     mlflow.set_tracking_uri(url)
     client = MlflowClient(url)
-    return _training(client) | _artifacts() | _nested() | _curves(client) | _some(client) | _many(client) | _prompts() | _evaluation() | _traces(minute)
+    return {name: made for part, make in _PARTS.items() if part in parts for name, made in make(client, minute).items()}
 
 
-def _training(client: MlflowClient) -> dict[str, str]:
+def _training(client: MlflowClient, _minute: int) -> dict[str, str]:
     """One run by autologging, two by hand: three logged models that are three versions of a registered one."""
     data, labels = load_iris(return_X_y=True, as_frame=True)
     experiment = mlflow.set_experiment("training").experiment_id
@@ -71,7 +72,7 @@ def _training(client: MlflowClient) -> dict[str, str]:
     return {"training": experiment, "autologged": run.info.run_id, "logged model": mlflow.last_logged_model().model_id}
 
 
-def _artifacts() -> dict[str, str]:
+def _artifacts(_client: MlflowClient, _minute: int) -> dict[str, str]:
     """A run with an artifact of every kind that the page of a run can show."""
     experiment = mlflow.set_experiment("artifacts").experiment_id
     picture = numpy.zeros((32, 48, 3), dtype=numpy.uint8)
@@ -109,7 +110,7 @@ def _save_model(run: str) -> None:
     MlflowClient()._record_logged_model(run, saved)
 
 
-def _nested() -> dict[str, str]:
+def _nested(_client: MlflowClient, _minute: int) -> dict[str, str]:
     experiment = mlflow.set_experiment("nested").experiment_id
     with mlflow.start_run(run_name="parent") as parent:
         mlflow.set_tag("mlflow.note.content", "The parent of **two**.")
@@ -125,7 +126,7 @@ def _nested() -> dict[str, str]:
     return {"nested": experiment, "parent": parent.info.run_id, "alone": alone.info.run_id}
 
 
-def _curves(client: MlflowClient) -> dict[str, str]:
+def _curves(client: MlflowClient, _minute: int) -> dict[str, str]:
     """Three runs with 1,000 steps of two metrics."""
     experiment = client.create_experiment("curves")
     ids = {}
@@ -141,7 +142,7 @@ def _curves(client: MlflowClient) -> dict[str, str]:
     return {"curves": experiment} | ids
 
 
-def _some(client: MlflowClient) -> dict[str, str]:
+def _some(client: MlflowClient, _minute: int) -> dict[str, str]:
     """Runs with something to filter, order and group by."""
     experiment = client.create_experiment("some")
     for number in range(SOME_RUNS):
@@ -149,7 +150,7 @@ def _some(client: MlflowClient) -> dict[str, str]:
     return {"some": experiment}
 
 
-def _many(client: MlflowClient) -> dict[str, str]:
+def _many(client: MlflowClient, _minute: int) -> dict[str, str]:
     """More runs than a page has."""
     experiment = client.create_experiment("many", tags={"team": "botany"})
     mlflow.set_experiment(experiment_id=experiment)
@@ -175,7 +176,7 @@ def _plain_run(client: MlflowClient, experiment: str, number: int, score: int) -
     return run.run_id
 
 
-def _prompts() -> dict[str, str]:
+def _prompts(_client: MlflowClient, _minute: int) -> dict[str, str]:
     mlflow.genai.register_prompt("greeting", "Hello {{name}}!", "The first words", tags={"tone": "warm"})
     mlflow.genai.register_prompt("greeting", "Good day, {{name}}.", "More formal", tags={"tone": "cool"})
     mlflow.genai.set_prompt_alias("greeting", "production", 1)
@@ -185,7 +186,7 @@ def _prompts() -> dict[str, str]:
     return {}
 
 
-def _evaluation() -> dict[str, str]:
+def _evaluation(_client: MlflowClient, _minute: int) -> dict[str, str]:
     experiment = mlflow.set_experiment("evaluation").experiment_id
     dataset = mlflow.genai.datasets.create_dataset("questions", experiment_id=experiment, tags={"team": "botany"})
     # One at a time: records of one call have the same time, and come in any order.
@@ -196,7 +197,7 @@ def _evaluation() -> dict[str, str]:
     return {"evaluation": experiment, "questions": dataset.dataset_id}
 
 
-def _traces(minute: int) -> dict[str, str]:
+def _traces(_client: MlflowClient, minute: int) -> dict[str, str]:
     """An agent that was asked some questions in two conversations, in a run; one was too hard, and some answers were judged."""
     experiment = mlflow.set_experiment("agent").experiment_id
     ids = {}
@@ -244,5 +245,9 @@ def _ask(minute: int, number: int, question: str) -> str:
     return agent.trace_id
 
 
+#: By their names (`tests.browser.names.PARTS`), in the order in which they are made.
+_PARTS = dict(zip(PARTS, (_training, _artifacts, _nested, _curves, _some, _many, _prompts, _evaluation, _traces), strict=True))
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_text(json.dumps(make(sys.argv[1], int(sys.argv[3]))))
+    Path(sys.argv[2]).write_text(json.dumps(make(sys.argv[1], int(sys.argv[3]), sys.argv[4:])))

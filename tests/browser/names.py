@@ -10,3 +10,9 @@ MODEL = "iris classifier"
 QUESTIONS = [f"What is in the middle of flower {number}?" for number in range(5)]
 HARD = 3
 SESSION = "first session"
+
+#: The parts of the data.
+PARTS = ("training", "artifacts", "nested", "curves", "some", "many", "prompts", "evaluation", "traces")
+#: The steps of `make test`, with the part that they show: one with charts, one with a document, and
+#: one with a list that is searched.
+SAMPLE = {"charts of runs": "curves", "trace": "traces", "filter and order runs": "some"}

@@ -11,6 +11,7 @@ import pytest
 from tests.browser import ui
 from tests.browser.conftest import ALLOWED, Both
 from tests.browser.flows import FLOWS
+from tests.browser.names import SAMPLE
 from tests.browser.steps import PAGES, PAGES_OF_3_18
 from tests.browser.texts import differences
 from tests.browser.visit import Visit
@@ -20,9 +21,7 @@ _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
 #: Flows that change nothing, and end at charts.
 _COMPARISONS = {name: FLOWS[name] for name in ("choose runs and compare them", "compare versions of a model")}
-#: One with charts, one with a document, and one with a list that is searched.
-_SAMPLE = {"charts of runs", "trace", "filter and order runs"}
-assert _SAMPLE <= _STEPS.keys()
+assert SAMPLE.keys() <= _STEPS.keys()
 assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
 
 # All in one process: two servers and two browsers are enough for a machine.
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 
 def _param(name: str):
-    is_slow = name not in _SAMPLE and not ui.OTHER
+    is_slow = name not in SAMPLE and not ui.OTHER
     return pytest.param(name, marks=pytest.mark.slow if is_slow else ())
 
 
