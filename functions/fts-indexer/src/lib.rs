@@ -33,6 +33,7 @@ mod charts;
 mod directory;
 mod entries;
 mod filter;
+mod history;
 mod pack;
 mod portion;
 mod rebuild;

@@ -202,6 +202,7 @@ names! {
     EXPIRES = "ttl",
     FIELDS = "fields",
     FILTER = "filter",
+    FORGETS = "forgets",
     FROM = "from",
     FULL = "full",
     GRANTS = "grants",
