@@ -4,7 +4,7 @@
 //! First the metrics documents are written without what they told of the history, so readers ask
 //! for no chart row any more. The first of them remembers with `forgets` that rows and segments are
 //! left. Then these are deleted, and `forgets` at last. This may stop at any request: whoever finds
-//! `forgets` goes on.
+//! `forgets` goes on. It stays while later segments are left.
 //!
 //! A pass that packs the run at the same time is noticed by `packed`, like any two passes. Chart
 //! rows that a later pass makes have a greater `packed`, and stay.
@@ -20,6 +20,13 @@ use crate::pack::put;
 
 /// Chart rows that are deleted at a time.
 const AT_ONCE: usize = 16;
+
+/// Whether segments of a run were deleted, and whether others are left.
+#[derive(Default)]
+struct Deleted {
+    some: bool,
+    leaves_some: bool,
+}
 
 impl Indexer {
     /// Whether a run may have segments, or chart rows, by its first metrics document.
@@ -48,7 +55,7 @@ impl Indexer {
         }
         match place_of_metrics(&run) {
             MetricsPlace::Documents => {}
-            MetricsPlace::Nowhere if first.is_none() => return self.delete_segments(at, before).await,
+            MetricsPlace::Nowhere if first.is_none() => return Ok(self.delete_segments(at, before).await?.some),
             _ => return Ok(false),
         }
         let metrics = read_run_metrics(&self.table, at, &run, first).await?;
@@ -74,7 +81,11 @@ impl Indexer {
             }
         }
         self.delete_chart_rows(at, forgets).await?;
-        self.delete_segments(at, before).await?;
+        let segments = self.delete_segments(at, before).await?;
+        if segments.leaves_some {
+            // Points came after its end. They are looked at again.
+            return Ok(told || segments.some);
+        }
         let is_as_left = Condition::Equals(FORGETS.into(), number(forgets));
         match self.table.apply(&Update::new(at.metrics_key()).remove(FORGETS).only_if(is_as_left)).await {
             // There is more to delete by now.
@@ -110,19 +121,21 @@ impl Indexer {
         Ok(())
     }
 
-    /// Deletes segments that begin before this time, in ms. Returns whether there were any.
-    async fn delete_segments(&self, at: &RunLocation, before: i64) -> Result<bool> {
-        let mut is_any = false;
+    /// Deletes segments that begin before this time, in ms.
+    async fn delete_segments(&self, at: &RunLocation, before: i64) -> Result<Deleted> {
+        let mut deleted = Deleted::default();
         let is_old = |key: &Key| rows::MetricSegment::parse(key).is_some_and(|segment| segment.timestamp.0 < before);
         let mut page = Some(Query::of(rows::MetricSegment::all(&at.run).range()).for_removal());
         while let Some(query) = page {
             let (mut keys, next) = self.keys(query).await?;
+            let count = keys.len();
             keys.retain(is_old);
-            is_any |= !keys.is_empty();
+            deleted.some |= !keys.is_empty();
+            deleted.leaves_some |= keys.len() < count;
             self.table.write_many(Vec::new(), &keys).await?;
             page = next;
         }
-        Ok(is_any)
+        Ok(deleted)
     }
 
     /// The keys of a page, and the query for the next one.
