@@ -29,6 +29,11 @@ class Start:
     mb: float
 
 
+def program_file(program: Path) -> Path:
+    """`make release` leaves a folder for each program."""
+    return program / "bootstrap" if program.is_dir() else program
+
+
 class Sandbox:
     """It handles one event at a time, as in AWS. Its log is in the directory."""
 
@@ -42,7 +47,7 @@ class Sandbox:
         url = self._stops.enter_context(serving(self._runtime_api))
         environment = function_environment(program.name, url, settings)
         begun = time.perf_counter()
-        self.process = ChildProcess([str(program)], environment, directory, directory / f"{program.name}.log")
+        self.process = ChildProcess([str(program_file(program))], environment, directory, directory / f"{program.name}.log")
         self._stops.callback(self._end)
         asked, self._computed = self._wait_for(self._asked)
         self.start = Start((asked - begun) * 1000, self._computed, self.process.peak_kb() / 1024)

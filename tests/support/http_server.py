@@ -1,10 +1,12 @@
 """A small HTTP server: it hands requests over as they came over the wire, and sends what it gets for them."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 #: How long a connection may say nothing. Longer than any pause between a client's requests on a busy machine.
 _SILENCE_SECONDS = 600
@@ -54,6 +56,11 @@ def serving(backend: Backend, host: str = "127.0.0.1") -> Iterator[str]:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = _WAITING
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was stopped is no error of the server's."""
+        if not isinstance(sys.exc_info()[1], ConnectionResetError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
