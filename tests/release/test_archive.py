@@ -84,6 +84,15 @@ def test_an_archive_has_all_that_it_deploys(tmp_path: Path, monkeypatch: pytest.
     assert os.access(project / "deploy", os.X_OK)
     # What the command tells its caller to use.
     assert (project / "clients/python/pyproject.toml").is_file() and (project / "examples/quickstart.py").is_file()
+    # The command compares it with the table's.
+    layouts = [_layout(of) for of in (project, REPOSITORY)]
+    assert layouts[0] == layouts[1] and layouts[0].strip().isdigit()
+
+
+def _layout(project: Path) -> str:
+    """The layout that the command of a project knows."""
+    code = [sys.executable, "-c", "import layout; print(layout.current())"]
+    return subprocess.run(code, cwd=project / "tools/deploy", capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def test_the_command_of_an_archive_tells_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,5 +1,6 @@
 """What an archive has in it."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from build import TRIPLES
 from archive_template import of_archive
 
 _HERE = Path(__file__).parent
+sys.path.append(str(_HERE.parent / "deploy"))
+import layout  # noqa: E402
 
 
 def function_archive(repository: Path, processor: str, functions: Mapping[str, Path], ui: Path, output: Path) -> Path:
@@ -23,6 +26,7 @@ def function_archive(repository: Path, processor: str, functions: Mapping[str, P
         **files_below(repository / "tools/deploy", "tools/deploy/"),
         **files_below(repository / "clients/python", "clients/python/"),
     }
+    entries["tools/deploy/layout.txt"] = Entry(f"{layout.current()}\n".encode())
     entries["LICENSES-crates.txt"] = Entry(bom.licence_texts(repository, f"{TRIPLES[processor]}-unknown-linux-gnu", functions).encode())
     for path in ("samconfig.toml", "tools/deploy.txt", "examples/quickstart.py", "LICENSE", "NOTICE"):
         entries[path] = Entry((repository / path).read_bytes())
