@@ -4,7 +4,7 @@
 //! First the metrics documents are written without what they told of the history, so readers ask
 //! for no chart row any more. The first of them remembers with `forgets` that rows and segments are
 //! left. Then these are deleted, and `forgets` at last. This may stop at any request: whoever finds
-//! `forgets` goes on. It stays while later segments are left.
+//! `forgets` goes on.
 //!
 //! A pass that packs the run at the same time is noticed by `packed`, like any two passes. Chart
 //! rows that a later pass makes have a greater `packed`, and stay.
@@ -20,13 +20,6 @@ use crate::pack::put;
 
 /// Chart rows that are deleted at a time.
 const AT_ONCE: usize = 16;
-
-/// Whether segments of a run were deleted, and whether others are left.
-#[derive(Default)]
-struct Deleted {
-    some: bool,
-    leaves_some: bool,
-}
 
 impl Indexer {
     /// Whether a run may have segments, or chart rows, by its first metrics document.
@@ -55,7 +48,7 @@ impl Indexer {
         }
         match place_of_metrics(&run) {
             MetricsPlace::Documents => {}
-            MetricsPlace::Nowhere if first.is_none() => return Ok(self.delete_segments(at, before).await?.some),
+            MetricsPlace::Nowhere if first.is_none() => return self.delete_segments(at, before).await,
             _ => return Ok(false),
         }
         let metrics = read_run_metrics(&self.table, at, &run, first).await?;
@@ -81,11 +74,7 @@ impl Indexer {
             }
         }
         self.delete_chart_rows(at, forgets).await?;
-        let segments = self.delete_segments(at, before).await?;
-        if segments.leaves_some {
-            // Points came after its end. They are looked at again.
-            return Ok(told || segments.some);
-        }
+        self.delete_segments(at, before).await?;
         let is_as_left = Condition::Equals(FORGETS.into(), number(forgets));
         match self.table.apply(&Update::new(at.metrics_key()).remove(FORGETS).only_if(is_as_left)).await {
             // There is more to delete by now.
@@ -121,21 +110,19 @@ impl Indexer {
         Ok(())
     }
 
-    /// Deletes segments that begin before this time, in ms.
-    async fn delete_segments(&self, at: &RunLocation, before: i64) -> Result<Deleted> {
-        let mut deleted = Deleted::default();
+    /// Deletes segments that begin before this time, in ms. Returns whether there were any.
+    async fn delete_segments(&self, at: &RunLocation, before: i64) -> Result<bool> {
+        let mut is_any = false;
         let is_old = |key: &Key| rows::MetricSegment::parse(key).is_some_and(|segment| segment.timestamp.0 < before);
         let mut page = Some(Query::of(rows::MetricSegment::all(&at.run).range()).for_removal());
         while let Some(query) = page {
             let (mut keys, next) = self.keys(query).await?;
-            let count = keys.len();
             keys.retain(is_old);
-            deleted.some |= !keys.is_empty();
-            deleted.leaves_some |= keys.len() < count;
+            is_any |= !keys.is_empty();
             self.table.write_many(Vec::new(), &keys).await?;
             page = next;
         }
-        Ok(deleted)
+        Ok(is_any)
     }
 
     /// The keys of a page, and the query for the next one.

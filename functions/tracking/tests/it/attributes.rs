@@ -82,7 +82,7 @@ async fn what_is_declared_is_written() {
     Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
     // Attributes of special cases only: items that are full, wide or big, incomplete copies, and
     // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
-    // them, a deleted logged model, and a history while it is removed.
+    // them, and a deleted logged model.
     let expected = [
         "Config indexed",
         "Config kept_for",
@@ -102,7 +102,6 @@ async fn what_is_declared_is_written() {
         "LoggedModelMetrics segments",
         "Run artifact_uri",
         "Run full",
-        "RunMetrics forgets",
         "RunMetrics wide",
     ];
     assert_eq!(not_written(&site).await, expected);
