@@ -100,11 +100,6 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 let (experiment, before) = (expired.experiment, time_text(expired.before));
                 say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
             }
-            for (experiment, runs) in retention.old_histories(workspace).await.map_err(failed)? {
-                say(&format!(
-                    "Histories of metrics of {runs} runs of experiment {experiment} would be permanently deleted."
-                ));
-            }
         }
         return Ok(());
     }
@@ -117,7 +112,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
     }
     for workspace in names.iter().filter(|_| is_all) {
-        outcome = outcome.and(remove_old(&retention, workspace, &progress).await);
+        outcome = outcome.and(remove_traces(&retention, workspace, &progress).await);
         if workspace.is_for_removal() && !options.expired {
             outcome = outcome.and(retention.remove_rest(&workspaces, workspace).await);
         }
@@ -130,12 +125,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
 }
 
-/// Removes what needs no option: traces and histories that are kept no longer, and files of traces
-/// that are gone.
-async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
+/// Removes what needs no option: traces that are kept no longer, and files of traces that are gone.
+async fn remove_traces(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
-    let histories = retention.remove_old_histories(workspace, progress).await;
-    expired.and(histories).and(retention.remove_trace_files(workspace, progress).await)
+    expired.and(retention.remove_trace_files(workspace, progress).await)
 }
 
 impl Options {
@@ -165,7 +158,7 @@ async fn found(
     }
     let age = match age {
         Some(age) => Some(age),
-        None => Policy::Deleted.read(table).await.map_err(Error::from).map_err(failed)?,
+        None => Policy::read(table).await.map_err(Error::from).map_err(failed)?,
     };
     let before = age.as_ref().map(Age::before);
     let mut found = Vec::new();
@@ -182,7 +175,7 @@ async fn found(
 
 async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
-    Policy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
+    Policy::write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
         Some(age) => say(&format!("What was deleted is kept for {}.", age.as_str())),
         None => say("There is no policy: `gc` without an age removes all that is deleted."),
@@ -231,12 +224,6 @@ impl Report for Progress {
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         let outcome = format!("{traces} traces of experiment {experiment} have been permanently deleted.");
-        self.bar.suspend(|| say(&outcome));
-    }
-
-    fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
-        let outcome =
-            format!("Histories of metrics of {runs} runs of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| say(&outcome));
     }
 

@@ -10,8 +10,6 @@ use access::Counted;
 pub(super) enum Kind {
     /// How long deleted entities are kept.
     DeletedRetention,
-    /// How long histories of metrics are kept.
-    HistoryRetention,
     /// How long traces are kept.
     TraceRetention,
     /// The fields that are indexed by their values.
@@ -65,7 +63,7 @@ const QUOTA: &str =
     "Nothing. It holds within a minute; from then on, the indexer reads three items more for each batch";
 
 /// All settings of a table.
-pub(super) const SETTINGS: [Setting; 10] = [
+pub(super) const SETTINGS: [Setting; 9] = [
     Setting {
         name: "deleted-retention",
         kind: Kind::DeletedRetention,
@@ -76,17 +74,6 @@ pub(super) const SETTINGS: [Setting; 10] = [
         scope: &[Scope::Server],
         cost: "About 35 write units per removed run of 10 metrics, 5 params and 3 tags. `serve` and a stack remove them within an \
                hour; a stack with `Housekeeping=off` leaves that to `gc` without an age",
-    },
-    Setting {
-        name: "metric-retention",
-        kind: Kind::HistoryRetention,
-        does: "For how long histories of metrics are kept after the end of their run; `off` is for ever. The latest point of each \
-               metric stays, so searches find the same runs",
-        values: "a time such as `365d` or `12h`, or `off`",
-        default: "off",
-        scope: &[Scope::Server],
-        cost: "A write unit for each KB that is removed: 2,000 points of a metric have 3 to 30. `serve` removes histories within an \
-               hour, a stack within a day. To look for more takes a read unit or two for each older run, once a day",
     },
     Setting {
         name: "trace-retention",

@@ -33,7 +33,6 @@ mod charts;
 mod directory;
 mod entries;
 mod filter;
-mod history;
 mod pack;
 mod portion;
 mod rebuild;

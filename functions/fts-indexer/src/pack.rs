@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use entities::attributes::{CALLS, CHARTED, FORGETS, PACKED, WIDE};
+use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::{Series, is_call};
 use entities::{
     MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, latest, metric_attribute, metric_of, pack_set,
@@ -126,7 +126,7 @@ pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now:
     Ok(packing.packed)
 }
 
-pub(crate) async fn put(table: &Table, document: Item, condition: &Condition) -> table::Result<()> {
+async fn put(table: &Table, document: Item, condition: &Condition) -> table::Result<()> {
     match table.put(document.clone(), condition).await {
         // The answer to an attempt was lost.
         Err(Failure::Refused { item: Some(found), .. }) if found == document => Ok(()),
@@ -226,9 +226,6 @@ impl Document<'_> {
     /// As it is written, when points have been packed so often.
     fn item(&self, times: i64) -> Item {
         let item = Item::new(self.key.clone()).with(PACKED, number(times));
-        // What is being removed is no matter of this pass.
-        let forgets = self.known.and_then(|known| known.number(FORGETS));
-        let item = forgets.into_iter().fold(item, |item, forgets| item.with(FORGETS, number(forgets)));
         let sets = self.metrics.iter();
         let item = sets.fold(item, |item, (name, metric)| item.with(metric_attribute(name), pack_set(&metric.points)));
         with_charted(item, self.metrics.iter().map(|(name, metric)| (name, metric.charted)))

@@ -26,7 +26,6 @@ async fn main() -> Result<(), Error> {
 }
 
 async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, Error> {
-    let retention = retention.in_turn();
     let work = retention.remove_for(SLICE, &workspaces, &ToLog);
     let is_done = Box::pin(service::told_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
     if !is_done {

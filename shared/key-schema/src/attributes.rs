@@ -202,7 +202,6 @@ names! {
     EXPIRES = "ttl",
     FIELDS = "fields",
     FILTER = "filter",
-    FORGETS = "forgets",
     FROM = "from",
     FULL = "full",
     GRANTS = "grants",

@@ -183,8 +183,7 @@ rows! {
         METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
         CHARTED: Bytes "of all its metrics: how many points are in segments and in chart rows, and up to where; missing where none is in a segment",
         PACKED: Count required "how often points were packed",
-        WIDE: Number "there are further documents",
-        FORGETS: Count "the history is being removed: chart rows from before points were packed so often, and segments"
+        WIDE: Number "there are further documents"
     };
     /// Further metrics of a wide run, spread by the metric's hash.
     RunMetricsBucket = "RUN#" <run: RunId> / "L#METRIC#" <bucket: Bucket> {

@@ -27,7 +27,6 @@
 //! [`models`] does the same for logged models. [`experiment`] does it with all runs, logged models
 //! and traces of an experiment, before the experiment itself. [`expired`] removes traces that are
 //! kept no longer, [`trace_files`] files of traces that are gone (`docs/traces-at-rest.md`).
-//! [`histories`] removes histories of metrics (`docs/run-metrics.md`).
 
 mod age;
 mod artifacts;
@@ -37,7 +36,6 @@ mod expired;
 mod expired_day;
 mod failures;
 mod find;
-mod histories;
 mod models;
 mod named;
 mod policy;

@@ -18,11 +18,11 @@ const TURN: i64 = 3_600_000;
 
 impl Retention {
     /// Removes what the policies keep no longer in each workspace, and the contents that were
-    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, then
-    /// the rest for traces, and at last for histories. Returns whether it came to the end. If one
-    /// workspace fails, the others still have their turn.
+    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, the
+    /// rest for traces. Returns whether it came to the end. If one workspace fails, the others
+    /// still have their turn.
     ///
-    /// Without policies it takes a request for the list of workspaces, and three for each.
+    /// Without policies it takes a request for the list of workspaces, and two for each.
     ///
     /// # Errors
     /// The first failure, after all the rest was tried. The next slice tries again.
@@ -32,9 +32,7 @@ impl Retention {
         let deleted = within(longest / 2, Box::pin(self.remove_all_deleted(&names, workspaces, report))).await;
         let rest = longest.saturating_sub(begin.age());
         let traces = within(rest, Box::pin(self.remove_all_expired(&names, report))).await;
-        let rest = longest.saturating_sub(begin.age());
-        let histories = within(rest, Box::pin(self.remove_all_old_histories(&names, report))).await;
-        Ok(deleted? && traces? && histories?)
+        Ok(deleted? && traces?)
     }
 
     async fn remove_all_deleted(
@@ -59,14 +57,6 @@ impl Retention {
         let mut outcome = Ok(());
         for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
             outcome = outcome.and(self.remove_expired_traces(workspace, report).await);
-        }
-        outcome
-    }
-
-    async fn remove_all_old_histories(&self, names: &[Workspace], report: &dyn Report) -> Result<()> {
-        let mut outcome = Ok(());
-        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
-            outcome = outcome.and(self.remove_old_histories(workspace, report).await);
         }
         outcome
     }

@@ -44,10 +44,6 @@ impl Report for Log {
         self.0.lock().unwrap().removed.insert(format!("{traces} traces of {experiment}"));
     }
 
-    fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
-        self.0.lock().unwrap().removed.insert(format!("histories of {runs} runs of {experiment}"));
-    }
-
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         self.0.lock().unwrap().kept.push((format!("files of {experiment}"), why.to_owned()));
     }
@@ -164,15 +160,6 @@ impl Lab {
         self.index_over(self.site.table.clone()).await;
     }
 
-    /// Lets time pass, until ended runs are packed and nothing of them waits.
-    pub(crate) async fn rest(&self) {
-        for _ in 0..3 {
-            clock::sleep(Duration::from_mins(2)).await;
-            Indexer::new(self.site.table.clone()).alone().tick().await.unwrap();
-            self.index().await;
-        }
-    }
-
     /// The same, with requests of the indexer that meet the faults.
     pub(crate) async fn index_over(&self, table: Table) {
         loop {
@@ -220,12 +207,6 @@ pub(crate) async fn remove_named(retention: &Retention, named: &Named) -> Outcom
     let found = retention.named(named, None).await.unwrap();
     let log = Log(Mutex::default());
     retention.remove(&Workspace::default(), &found, &log).await.unwrap();
-    log.0.into_inner().unwrap()
-}
-
-pub(crate) async fn remove_histories(retention: &Retention) -> Outcome {
-    let log = Log(Mutex::default());
-    retention.remove_old_histories(&Workspace::default(), &log).await.unwrap();
     log.0.into_inner().unwrap()
 }
 

@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod full;
-mod histories;
 mod lab;
 mod policy;
 mod races;

@@ -83,23 +83,9 @@ impl Store {
 impl Chart<'_> {
     /// The sample: at most so many points, in the order of steps.
     async fn sample(&self) -> Result<Vec<Point>> {
-        let Some(mut unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
+        let Some(unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
         let charted = unsealed.metrics.charted(self.metric)?;
-        let mut drawn = None;
-        if charted.points > EXACT {
-            drawn = match self.points_of_rows(&unsealed, &charted).await {
-                Err(error) => {
-                    // A retention policy may have removed the rows in between.
-                    let now = self.store.unsealed(self.at, self.metric).await?;
-                    let Some(now) = now.filter(|now| now.metrics.packed() != unsealed.metrics.packed()) else {
-                        return Err(error);
-                    };
-                    unsealed = now;
-                    None
-                }
-                drawn => drawn?,
-            };
-        }
+        let drawn = if charted.points > EXACT { self.points_of_rows(&unsealed, &charted).await? } else { None };
         let mut points: Vec<Weighted> = if let Some(points) = drawn {
             points
         } else {
