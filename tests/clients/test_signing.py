@@ -77,7 +77,12 @@ def test_paths_that_go_up(echoing: str, auth: SigV4, path: str, resolved: str):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize("body", [None, b"", "", b"\x00\xff", "größer", b"a" * 3_000_000])
+# With ids, since pytest would write each body into the name of its test.
+@pytest.mark.parametrize(
+    "body",
+    [None, b"", "", b"\x00\xff", "größer", b"a" * 3_000_000],
+    ids=["none", "no bytes", "no text", "bytes", "text", "3 MB"],
+)
 def test_bodies(echoing: str, auth: SigV4, method: str, body: bytes | str | None):
     expected = body.encode() if isinstance(body, str) else body or b""
     assert _sent(method, echoing, auth, data=body)["body"] == expected.decode("latin-1")
@@ -88,7 +93,7 @@ def test_bodies_that_requests_makes(echoing: str, auth: SigV4, options: dict):
     assert _sent("POST", echoing, auth, **options)["body"]
 
 
-@pytest.mark.parametrize("content", [b"", b"content", b"\x00\xff" * 1_500_000])
+@pytest.mark.parametrize("content", [b"", b"content", b"\x00\xff" * 1_500_000], ids=["empty", "small", "3 MB"])
 def test_files(echoing: str, auth: SigV4, tmp_path: Path, content: bytes):
     file = tmp_path / "file"
     file.write_bytes(content)
