@@ -104,8 +104,8 @@ pub(super) enum Course {
 
 impl Course {
     /// Those of a write that makes these requests to the table. Servers make two attempts at each
-    /// request. A trouble that a request cannot meet is left out. In a sample, half of the requests
-    /// meet one, and at least one request of each write. Each write begins with another trouble.
+    /// request. A trouble that a request cannot meet is left out. In a sample, a quarter of the
+    /// requests meet one, and at least one request of each write. Each write begins with another.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
