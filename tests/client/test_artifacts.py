@@ -34,6 +34,8 @@ _API = "/api/2.0/mlflow"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
 #: What a server may need, however much goes through it. Over a bucket that is said of a release build: `make test-slow` runs one.
 _MOST_KB = 64 * 1024
+#: The code of a development build that runs takes as much more than that of a release build.
+_MORE_CODE_KB = 8 * 1024
 #: Uploads to a bucket that the server takes at a time.
 _UPLOADS = 32
 #: What a file of any length may add to it.
@@ -369,7 +371,7 @@ def test_memory_of_uploads_to_a_bucket_is_that_of_some_parts(client: MlflowClien
         before = served.peak_kb()
         _move_at_once(served, 64)
         assert served.peak_kb() - before < 4 * 5 * 1024 + _MOST_GROWTH_KB, before
-        if binary().parent.name == "release":
+        if _is_release():
             assert served.peak_kb() < _MOST_KB
     finally:
         served.server.stop()
@@ -424,15 +426,23 @@ def _move_at_once(served: Served, megabytes: int) -> None:
             list(threads.map(step, range(8)))
 
 
+def _is_release() -> bool:
+    return binary().parent.name == "release"
+
+
+def _most_kb() -> int:
+    return _MOST_KB if _is_release() else _MOST_KB + _MORE_CODE_KB
+
+
 def test_memory_stays_below_64_mb_while_8_clients_move_files(served: Served):
     _move_at_once(served, 32)
-    assert served.peak_kb() < _MOST_KB
+    assert served.peak_kb() < _most_kb()
 
 
 @pytest.mark.slow
 def test_memory_stays_below_64_mb_while_8_clients_move_a_gigabyte_each(served: Served):
     _move_at_once(served, 1_024)
-    assert served.peak_kb() < _MOST_KB
+    assert served.peak_kb() < _most_kb()
 
 
 @pytest.mark.slow
