@@ -147,7 +147,7 @@ pub(crate) async fn packing(ledger: &mut Ledger) {
 
 /// One that packs in one pass, on a slow machine, too: no longer than its lease is safe.
 fn indexer(table: Table) -> Indexer {
-    let at_once = Packing { rest: Duration::ZERO, longest: Duration::from_secs(55), ..Packing::default() };
+    let at_once = Packing { rest: Duration::ZERO, longest: Duration::from_hours(1), ..Packing::default() };
     Indexer::new(table).with_packing(at_once)
 }
 
