@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use clap::Args;
+use clock::now_ms;
 use entities::layout;
 use experiments::TraceSetting;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -42,7 +43,8 @@ pub(crate) struct Options {
     /// Only these logged models, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
     logged_model_ids: Vec<String>,
-    /// Only traces that are kept no longer, and files of traces that are gone; no deleted entities.
+    /// Only what is kept no longer of traces and of histories of metrics, and files of traces that
+    /// are gone; no deleted entities.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
     /// List what would be removed, and remove nothing. Files of traces are not listed.
@@ -100,6 +102,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 let (experiment, before) = (expired.experiment, time_text(expired.before));
                 say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
             }
+            for (experiment, runs) in retention.old_histories(workspace).await.map_err(failed)? {
+                say(&format!(
+                    "Histories of metrics of {runs} runs of experiment {experiment} would be permanently deleted."
+                ));
+            }
         }
         return Ok(());
     }
@@ -112,7 +119,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
     }
     for workspace in names.iter().filter(|_| is_all) {
-        outcome = outcome.and(remove_traces(&retention, workspace, &progress).await);
+        outcome = outcome.and(remove_old(&retention, workspace, &progress).await);
         if workspace.is_for_removal() && !options.expired {
             outcome = outcome.and(retention.remove_rest(&workspaces, workspace).await);
         }
@@ -125,10 +132,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
 }
 
-/// Removes what needs no option: traces that are kept no longer, and files of traces that are gone.
-async fn remove_traces(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
+/// Removes what needs no option: traces and histories that are kept no longer, and files of traces
+/// that are gone.
+async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
-    expired.and(retention.remove_trace_files(workspace, progress).await)
+    let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;
+    expired.and(histories).and(retention.remove_trace_files(workspace, progress).await)
 }
 
 impl Options {
@@ -158,7 +167,7 @@ async fn found(
     }
     let age = match age {
         Some(age) => Some(age),
-        None => Policy::read(table).await.map_err(Error::from).map_err(failed)?,
+        None => Policy::Deleted.read(table).await.map_err(Error::from).map_err(failed)?,
     };
     let before = age.as_ref().map(Age::before);
     let mut found = Vec::new();
@@ -175,7 +184,7 @@ async fn found(
 
 async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
-    Policy::write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
+    Policy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
         Some(age) => say(&format!("What was deleted is kept for {}.", age.as_str())),
         None => say("There is no policy: `gc` without an age removes all that is deleted."),
@@ -224,6 +233,12 @@ impl Report for Progress {
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         let outcome = format!("{traces} traces of experiment {experiment} have been permanently deleted.");
+        self.bar.suspend(|| say(&outcome));
+    }
+
+    fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
+        let outcome =
+            format!("Histories of metrics of {runs} runs of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| say(&outcome));
     }
 

@@ -13,7 +13,7 @@ use domains::DOMAINS;
 use fts_indexer::Indexer;
 use key_schema::access_rows;
 use mlflow_api::auth::Level;
-use retention::Retention;
+use retention::{Looks, Retention};
 use table::{Query, Table};
 use tokio::net::TcpListener;
 use workspaces::Workspaces;
@@ -179,7 +179,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if engine_is_here {
         migrations::migrate(&table, &access).await?;
     }
-    let retention = Retention::new(table.clone().in_background(), artifacts.clone());
+    let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(Looks::AtNewOnes);
     // Without users, everybody who reaches this address may do everything.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Surroundings {

@@ -10,6 +10,8 @@ use access::Counted;
 pub(super) enum Kind {
     /// How long deleted entities are kept.
     DeletedRetention,
+    /// How long histories of metrics are kept.
+    HistoryRetention,
     /// How long traces are kept.
     TraceRetention,
     /// The fields that are indexed by their values.
@@ -63,7 +65,7 @@ const QUOTA: &str =
     "Nothing. It holds within a minute; from then on, the indexer reads three items more for each batch";
 
 /// All settings of a table.
-pub(super) const SETTINGS: [Setting; 9] = [
+pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "deleted-retention",
         kind: Kind::DeletedRetention,
@@ -74,6 +76,17 @@ pub(super) const SETTINGS: [Setting; 9] = [
         scope: &[Scope::Server],
         cost: "About 35 write units per removed run of 10 metrics, 5 params and 3 tags. `serve` and a stack remove them within an \
                hour; a stack with `Housekeeping=off` leaves that to `gc` without an age",
+    },
+    Setting {
+        name: "metric-retention",
+        kind: Kind::HistoryRetention,
+        does: "For how long histories of metrics are kept after the end of their run; `off` is for ever. The latest point of each \
+               metric stays, and so do charts of more than some 11,000 points",
+        values: "a time such as `365d` or `12h`, or `off`",
+        default: "off",
+        scope: &[Scope::Server],
+        cost: "A write unit for each KB that is removed: 2,000 points of a metric have 3 to 30. `serve` removes histories within an \
+               hour, a stack within a day. To look for more takes a read unit for each older run, once a month",
     },
     Setting {
         name: "trace-retention",

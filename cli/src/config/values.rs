@@ -58,14 +58,15 @@ pub(super) struct Held {
 }
 
 /// All settings of a table: those of the server, and others where they depart from the default.
-/// Four requests, one more for each workspace that is listed, and one per fifty experiments with a
+/// Five requests, one more for each workspace that is listed, and one per fifty experiments with a
 /// tag.
 pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
     let state = |attribute| state.iter().find_map(|row| row.number(attribute)).unwrap_or_default().to_string();
     let indexed = fields::Setting::read(table).await.map_err(unread)?.indexed;
     let traces = TraceSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| OFF.to_owned());
-    let deleted = Policy::read(table).await.map_err(unread)?;
+    let deleted = Policy::Deleted.read(table).await.map_err(unread)?;
+    let histories = Policy::Histories.read(table).await.map_err(unread)?;
     let tags = retention_tags(table).await.map_err(failed)?;
     let workspaces = Workspaces::new(table.clone());
     let mut quotas = BTreeMap::new();
@@ -77,6 +78,7 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
         let mut add = |holder, value| held.push(Held { setting, holder, value });
         match setting.kind {
             Kind::DeletedRetention => add(Holder::Server, text_of_age(deleted.as_ref())),
+            Kind::HistoryRetention => add(Holder::Server, text_of_age(histories.as_ref())),
             Kind::TraceRetention => {
                 add(Holder::Server, traces.clone());
                 for (experiment, tag) in &tags {
@@ -117,7 +119,7 @@ pub(super) fn checked(kind: Kind, values: &[String]) -> Result<String, Failure> 
         return Ok(OFF.to_owned());
     }
     match kind {
-        Kind::DeletedRetention => Age::parse(value).map(|_| ()).map_err(failed)?,
+        Kind::DeletedRetention | Kind::HistoryRetention => Age::parse(value).map(|_| ()).map_err(failed)?,
         Kind::TraceRetention => TraceRetention::parse(value).map(|_| ()).map_err(failed)?,
         _ => amount(value).map(|_| ())?,
     }
@@ -128,9 +130,10 @@ pub(super) fn checked(kind: Kind, values: &[String]) -> Result<String, Failure> 
 pub(super) async fn write(table: &Table, kind: Kind, holder: &Holder, value: &str) -> Result<(), Failure> {
     let bound = Some(value).filter(|value| *value != OFF);
     match (kind, holder) {
-        (Kind::DeletedRetention, _) => {
+        (Kind::DeletedRetention | Kind::HistoryRetention, _) => {
             let age = bound.map(Age::parse).transpose().map_err(failed)?;
-            Policy::write(table, age.as_ref()).await.map_err(unread)
+            let policy = if kind == Kind::DeletedRetention { Policy::Deleted } else { Policy::Histories };
+            policy.write(table, age.as_ref()).await.map_err(unread)
         }
         (Kind::TraceRetention, Holder::Server) => TraceSetting::write(table, bound).await.map_err(failed),
         (Kind::Quota(counted), Holder::Workspace(workspace)) => {
@@ -200,6 +203,7 @@ mod tests {
         for (kind, values, expected) in [
             (Kind::DeletedRetention, &["1d12h"][..], "1d12h"),
             (Kind::DeletedRetention, &["off"], "off"),
+            (Kind::HistoryRetention, &["365d"], "365d"),
             (Kind::TraceRetention, &["90m"], "90m"),
             (Kind::IndexedValues, &["tags.*", "!tags.mlflow.*"], "tags.* !tags.mlflow.*"),
             (Kind::IndexedTexts, &["none"], "none"),
@@ -210,6 +214,7 @@ mod tests {
         for (kind, values) in [
             (Kind::DeletedRetention, &["soon"][..]),
             (Kind::DeletedRetention, &["30d", "1h"]),
+            (Kind::HistoryRetention, &["a year"]),
             (Kind::TraceRetention, &["1d2h"]),
             (Kind::IndexedValues, &["metrics.*"]),
             (Kind::IndexedTexts, &["none", "tags.*"]),

@@ -92,6 +92,12 @@ async fn settings_are_shown_and_set() {
     said(data, &["unset", "deleted-retention", "--yes"]);
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
 
+    assert_eq!(shown(data, "metric-retention"), ["server off (default)"]);
+    assert!(refused(data, &["set", "metric-retention", "365d"]).contains("for each KB that is removed"));
+    said(data, &["set", "metric-retention", "365d", "--yes"]);
+    assert_eq!(shown(data, "metric-retention"), ["server 365d"]);
+    assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
+
     said(data, &["set", "trace-retention", "90d", "--yes"]);
     said(data, &["set", "trace-retention", "12h", "--experiment", "0", "--yes"]);
     assert_eq!(shown(data, "trace-retention"), ["server 90d", "experiment 0 12h"]);

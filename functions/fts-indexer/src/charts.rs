@@ -114,8 +114,8 @@ impl Rows<'_> {
         let found = self.table.get_many(&keys).await?;
         let mut digests: Vec<_> = announced.iter().map(|segment| segment.digest).collect();
         let mut points = Vec::new();
-        for key in &keys {
-            let segment = found.get(key).ok_or_else(|| Failure::Unexpected("a segment is missing".to_owned()))?;
+        // A retention policy may have removed some of them.
+        for segment in keys.iter().filter_map(|key| found.get(key)) {
             points.extend(read_segment(segment).map_err(failed)?.0);
         }
         for (segment, sealed) in metric.sealed.iter().filter(|(segment, _)| is_late(segment)) {

@@ -3,7 +3,7 @@
 use artifact_store::Artifacts;
 use housekeeper::SLICE;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use retention::{Retention, ToLog};
+use retention::{Looks, Retention, ToLog};
 use serde_json::Value;
 use table::Table;
 use workspaces::Workspaces;
@@ -15,7 +15,7 @@ async fn main() -> Result<(), Error> {
     let table = Table::from_environment().await?;
     entities::layout::check(&table).await?;
     let table = table.in_background();
-    let retention = Retention::new(table.clone(), Artifacts::from_environment(&root));
+    let retention = Retention::new(table.clone(), Artifacts::from_environment(&root)).looking(Looks::InTurn);
     let workspaces = Workspaces::new(table);
     let handler = |_: LambdaEvent<Value>| {
         let (retention, workspaces) = (retention.clone(), workspaces.clone());

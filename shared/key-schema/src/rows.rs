@@ -56,6 +56,8 @@ rows! {
         STAGE: Stage required "lifecycle stage",
         STAGE_VERSION: Count required "how often the stage has changed",
         REVISION: Number "there is one, so that the indexer is told of the removal",
+        FORGOTTEN: Number "histories of metrics that are kept no longer are removed, of runs that ended until then, in ms",
+        LOOKED: Number "when all its runs were last looked at for such histories, in ms",
         ..TAGGED, ..CREATION
     };
     /// A tag of the experiment that is too big for its document.

@@ -27,6 +27,7 @@
 //! [`models`] does the same for logged models. [`experiment`] does it with all runs, logged models
 //! and traces of an experiment, before the experiment itself. [`expired`] removes traces that are
 //! kept no longer, [`trace_files`] files of traces that are gone (`docs/traces-at-rest.md`).
+//! [`histories`] removes histories of metrics (`docs/run-metrics.md`).
 
 mod age;
 mod artifacts;
@@ -36,6 +37,8 @@ mod expired;
 mod expired_day;
 mod failures;
 mod find;
+mod histories;
+mod looks;
 mod models;
 mod named;
 mod policy;
@@ -52,6 +55,7 @@ mod which;
 pub use age::Age;
 pub use expired::ExpiredTraces;
 pub use find::Found;
+pub use looks::Looks;
 pub use named::Named;
 pub use policy::Policy;
 pub use report::{Entity, Report, ToLog};

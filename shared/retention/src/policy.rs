@@ -1,4 +1,5 @@
-//! The TTL policy: how long deleted entities are kept. There is none unless somebody sets it.
+//! The policies: how long deleted entities are kept, and histories of metrics. There is none unless
+//! somebody sets it.
 
 use entities::attributes::KEPT_FOR;
 use key_schema::{Key, rows};
@@ -9,33 +10,42 @@ use crate::age::Age;
 use crate::report::Report;
 use crate::store::Retention;
 
-const SETTING: &str = "ttl_policy";
-
-/// The setting of a table.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy;
+/// A setting of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// For how long deleted entities are kept after their deletion.
+    Deleted,
+    /// For how long histories of metrics are kept after the end of their run.
+    Histories,
+}
 
 impl Policy {
-    fn key() -> Key {
-        rows::Config::key(&SETTING.into())
+    fn name(self) -> &'static str {
+        match self {
+            Self::Deleted => "ttl_policy",
+            Self::Histories => "history_policy",
+        }
     }
 
-    /// How long deleted entities are kept; `None` for as long as nobody removes them by hand. One
-    /// request.
+    fn key(self) -> Key {
+        rows::Config::key(&self.name().into())
+    }
+
+    /// How long they are kept; `None` for as long as nobody removes them by hand. One request.
     ///
     /// # Errors
     /// [`Failure::Unreadable`] if it cannot be read.
-    pub async fn read(table: &Table) -> table::Result<Option<Age>> {
-        let Some(item) = table.get(&Self::key()).await? else { return Ok(None) };
+    pub async fn read(self, table: &Table) -> table::Result<Option<Age>> {
+        let Some(item) = table.get(&self.key()).await? else { return Ok(None) };
         let age = item.text(KEPT_FOR).and_then(|age| Age::parse(age).ok());
-        age.map(Some).ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} of the setting {SETTING}")))
+        age.map(Some).ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} of the setting {}", self.name())))
     }
 
     /// Sets it, or takes it back. One request.
-    pub async fn write(table: &Table, kept_for: Option<&Age>) -> table::Result<()> {
+    pub async fn write(self, table: &Table, kept_for: Option<&Age>) -> table::Result<()> {
         match kept_for {
-            Some(age) => table.put(Item::new(Self::key()).with(KEPT_FOR, text(age.as_str())), &Condition::Always).await,
-            None => table.write_many(Vec::new(), &[Self::key()]).await,
+            Some(age) => table.put(Item::new(self.key()).with(KEPT_FOR, text(age.as_str())), &Condition::Always).await,
+            None => table.write_many(Vec::new(), &[self.key()]).await,
         }
     }
 }
@@ -47,7 +57,7 @@ impl Retention {
     /// # Errors
     /// Those of the table.
     pub async fn apply_policy(&self, workspace: &Workspace, report: &dyn Report) -> Result<bool> {
-        let Some(age) = Policy::read(&self.table).await? else { return Ok(false) };
+        let Some(age) = Policy::Deleted.read(&self.table).await? else { return Ok(false) };
         let found = self.deleted(workspace, Some(age.before())).await?;
         self.remove(workspace, &found, report).await?;
         Ok(true)

@@ -34,6 +34,9 @@ pub trait Report: Send + Sync {
     /// So many traces of an experiment are gone that were kept no longer.
     fn removed_traces(&self, experiment: ExperimentId, traces: u64);
 
+    /// Histories of metrics of so many runs of an experiment are gone that were kept no longer.
+    fn removed_histories(&self, experiment: ExperimentId, runs: u64);
+
     /// Files of traces of an experiment that are gone stay, for this reason.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
@@ -52,6 +55,10 @@ impl Report for ToLog {
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         tracing::info!(%experiment, traces, "traces that are kept no longer were removed");
+    }
+
+    fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
+        tracing::info!(%experiment, runs, "histories of metrics that are kept no longer were removed");
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {

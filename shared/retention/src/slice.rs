@@ -18,21 +18,23 @@ const TURN: i64 = 3_600_000;
 
 impl Retention {
     /// Removes what the policies keep no longer in each workspace, and the contents that were
-    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, the
-    /// rest for traces. Returns whether it came to the end. If one workspace fails, the others
-    /// still have their turn.
+    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, then
+    /// the rest for traces, and at last for histories. Returns whether it came to the end. If one
+    /// workspace fails, the others still have their turn.
     ///
-    /// Without policies it takes a request for the list of workspaces, and two for each.
+    /// Without policies it takes a request for the list of workspaces, and three for each.
     ///
     /// # Errors
     /// The first failure, after all the rest was tried. The next slice tries again.
     pub async fn remove_for(&self, longest: Duration, workspaces: &Workspaces, report: &dyn Report) -> Result<bool> {
-        let begin = Moment::now();
-        let names = in_turn(workspaces.names().await?, now_ms().div_euclid(TURN));
+        let (begin, now) = (Moment::now(), now_ms());
+        let names = in_turn(workspaces.names().await?, now.div_euclid(TURN));
         let deleted = within(longest / 2, Box::pin(self.remove_all_deleted(&names, workspaces, report))).await;
         let rest = longest.saturating_sub(begin.age());
         let traces = within(rest, Box::pin(self.remove_all_expired(&names, report))).await;
-        Ok(deleted? && traces?)
+        let rest = longest.saturating_sub(begin.age());
+        let histories = within(rest, Box::pin(self.remove_all_old_histories(&names, now, report))).await;
+        Ok(deleted? && traces? && histories?)
     }
 
     async fn remove_all_deleted(
@@ -57,6 +59,14 @@ impl Retention {
         let mut outcome = Ok(());
         for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
             outcome = outcome.and(self.remove_expired_traces(workspace, report).await);
+        }
+        outcome
+    }
+
+    async fn remove_all_old_histories(&self, names: &[Workspace], now: i64, report: &dyn Report) -> Result<()> {
+        let mut outcome = Ok(());
+        for workspace in names.iter().filter(|workspace| !workspace.is_for_removal()) {
+            outcome = outcome.and(self.remove_old_histories(workspace, now, report).await);
         }
         outcome
     }

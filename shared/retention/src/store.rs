@@ -4,6 +4,8 @@ use artifact_store::Artifacts;
 use fts_indexer::Indexer;
 use table::Table;
 
+use crate::looks::Looks;
+
 /// Removes deleted entities for good. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Retention {
@@ -12,6 +14,7 @@ pub struct Retention {
     pub(crate) indexer: Indexer,
     pub(crate) artifacts: Artifacts,
     pub(crate) leaves_artifacts: bool,
+    pub(crate) looks: Looks,
 }
 
 impl Retention {
@@ -19,7 +22,7 @@ impl Retention {
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
         let indexer = Indexer::new(table.clone());
-        Self { table, indexer, artifacts, leaves_artifacts: false }
+        Self { table, indexer, artifacts, leaves_artifacts: false, looks: Looks::AtAll }
     }
 
     /// The same, which also removes entities whose artifacts this server cannot reach, and leaves
@@ -27,5 +30,11 @@ impl Retention {
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }
+    }
+
+    /// The same, which looks only at some runs to find histories that are kept no longer.
+    #[must_use]
+    pub fn looking(self, looks: Looks) -> Self {
+        Self { looks, ..self }
     }
 }

@@ -25,6 +25,8 @@ impl Report for Silent {
 
     fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn removed_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, _: ExperimentId, _: &str) {}
 
     fn kept(&self, _: Entity, _: &str) {}

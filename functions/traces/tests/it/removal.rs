@@ -28,6 +28,8 @@ impl Report for Log {
         self.0.lock().unwrap().0 += traces;
     }
 
+    fn removed_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         self.0.lock().unwrap().1.push(format!("files of {experiment}: {why}"));
     }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
+use clock::now_ms;
 use embedded_engine::StreamReader;
 use fts_indexer::{Batch, Indexer};
 use mlflow_api::{ExperimentId, Workspace};
@@ -42,6 +43,10 @@ impl Report for Log {
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         self.0.lock().unwrap().removed.insert(format!("{traces} traces of {experiment}"));
+    }
+
+    fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
+        self.0.lock().unwrap().removed.insert(format!("histories of {runs} runs of {experiment}"));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
@@ -160,6 +165,15 @@ impl Lab {
         self.index_over(self.site.table.clone()).await;
     }
 
+    /// Lets time pass, until ended runs are packed and nothing of them waits.
+    pub(crate) async fn rest(&self) {
+        for _ in 0..3 {
+            clock::sleep(Duration::from_mins(2)).await;
+            Indexer::new(self.site.table.clone()).alone().tick().await.unwrap();
+            self.index().await;
+        }
+    }
+
     /// The same, with requests of the indexer that meet the faults.
     pub(crate) async fn index_over(&self, table: Table) {
         loop {
@@ -207,6 +221,12 @@ pub(crate) async fn remove_named(retention: &Retention, named: &Named) -> Outcom
     let found = retention.named(named, None).await.unwrap();
     let log = Log(Mutex::default());
     retention.remove(&Workspace::default(), &found, &log).await.unwrap();
+    log.0.into_inner().unwrap()
+}
+
+pub(crate) async fn remove_histories(retention: &Retention) -> Outcome {
+    let log = Log(Mutex::default());
+    retention.remove_old_histories(&Workspace::default(), now_ms(), &log).await.unwrap();
     log.0.into_inner().unwrap()
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod full;
+mod histories;
 mod lab;
 mod policy;
 mod races;

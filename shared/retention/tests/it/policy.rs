@@ -16,18 +16,18 @@ async fn without_a_policy_nothing_is_removed() {
     let run = lab.run("0").await;
     lab.post("runs/delete", json!({ "run_id": run })).await;
     let retention = lab.retention();
-    assert_eq!(Policy::read(&lab.site.table).await.unwrap(), None);
+    assert_eq!(Policy::Deleted.read(&lab.site.table).await.unwrap(), None);
     assert!(!apply_policy(&retention).await.0);
 
     for (age, removed) in [("30d", 0), ("0s", 1)] {
-        Policy::write(&lab.site.table, Some(&Age::parse(age).unwrap())).await.unwrap();
-        assert_eq!(Policy::read(&lab.site.table).await.unwrap().unwrap().as_str(), age);
+        Policy::Deleted.write(&lab.site.table, Some(&Age::parse(age).unwrap())).await.unwrap();
+        assert_eq!(Policy::Deleted.read(&lab.site.table).await.unwrap().unwrap().as_str(), age);
         let (is_set, outcome) = apply_policy(&retention).await;
         assert_eq!((is_set, outcome.removed.len()), (true, removed), "{age}");
     }
     assert!(lab.items(&run).await.is_empty());
-    Policy::write(&lab.site.table, None).await.unwrap();
-    assert_eq!(Policy::read(&lab.site.table).await.unwrap(), None);
+    Policy::Deleted.write(&lab.site.table, None).await.unwrap();
+    assert_eq!(Policy::Deleted.read(&lab.site.table).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
     let row = Item::new(rows::Config::key(&"ttl_policy".into()));
     for row in [row.clone(), row.with("kept_for", text("soon"))] {
         lab.site.table.put(row, &Condition::Always).await.unwrap();
-        assert!(Policy::read(&lab.site.table).await.is_err());
+        assert!(Policy::Deleted.read(&lab.site.table).await.is_err());
     }
 }
 
@@ -56,7 +56,7 @@ async fn slices_that_run_out_of_time_come_to_an_end_together() {
         lab.post("runs/delete", json!({ "run_id": run })).await;
     }
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
-    Policy::write(&lab.site.table, Some(&Age::parse("0s").unwrap())).await.unwrap();
+    Policy::Deleted.write(&lab.site.table, Some(&Age::parse("0s").unwrap())).await.unwrap();
 
     let workspaces = Workspaces::new(lab.site.table.clone());
     let (mut slices, mut longest) = (0, Duration::ZERO);
@@ -85,6 +85,6 @@ async fn a_slice_without_a_policy_removes_nothing_and_costs_little() {
     let table = lab.site.table.metered(meter.clone());
     let retention = lab.retention_over(table.clone());
     assert!(retention.remove_for(Duration::from_mins(1), &Workspaces::new(table), &ToLog).await.unwrap());
-    assert_eq!(meter.usage().requests, 3);
+    assert_eq!(meter.usage().requests, 4);
     assert!(!lab.items(&run).await.is_empty());
 }

@@ -112,9 +112,15 @@ impl Chart<'_> {
         let Some(rows) = self.narrow(rows).await? else { return Ok(None) };
         let drawn: u64 = rows.iter().map(|row| self.about(row)).sum();
         let is_exact = self.range.is_some() && drawn <= EXACT && rows.iter().all(|row| row.number.level == 1);
-        let (exact, thinned): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_exact && !row.is_whole());
+        let (exact, mut thinned): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| is_exact && !row.is_whole());
+        let count = points.len();
         for (after, through) in spans(&exact) {
             points.extend(self.segments(after, Some(through)).await?);
+        }
+        let expected: u64 = exact.iter().map(|row| row.stands_for).sum();
+        if u64::try_from(points.len() - count).is_ok_and(|found| found < expected) {
+            // A retention policy has removed segments. What is left of them is in the rows.
+            thinned.extend(exact);
         }
         let points = points.into_iter().map(|point| (point, 1));
         Ok(Some(points.chain(thinned.iter().flat_map(ChartRow::weighted)).collect()))
@@ -226,9 +232,9 @@ impl Chart<'_> {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
             check_read(Some(&self.read))?;
-            for key in &keys {
-                let missing = || unreadable(&Item::new(key.clone()), "a segment of points");
-                points.extend(read_segment(found.get(key).ok_or_else(missing)?)?.0);
+            // A retention policy may have removed some of them.
+            for segment in keys.iter().filter_map(|key| found.get(key)) {
+                points.extend(read_segment(segment)?.0);
             }
         }
         Ok(points)

@@ -18,6 +18,8 @@ impl Report for Silent {
 
     fn removed_traces(&self, _: ExperimentId, _: u64) {}
 
+    fn removed_histories(&self, _: ExperimentId, _: u64) {}
+
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         assert!(why.is_empty(), "files of {experiment} stay: {why}");
     }
