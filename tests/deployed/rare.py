@@ -157,12 +157,12 @@ def too_many_requests(world, directory: Path) -> None:
 def what_was_deleted_is_removed(world, directory: Path) -> None:
     """What the housekeeper does when it is called. test_automatic_removal.py waits until it is."""
     removed = something_deleted(world, "removed by a call")
-    assert _housekeeping(world) == {"is_done": True}
+    assert housekeeping(world) == {"is_done": True}
     for run in removed:
         # Without a policy, nothing is removed.
         _expect(world, 200, "GET", f"{_V2}/runs/get", query={"run_id": run})
     with removal_after(world, "0s"):
-        assert _housekeeping(world) == {"is_done": True}
+        assert housekeeping(world) == {"is_done": True}
     assert is_gone(world, removed)
 
 
@@ -201,7 +201,7 @@ def removal_after(world, age: str) -> Iterator[None]:
         command(world, "gc", "--set-policy", "off")
 
 
-def _housekeeping(world) -> dict[str, Any]:
+def housekeeping(world) -> dict[str, Any]:
     answer = world.account.emulator.functions.invoke(FunctionName=f"{world.stack.name}-housekeeper", Payload=b"{}")
     told = answer["Payload"].read()
     assert "FunctionError" not in answer, told

@@ -6,8 +6,8 @@
 //!
 //! A look goes on where the last one ended. The experiment's document says with `forgotten` how far
 //! that is, by the end of the runs. Some runs come later: imported ones, those that are indexed
-//! late, or those that get points after their end. So a process that is always there begins anew
-//! once a month, and `looked` says when it did.
+//! late, or those that get points after their end. So a process that is always there looks at all
+//! runs once a month, and `looked` says when it did.
 
 use entities::attributes::{END_TIME, FORGOTTEN, LOOKED, STATUS};
 use entities::{MetricsPlace, RUN, RunLocation, place_of_metrics, read_segment};
@@ -28,8 +28,8 @@ use crate::store::Retention;
 const PORTION: usize = 100;
 /// Runs whose histories are removed at a time.
 const AT_ONCE: usize = 8;
-/// After this time, in ms, an experiment is looked at anew: 30 days.
-const ANEW: i64 = 30 * 24 * 3_600_000;
+/// After this time, in ms, all runs of an experiment are looked at: 30 days.
+const ALL_AGAIN: i64 = 30 * 24 * 3_600_000;
 
 /// A look at the runs of an experiment. Times are in ms.
 struct Look {
@@ -104,8 +104,8 @@ impl Retention {
             let document = self.table.get(&rows::Experiment::key(&experiment)).await?;
             let number = |name| document.as_ref().and_then(|document| document.number(name));
             look.forgotten = number(FORGOTTEN);
-            let is_anew = number(LOOKED).is_none_or(|looked| now.saturating_sub(looked) >= ANEW);
-            look.looked = is_anew.then_some(now);
+            let is_of_all = number(LOOKED).is_none_or(|looked| now.saturating_sub(looked) >= ALL_AGAIN);
+            look.looked = is_of_all.then_some(now);
         }
         Ok(look)
     }

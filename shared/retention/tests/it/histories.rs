@@ -303,7 +303,7 @@ fn a_look_goes_on_where_the_last_one_ended() {
         assert!(remove_histories(&looking).await.removed.is_empty());
         set(&lab, "1h").await;
         assert!(remove_histories(&looking).await.removed.is_empty());
-        // Once a month, all are looked at anew.
+        // Once a month, all are looked at.
         clock::sleep(Duration::from_hours(24 * 30)).await;
         assert_eq!(remove_histories(&looking).await.removed.len(), 1);
         assert!(segments(&lab, &first).await.is_empty());
