@@ -47,9 +47,9 @@ impl Retention {
     /// Runs that were deleted by themselves keep theirs: they are removed whole. `now` is in ms. It
     /// may be stopped anywhere, and be repeated.
     ///
-    /// One request where there is no policy. Else one for the list of experiments, and for each that
-    /// has a turn two: its document and its runs. Two more per hundred runs, and one or two for each
-    /// run, with the requests of [`Retention::remove_history`].
+    /// One request where there is no policy. Else one for the list of experiments, and two for each
+    /// that has a turn: its document and its runs. Two more per hundred runs, and one or two for
+    /// each run, with the requests of [`Retention::remove_history`].
     ///
     /// # Errors
     /// Those of the table, after the other experiments were tried. What failed is tried again by
@@ -162,8 +162,8 @@ impl Retention {
         outcome.map(|()| count)
     }
 
-    /// Of a page of segments those that are kept no longer; an error if one cannot be read; and the
-    /// query for the next page, if the run is over.
+    /// Of a page of segments those that are kept no longer, and an error if one cannot be read. The
+    /// query for the next page comes with them, if the run is over.
     ///
     /// The run is read after its segments. So a segment that a client wrote because the run goes on
     /// is never among them.
