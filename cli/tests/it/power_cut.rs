@@ -36,17 +36,6 @@ impl State {
         Self { items: engine.items(TABLE).await.unwrap(), records: stream.oldest(1_000).await.unwrap() }
     }
 
-    /// The state with no record undelivered. What was undelivered comes with it.
-    async fn delivered(engine: &Engine, stream: &StreamReader) -> (Self, Vec<Value>) {
-        let mut state = Self::of(engine, stream).await;
-        let records = std::mem::take(&mut state.records);
-        if let Some(last) = records.last() {
-            stream.forget_through(last["dynamodb"]["SequenceNumber"].as_str().unwrap()).await.unwrap();
-        }
-        assert!(stream.oldest(1).await.unwrap().is_empty(), "there were more records than are read at once");
-        (state, records)
-    }
-
     /// What an engine finds on a disk that was left so.
     async fn left(image: &Image) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -138,10 +127,14 @@ impl Watch {
         answer
     }
 
-    /// Takes all records off the stream.
+    /// Takes all records off the stream; returns the state without them.
     async fn deliver(&mut self) -> State {
-        let (state, records) = State::delivered(&self.engine, &self.stream).await;
-        self.records.extend(records);
+        let mut state = State::of(&self.engine, &self.stream).await;
+        if let Some(last) = state.records.last() {
+            self.stream.forget_through(last["dynamodb"]["SequenceNumber"].as_str().unwrap()).await.unwrap();
+        }
+        self.records.append(&mut state.records);
+        assert!(self.stream.oldest(1).await.unwrap().is_empty(), "there were more records than are read at once");
         state
     }
 }
