@@ -43,8 +43,8 @@ pub(crate) struct Options {
     /// Only these logged models, which have to be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
     logged_model_ids: Vec<String>,
-    /// Only what is kept no longer of traces and of histories of metrics, and files of traces that
-    /// are gone; no deleted entities.
+    /// Removes only traces and histories of metrics that are kept no longer, and files of traces
+    /// that are gone. Deleted entities stay.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
     /// List what would be removed, and remove nothing. Files of traces are not listed.

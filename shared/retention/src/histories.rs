@@ -1,8 +1,8 @@
 //! Removing histories of metrics that are kept no longer: the segments of runs that ended long ago.
 //!
 //! Documents of runs are not touched, so the latest point of each metric stays. Chart rows stay,
-//! too, so a long history can still be drawn. Nothing counts on a segment: who reads a history
-//! takes the segments that are there, and so does a pass of the indexer.
+//! too, so a long history can still be drawn. A reader of a history reads the segments that are in
+//! the table, and needs none in particular. A pass of the indexer does the same.
 //!
 //! A look goes on where the last one ended. The experiment's document says with `forgotten` how far
 //! that is, by the end of the runs. Some runs come later: imported ones, those that are indexed
@@ -75,25 +75,25 @@ impl Retention {
     ) -> Result<()> {
         let mut look = self.look(experiment, now).await?;
         let since = look.forgotten.filter(|_| look.notes && look.looked.is_none()).unwrap_or(i64::MIN);
-        let (mut count, mut failures) = (0, Failures::default());
+        let mut failures = Failures::default();
         let mut page = ended(experiment, since, before);
         while let Some(query) = page {
             let (runs, through, next) = self.ended(experiment, query).await?;
             let removed: Vec<_> = runs.iter().map(|at| self.remove_history(at, before)).collect();
             let removed: Vec<_> = stream::iter(removed).buffered(AT_ONCE).collect().await;
+            let count = removed.iter().filter(|outcome| outcome.as_ref().is_ok_and(|segments| *segments > 0)).count();
+            if let Ok(count @ 1..) = u64::try_from(count) {
+                report.removed_histories(experiment, count);
+            }
             for (at, outcome) in runs.iter().zip(removed) {
                 // The next look begins before it.
                 look.notes &= outcome.is_ok();
-                let outcome = outcome.map(|segments| count += u64::from(segments > 0));
-                failures.note(format_args!("history of run {}", at.run), outcome)?;
+                failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
             }
             if let Some(through) = through {
                 self.note(&mut look, through).await?;
             }
             page = next;
-        }
-        if count > 0 {
-            report.removed_histories(experiment, count);
         }
         failures.finish()
     }

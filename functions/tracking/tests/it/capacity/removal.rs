@@ -4,10 +4,10 @@ use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, Workspace};
-use retention::{Entity, Report, Retention};
+use retention::{Age, Entity, Looks, Policy, Report, Retention};
 
-use super::filled::{Filled, index, run};
-use super::{experiment, without_leases};
+use super::filled::{Filled, come_to_rest, index, run};
+use super::{experiment, steps, without_leases};
 use crate::calls::Calls;
 
 /// Tells nobody.
@@ -73,4 +73,41 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     let act = async |retention: &Retention, (): &()| remove(retention).await;
     let call = "find that nothing is deleted in 2 experiments";
     ledger.row(call, budget([8.0, 0.0, 8.0], [8.0, 0.0, 8.0]), &removing, [(), ()], act).await;
+    histories(ledger).await;
+}
+
+async fn remove_histories(retention: &Retention) {
+    retention.remove_old_histories(&Workspace::default(), entities::now_ms(), &Silent).await.unwrap();
+}
+
+/// Of a table with one experiment, which has two runs that ended years ago.
+async fn histories(ledger: &mut Ledger) {
+    let filled = Filled::on(&Engine::memory().unwrap()).await;
+    let (store, table) = (&filled.requests.store, filled.requests.table());
+    let experiment = experiment(store, "experiment").await;
+    let ended = runs(&filled, experiment, 0..2).await;
+    let looking = |looks: Looks| {
+        let retention = move |table| Retention::new(table, Artifacts::default()).looking(looks);
+        Bench::new(table.clone(), retention)
+    };
+    let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
+    let call = "find that histories are kept for ever";
+    ledger.row(call, budget([1.0, 0.0, 1.0], [1.0, 0.0, 1.0]), &looking(Looks::InTurn), [(), ()], act).await;
+    Policy::Histories.write(table, Some(&Age::parse("365d").unwrap())).await.unwrap();
+    let removing = looking(Looks::AtAll);
+    let act = async |retention: &Retention, run: &&String| {
+        for first in (0..10_000).step_by(1_000) {
+            store.run_log_batch(run, &steps("loss", first..first + 1_000)).await.unwrap();
+        }
+        come_to_rest(table, experiment, std::slice::from_ref(*run)).await;
+        remove_histories(retention).await;
+        assert!(store.metric_history(run, "loss", None, "").await.unwrap().0.len() < 10);
+    };
+    let call = "remove the history of one of 2 runs: 10,000 points";
+    ledger.row(call, budget([7.0, 110.0, 33.0], [7.0, 110.0, 33.0]), &removing, [&ended[0], &ended[1]], act).await;
+    let noting = looking(Looks::AtNewOnes);
+    remove_histories(&noting.store).await;
+    let act = async |retention: &Retention, (): &()| remove_histories(retention).await;
+    let call = "find that no further run has ended, in one experiment";
+    ledger.row(call, budget([5.0, 0.0, 5.0], [5.0, 0.0, 5.0]), &noting, [(), ()], act).await;
 }
