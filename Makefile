@@ -100,9 +100,10 @@ lint: ## Formatting and lints
 	cargo clippy --workspace --all-targets -- --deny warnings
 
 test-rust: $(VENV_READY) ## The tests of the crates
+	@# These first, while tests in Python run as well: one core would wait for them at the end.
+	cargo test --quiet --doc --workspace
 	cargo nextest run --workspace
 	python tools/slowest.py target/nextest/default/junit.xml
-	cargo test --quiet --doc --workspace
 
 test-python: $(VENV_READY) $(EMULATOR_READY) ## MLflow's client, comparison with MLflow's server, the UI's pages in Chromium, the Lambda functions, and the stack deployed in an emulator
 	cargo build --workspace
