@@ -7,12 +7,16 @@ use fts_indexer::{Event, INTERVAL, Indexer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use table::Table;
 
+// Why it has this, and one thread: `domain::lambda`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// How often a run that is being logged to is indexed at most, in seconds.
 const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
 /// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     let interval = match std::env::var(INTERVAL_VARIABLE) {

@@ -8,7 +8,11 @@ use serde_json::Value;
 use table::Table;
 use workspaces::Workspaces;
 
-#[tokio::main]
+// Why it has this, and one thread: `domain::lambda`.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     let root = std::env::var("ARTIFACT_ROOT").map_err(|_| "the environment variable ARTIFACT_ROOT is not set")?;

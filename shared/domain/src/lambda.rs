@@ -1,4 +1,10 @@
 //! A Lambda that serves domains.
+//!
+//! The `main` of each function has a runtime of one thread, since a sandbox handles one event at
+//! a time. It has mimalloc, since each attribute of each item is a few small allocations. Without
+//! both, a start of the tracking function and 100 runs took a seventh more processor time. 1,000
+//! runs took a sixth more, and a log-batch of 10 metrics two fifths. Both programs were measured
+//! in turn by `bench/functions.py`.
 
 pub use lambda_http::Error;
 
