@@ -3,15 +3,16 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use clock::sleep;
 use embedded_engine::Engine;
-use entities::fields::{LEASE, Setting};
+use entities::fields::{LEASE, MOST, OwnFields, OwnSetting, Setting};
 use entities::layout;
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
+use key_schema::rows;
 use mlflow_api::ExperimentId;
 use search::IndexedFields;
 use table::Table;
-use tokio::time::sleep;
 use workspaces::Workspaces;
 
 use crate::Failure;
@@ -22,8 +23,8 @@ use crate::say::say;
 /// Options of `reindex`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this experiment [default: all].
-    #[arg(long, value_name = "ID", conflicts_with_all = ["values", "text"])]
+    /// Only this experiment, and the patterns for it alone [default: all].
+    #[arg(long, value_name = "ID")]
     experiment: Option<String>,
     /// From now on, index the whole values of fields that match, for example 'tags.*' or
     /// '!tags.mlflow.*'. Of several patterns, the last that matches counts. Replaces the earlier
@@ -37,6 +38,7 @@ pub(crate) struct Options {
     place: Place,
 }
 
+const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the fields indexed before";
 /// Pause between two checks of how many runs are left.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
@@ -47,18 +49,31 @@ const PATIENCE: Duration = Duration::from_mins(15);
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     layout::check(&table).await?;
-    let fields = new_fields(&options, &read_setting(&table).await?.indexed);
-    rebuild(&table, engine, &options.place.name, options.experiment.as_deref(), fields).await
+    let part = match &options.experiment {
+        None => Part::Table(options.of_table(&read_setting(&table).await?)),
+        Some(id) => {
+            let id = ExperimentId::parse(id).map_err(|error| error.message)?;
+            let fields = options.of_experiment(&read_setting(&table).await?, id);
+            if fields.is_some() {
+                check_experiment(&table, id).await?;
+            }
+            Part::Experiment(id, fields)
+        }
+    };
+    rebuild(&table, engine, &options.place.name, part).await
 }
 
-/// Indexes all runs again, or those of one experiment. With fields, these are indexed from now on.
-pub(crate) async fn rebuild(
-    table: &Table,
-    engine: Option<Engine>,
-    name: &str,
-    experiment: Option<&str>,
-    fields: Option<IndexedFields>,
-) -> Result<(), Failure> {
+/// The runs that are indexed again. With fields, these are indexed from now on.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// All runs.
+    Table(Option<IndexedFields>),
+    /// Those of one experiment.
+    Experiment(ExperimentId, Option<OwnFields>),
+}
+
+/// Indexes runs again.
+pub(crate) async fn rebuild(table: &Table, engine: Option<Engine>, name: &str, part: Part) -> Result<(), Failure> {
     let table = table.clone().in_background();
     // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
     // server has one.
@@ -66,34 +81,152 @@ pub(crate) async fn rebuild(
         let consumer = InProcess(Indexer::new(table.clone()).alone());
         Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
     });
-    let outcome = rebuild_fed(&table, experiment, fields).await;
+    let outcome = rebuild_fed(&table, part).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
     outcome
 }
 
-async fn rebuild_fed(table: &Table, experiment: Option<&str>, fields: Option<IndexedFields>) -> Result<(), Failure> {
-    let indexer = Indexer::new(table.clone());
-    if let Some(fields) = fields {
-        let present = read_setting(table).await?.indexed;
-        // First searches stop relying on it, then the indexer may take it out. Then no batch in
-        // progress has the old fields.
-        let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
-        write_setting(table, Setting { indexed: present, searched: nothing.clone() }).await?;
-        wait("waiting until no server relies on the fields indexed before", LEASE).await;
-        write_setting(table, Setting { indexed: fields, searched: nothing }).await?;
+impl Part {
+    /// Has its fields indexed from now on. First searches stop relying on those of before, then the
+    /// indexer may take them out. At the end, no batch under way has them. Returns the setting.
+    async fn change_fields(&self, table: &Table) -> Result<Setting, Failure> {
+        let before = read_setting(table).await?;
+        let own = |setting: &Setting, id| setting.own.get(id).cloned().unwrap_or_default();
+        let changed = match self {
+            Self::Table(None) | Self::Experiment(_, None) => {
+                // A change was cut off, perhaps a moment ago.
+                if !self.is_between_fields(&before) {
+                    return Ok(before);
+                }
+                before
+            }
+            Self::Table(Some(fields)) => {
+                let searched = IndexedFields { values: Vec::new(), text: Vec::new() };
+                let unused = Setting { searched, ..before.clone() };
+                self.write(table, &before, &unused).await?;
+                wait(WAITING_FOR_SEARCHES, LEASE).await;
+                let changed = Setting { indexed: fields.clone(), ..unused.clone() };
+                self.write(table, &unused, &changed).await?;
+                changed
+            }
+            Self::Experiment(id, Some(fields)) => {
+                let mut unused = before.clone();
+                unused.own.insert(*id, OwnSetting { searched: OwnFields::nothing(), ..own(&before, id) });
+                self.write(table, &before, &unused).await?;
+                wait(WAITING_FOR_SEARCHES, LEASE).await;
+                let mut changed = unused.clone();
+                changed.own.insert(*id, OwnSetting { indexed: fields.clone(), ..own(&unused, id) });
+                self.write(table, &unused, &changed).await?;
+                changed
+            }
+        };
         wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
+        Ok(changed)
     }
-    let experiments = if let Some(id) = experiment {
-        vec![ExperimentId::parse(id).map_err(|error| error.message)?]
-    } else {
+
+    /// Writes the row that a change of fields is about, if it is still as it was.
+    async fn write(&self, table: &Table, before: &Setting, after: &Setting) -> Result<(), Failure> {
+        let written = match self {
+            Self::Table(_) => after.write_after(before, table).await,
+            Self::Experiment(id, _) => write_own(table, *id, before, after).await,
+        };
+        match written {
+            // It was written, and only the answer was lost.
+            Err(table::Failure::Refused { .. }) if self.is_the_same(&read_setting(table).await?, after) => Ok(()),
+            Err(table::Failure::Refused { .. }) => {
+                Err("another command has changed these fields meanwhile. Wait for its end, and try again".into())
+            }
+            written => written.map_err(unwritten),
+        }
+    }
+
+    fn is_the_same(&self, one: &Setting, other: &Setting) -> bool {
+        match self {
+            Self::Table(_) => (&one.indexed, &one.searched) == (&other.indexed, &other.searched),
+            Self::Experiment(id, _) => one.own.get(id) == other.own.get(id),
+        }
+    }
+
+    fn is_between_fields(&self, setting: &Setting) -> bool {
+        match self {
+            Self::Table(_) => setting.is_between_fields(),
+            Self::Experiment(id, _) => setting.own.get(id).is_some_and(OwnSetting::is_between_fields),
+        }
+    }
+
+    async fn experiments(&self, table: &Table, indexer: &Indexer) -> Result<Vec<ExperimentId>, Failure> {
+        if let Self::Experiment(id, _) = self {
+            return Ok(vec![*id]);
+        }
         let mut all = Vec::new();
         for workspace in Workspaces::new(table.clone()).names().await.map_err(|error| error.to_string())? {
             all.extend(indexer.experiments(&workspace).await.map_err(|failure| format!("{failure:?}"))?);
         }
-        all
-    };
+        Ok(all)
+    }
+
+    /// Has searches rely on the fields that are indexed, also where an earlier change was cut off.
+    /// `before` is the setting by which all was indexed. What another command has changed since is
+    /// left to that command.
+    async fn rely_on_fields(&self, table: &Table, before: &Setting) -> Result<(), Failure> {
+        if let Self::Table(_) = self
+            && before.indexed != before.searched
+        {
+            let settled = Setting { searched: before.indexed.clone(), ..before.clone() };
+            if let Err(failure) = settled.write_after(before, table).await {
+                left_alone(failure)?;
+            }
+        }
+        for (id, own) in &before.own {
+            let is_of_it = match self {
+                Self::Table(_) => true,
+                Self::Experiment(this, _) => this == id,
+            };
+            if is_of_it && own.is_between_fields() {
+                let mut settled = before.clone();
+                settled.own.insert(*id, OwnSetting { searched: own.indexed.clone(), ..own.clone() });
+                if let Err(failure) = write_own(table, *id, before, &settled).await {
+                    left_alone(failure)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the row of an experiment, if it is still as it was.
+async fn write_own(table: &Table, id: ExperimentId, before: &Setting, after: &Setting) -> table::Result<()> {
+    let own = |setting: &Setting| setting.own.get(&id).cloned().unwrap_or_default();
+    own(after).write_after(&own(before), table, id).await
+}
+
+/// Somebody else has changed a row, or the answer to a change was lost.
+fn left_alone(failure: table::Failure) -> Result<(), Failure> {
+    match failure {
+        table::Failure::Refused { .. } => Ok(()),
+        failure => Err(unwritten(failure)),
+    }
+}
+
+/// Refuses fields for an experiment that there is not, and for one too many.
+pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) -> Result<(), Failure> {
+    let found = table.get(&rows::Experiment::key(&experiment)).await;
+    if found.map_err(|failure| format!("the experiment could not be read: {failure:?}"))?.is_none() {
+        return Err(experiment.not_found().message.into());
+    }
+    let own = read_setting(table).await?.own;
+    if own.len() >= MOST && !own.contains_key(&experiment) {
+        return Err(format!("at most {MOST} experiments may have fields of their own").into());
+    }
+    Ok(())
+}
+
+async fn rebuild_fed(table: &Table, part: Part) -> Result<(), Failure> {
+    let indexer = Indexer::new(table.clone());
+    let setting = part.change_fields(table).await?;
+    let experiments = part.experiments(table, &indexer).await?;
 
     let bar = spinner("runs marked");
     let mut left = Vec::new();
@@ -135,11 +268,7 @@ async fn rebuild_fed(table: &Table, experiment: Option<&str>, fields: Option<Ind
     }
     let swept = bar.position();
     bar.finish_and_clear();
-    if experiment.is_none() {
-        // Also where an earlier rebuild was cut off.
-        let fields_now = read_setting(table).await?.indexed;
-        write_setting(table, Setting { searched: fields_now.clone(), indexed: fields_now }).await?;
-    }
+    part.rely_on_fields(table, &setting).await?;
     say(&format!("{runs} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
     Ok(())
 }
@@ -158,24 +287,33 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
     Err(format!("no field of a run begins so: they begin with {}", FIELDS.join(", ")))
 }
 
-/// The fields to index from now on; `None` if they stay.
-fn new_fields(options: &Options, present: &IndexedFields) -> Option<IndexedFields> {
-    let given = |patterns: &Vec<String>, present: &Vec<String>| {
-        if patterns.is_empty() { present.clone() } else { patterns.clone() }
-    };
-    let is_given = !options.values.is_empty() || !options.text.is_empty();
-    is_given.then(|| IndexedFields {
-        values: given(&options.values, &present.values),
-        text: given(&options.text, &present.text),
-    })
+impl Options {
+    /// The fields to index from now on; `None` if they stay.
+    fn of_table(&self, present: &Setting) -> Option<IndexedFields> {
+        Some(self.given()?.over(&present.indexed))
+    }
+
+    /// The same for one experiment.
+    fn of_experiment(&self, present: &Setting, experiment: ExperimentId) -> Option<OwnFields> {
+        let given = self.given()?;
+        let old = present.own.get(&experiment).map(|own| own.indexed.clone()).unwrap_or_default();
+        Some(OwnFields { values: given.values.or(old.values), text: given.text.or(old.text) })
+    }
+
+    /// The patterns that were given, if any were.
+    fn given(&self) -> Option<OwnFields> {
+        let given = |patterns: &[String]| (!patterns.is_empty()).then(|| patterns.to_vec());
+        Some(OwnFields { values: given(&self.values), text: given(&self.text) }).filter(|given| !given.is_empty())
+    }
 }
 
 async fn read_setting(table: &Table) -> Result<Setting, Failure> {
     Setting::read(table).await.map_err(|failure| format!("the setting could not be read: {failure:?}").into())
 }
 
-async fn write_setting(table: &Table, setting: Setting) -> Result<(), Failure> {
-    setting.write(table).await.map_err(|failure| format!("the setting could not be written: {failure:?}").into())
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+fn unwritten(failure: table::Failure) -> Failure {
+    format!("the setting could not be written: {failure:?}").into()
 }
 
 async fn wait(why: &'static str, time: Duration) {
@@ -198,16 +336,4 @@ fn style(template: &str) -> Result<ProgressStyle, Failure> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_that_can_match_no_field_is_refused() {
-        for text in ["*", "tags.*", "!tags.mlflow.*", "t*", "tags.a", "attributes.run_name", "params.*.x", "*note*"] {
-            assert_eq!(pattern(text), Ok(text.to_owned()));
-        }
-        for text in ["", "!", "note", "tag.*", "tags", "Tags.a", "metrics.*", "!param.x"] {
-            assert!(pattern(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

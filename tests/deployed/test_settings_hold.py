@@ -26,6 +26,8 @@ def test_settings_hold(signing: Deployment, subtests: pytest.Subtests) -> None:
         _traces_are_hidden(signing)
     with subtests.test("indexed-values"):
         _values_are_no_longer_indexed(signing)
+    with subtests.test("indexed-texts of one experiment"):
+        _texts_of_one_experiment_are_indexed(signing)
     assert signing.account.wire.denied == []
 
 
@@ -106,6 +108,29 @@ def _values_are_no_longer_indexed(world: Deployment) -> None:
     assert of_new_run() > 0
     with _set(world, "indexed-values", "tags.*", "!tags.colour"):
         wait_for(lambda: of_new_run() == 0, "new run without an entry")
+
+
+def _texts_of_one_experiment_are_indexed(world: Deployment) -> None:
+    client = MlflowClient(world.signed)
+    experiments = [client.create_experiment(f"texts {time.time_ns()}") for _ in range(2)]
+    runs = {}
+    for experiment in experiments:
+        runs[experiment] = client.create_run(experiment, tags={"note": "a very long walk"}).info.run_id
+        client.set_terminated(runs[experiment])
+    wait_for(lambda: all(marked(world.stack, experiment) == 0 for experiment in experiments), "index of the runs")
+    before = [_entries(world, experiment, "tags.note") for experiment in experiments]
+    assert before == [1, 1], "the whole value"
+    command(world, "config", "set", "indexed-texts", "tags.note", "--experiment", experiments[0], "--yes")
+    try:
+        shown = command(world, "config", "show").stdout
+        assert ["indexed-texts", "experiment", experiments[0], "tags.note"] in [line.split() for line in shown.splitlines()], shown
+        of_one, of_other = (_entries(world, experiment, "tags.note") for experiment in experiments)
+        assert of_one > 3 and of_other == 1
+        found = client.search_runs(experiments, "tags.note LIKE '%long%'")
+        assert {run.info.run_id for run in found} == set(runs.values())
+    finally:
+        command(world, "config", "unset", "indexed-texts", "--experiment", experiments[0], "--yes")
+    assert [_entries(world, experiment, "tags.note") for experiment in experiments] == before
 
 
 def _entries(world: Deployment, experiment: str, field: str) -> int:

@@ -1,14 +1,15 @@
 //! What a change of a setting costs, from the figures of the capacity pages and from counts that
-//! the table holds. Nothing is read to count it, except what is deleted.
+//! the table holds. Nothing is read to count it, except what is deleted, and the runs of one
+//! experiment.
 
 use artifact_store::Artifacts;
 use entities::now_ms;
 use key_schema::IndexEntry;
-use key_schema::index::RunsByName;
-use mlflow_api::TraceRetention;
+use key_schema::index::{RunsByName, RunsByTime};
 use mlflow_api::proto_json::time_text;
+use mlflow_api::{ExperimentId, TraceRetention};
 use retention::{Age, Entity, Retention};
-use table::Table;
+use table::{Query, Table};
 use workspaces::Workspaces;
 
 use super::settings::{Kind, Setting};
@@ -42,6 +43,9 @@ pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value:
         }
         Kind::TraceRetention => of_traces(value, holder),
         Kind::IndexedValues | Kind::IndexedTexts => {
+            if let Holder::Experiment(id) = holder {
+                return Ok(of_reindex_of(count_of_runs(table, *id).await?));
+            }
             of_reindex(table.count_of_index(RunsByName::INDEX.name).await.map_err(|error| format!("{error:?}"))?)
         }
         _ => format!("{}.", setting.cost),
@@ -97,17 +101,39 @@ fn of_traces(value: &str, holder: &Holder) -> String {
     )
 }
 
+/// The runs of an experiment, deleted ones included. A request per 8,000 of them, and a read unit
+/// per 40.
+async fn count_of_runs(table: &Table, experiment: ExperimentId) -> Result<u64, Failure> {
+    let (mut query, mut runs) = (Query::of(RunsByTime::all(&experiment)), 0);
+    loop {
+        let page = table.query_page(&query).await.map_err(|failure| format!("{failure:?}"))?;
+        runs += page.items.len() as u64;
+        match page.next {
+            Some(next) => query = query.starting_at(next),
+            None => return Ok(runs),
+        }
+    }
+}
+
 fn of_reindex(runs: Option<u64>) -> String {
-    let per_run = reindexed();
     let all = match runs {
         Some(runs) => format!(
             "About {} write units for {runs} runs that are not deleted, as the table counted them up to six hours ago. ",
-            runs * per_run
+            runs * reindexed()
         ),
         None => String::new(),
     };
+    all + &of_each_run()
+}
+
+fn of_reindex_of(runs: u64) -> String {
+    format!("About {} write units for the {runs} runs of this experiment. ", runs * reindexed()) + &of_each_run()
+}
+
+fn of_each_run() -> String {
+    let per_run = reindexed();
     format!(
-        "{all}The index is built again: about {per_run} write units per run of 10 metrics, 5 params and 4 tags, and one more for each \
+        "The index is built again: about {per_run} write units per run of 10 metrics, 5 params and 4 tags, and one more for each \
          further value, or for each character of a text. For three minutes, and until it is built, searches use no index for the \
          fields of these settings. A local database has no units, and takes time only."
     )
@@ -146,6 +172,7 @@ mod tests {
     #[test]
     fn units_are_counted_by_runs() {
         assert!(of_reindex(Some(1_000)).starts_with("About 36000 write units for 1000 runs"));
+        assert!(of_reindex_of(50).starts_with("About 1800 write units for the 50 runs of this experiment. The index"));
         assert!(of_reindex(None).starts_with("The index is built again: about 36 write units per run"));
         let said = of_removal(Deleted { runs: 2, models: 0, experiments: 1 });
         assert!(

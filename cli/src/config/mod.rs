@@ -147,10 +147,15 @@ async fn show(table: &Table) -> Result<(), Failure> {
         let default = if is_default { " (default)" } else { "" };
         say(&format!("{:<18} {:<width$}  {value}{default}", setting.name, holder.to_string()));
     }
-    if values::is_between_fields(table).await? {
-        say(
-            "Searches do not rely on all indexed fields yet: a `reindex` is at work, or was cut off. If none is, call it.",
-        );
+    for holder in values::between_fields(table).await? {
+        let option = match &holder {
+            Holder::Experiment(id) => format!(" --experiment {id}"),
+            _ => String::new(),
+        };
+        say(&format!(
+            "Searches do not rely on all indexed fields of the {holder} yet: a command is at work, or was cut off. If \
+             none is, call `reindex{option}`."
+        ));
     }
     Ok(())
 }
@@ -167,13 +172,18 @@ async fn make(
     if let Holder::Workspace(workspace) = holder {
         Workspaces::new(table.clone()).get(workspace).await.map_err(values::failed)?;
     }
+    let is_of_fields = matches!(setting.kind, Kind::IndexedValues | Kind::IndexedTexts);
+    if let (Holder::Experiment(id), true, Some(_)) = (holder, is_of_fields, value) {
+        reindex::check_experiment(&table, *id).await?;
+    }
     let present = self::present(&table, setting, holder).await?;
     let wanted = value.unwrap_or(setting.default);
     let is_same = match value {
         Some(value) => present.as_deref() == Some(value),
         None => present.is_none() || *holder == Holder::Server && present.as_deref() == Some(wanted),
     };
-    if is_same {
+    // Else an earlier change was cut off, and this one goes on with it.
+    if is_same && !(is_of_fields && values::between_fields(&table).await?.contains(holder)) {
         say(&format!("{} of the {holder} is that already. Nothing was changed.", setting.name));
         return Ok(());
     }
@@ -189,8 +199,8 @@ async fn make(
     match (setting.kind, holder) {
         (Kind::TraceRetention, Holder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
         (Kind::IndexedValues | Kind::IndexedTexts, _) => {
-            let fields = values::fields_with(&table, setting.kind, wanted).await?;
-            reindex::rebuild(&table, engine, &place.name, None, Some(fields)).await?;
+            let part = values::fields_with(&table, setting.kind, holder, value).await?;
+            reindex::rebuild(&table, engine, &place.name, part).await?;
         }
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }

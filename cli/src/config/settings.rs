@@ -102,10 +102,11 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "indexed-values",
         kind: Kind::IndexedValues,
-        does: "The fields whose whole values are indexed, for `=`, `LIKE 'x%'` and `ORDER BY`",
+        does: "The fields whose whole values are indexed, for `=`, `LIKE 'x%'` and `ORDER BY`. A search through several experiments uses \
+               the index where all of them have the field",
         values: "patterns such as `tags.*` and `!tags.mlflow.*`, the last match counts; or `none`",
         default: "tags.* !tags.mlflow.* tags.mlflow.parentRunId tags.mlflow.runType",
-        scope: &[Scope::Server],
+        scope: &[Scope::Server, Scope::Experiment],
         cost: REINDEX,
     },
     Setting {
@@ -114,7 +115,7 @@ pub(super) const SETTINGS: [Setting; 10] = [
         does: "The fields whose trigrams are indexed, for `LIKE '%x%'`. Names of runs always are. An entry per character",
         values: "the same",
         default: "attributes.run_name",
-        scope: &[Scope::Server],
+        scope: &[Scope::Server, Scope::Experiment],
         cost: REINDEX,
     },
     Setting {

@@ -14,6 +14,7 @@ use table::{Query, Table};
 use workspaces::Workspaces;
 
 use super::settings::{Kind, SETTINGS, Scope, Setting};
+use crate::reindex::Part;
 use crate::{Failure, reindex};
 
 /// The value of a time or an amount without a bound.
@@ -63,7 +64,7 @@ pub(super) struct Held {
 pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
     let state = |attribute| state.iter().find_map(|row| row.number(attribute)).unwrap_or_default().to_string();
-    let indexed = fields::Setting::read(table).await.map_err(unread)?.indexed;
+    let fields = fields::Setting::read(table).await.map_err(unread)?;
     let traces = TraceSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| OFF.to_owned());
     let deleted = Policy::Deleted.read(table).await.map_err(unread)?;
     let histories = Policy::Histories.read(table).await.map_err(unread)?;
@@ -85,8 +86,17 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
                     add(Holder::Experiment(*experiment), tag.clone());
                 }
             }
-            Kind::IndexedValues => add(Holder::Server, text_of_patterns(&indexed.values)),
-            Kind::IndexedTexts => add(Holder::Server, text_of_patterns(&indexed.text)),
+            Kind::IndexedValues | Kind::IndexedTexts => {
+                let is_text = setting.kind == Kind::IndexedTexts;
+                let of_server = if is_text { &fields.indexed.text } else { &fields.indexed.values };
+                add(Holder::Server, text_of_patterns(of_server));
+                for (experiment, own) in &fields.own {
+                    let patterns = if is_text { &own.indexed.text } else { &own.indexed.values };
+                    if let Some(patterns) = patterns {
+                        add(Holder::Experiment(*experiment), text_of_patterns(patterns));
+                    }
+                }
+            }
             Kind::Quota(counted) => {
                 for (workspace, quota) in &quotas {
                     if let Some(most) = quota.get(&counted) {
@@ -149,22 +159,42 @@ pub(super) async fn write(table: &Table, kind: Kind, holder: &Holder, value: &st
     }
 }
 
-/// The fields to index, with these patterns for one of the two settings.
-pub(super) async fn fields_with(table: &Table, kind: Kind, value: &str) -> Result<IndexedFields, Failure> {
-    let mut fields = fields::Setting::read(table).await.map_err(unread)?.indexed;
-    let patterns = if value == NOTHING { Vec::new() } else { value.split(' ').map(str::to_owned).collect() };
-    match kind {
-        Kind::IndexedTexts => fields.text = patterns,
-        _ => fields.values = patterns,
+/// The runs to index again, with these patterns for one of the two settings. Without patterns, an
+/// experiment has none of its own.
+pub(super) async fn fields_with(
+    table: &Table,
+    kind: Kind,
+    holder: &Holder,
+    value: Option<&str>,
+) -> Result<Part, Failure> {
+    let setting = fields::Setting::read(table).await.map_err(unread)?;
+    let patterns = value.map(|value| match value {
+        NOTHING => Vec::new(),
+        patterns => patterns.split(' ').map(str::to_owned).collect(),
+    });
+    if let Holder::Experiment(id) = holder {
+        let mut own = setting.own.get(id).map(|own| own.indexed.clone()).unwrap_or_default();
+        match kind {
+            Kind::IndexedTexts => own.text = patterns,
+            _ => own.values = patterns,
+        }
+        return Ok(Part::Experiment(*id, Some(own)));
     }
-    Ok(fields)
+    let (mut fields, of_default) = (setting.indexed, IndexedFields::default());
+    match kind {
+        Kind::IndexedTexts => fields.text = patterns.unwrap_or(of_default.text),
+        _ => fields.values = patterns.unwrap_or(of_default.values),
+    }
+    Ok(Part::Table(Some(fields)))
 }
 
-/// Whether searches rely on other fields than the indexer indexes: a `reindex` was cut off, or is
-/// at work.
-pub(super) async fn is_between_fields(table: &Table) -> Result<bool, Failure> {
+/// For whom searches rely on other fields than the indexer indexes: a change was cut off, or is at
+/// work.
+pub(super) async fn between_fields(table: &Table) -> Result<Vec<Holder>, Failure> {
     let setting = fields::Setting::read(table).await.map_err(unread)?;
-    Ok(setting.indexed != setting.searched)
+    let of_server = (setting.indexed != setting.searched).then_some(Holder::Server);
+    let own = setting.own.iter().filter(|(_, own)| own.is_between_fields());
+    Ok(of_server.into_iter().chain(own.map(|(id, _)| Holder::Experiment(*id))).collect())
 }
 
 fn amount(text: &str) -> Result<i64, Failure> {

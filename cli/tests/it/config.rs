@@ -127,6 +127,14 @@ async fn settings_are_shown_and_set() {
         told.contains("attributes.run_name -> tags.note params.*") && told.contains("36 write units per run"),
         "{told}"
     );
+    let told = refused(data, &["set", "indexed-texts", "tags.note", "--experiment", "0"]);
+    assert!(
+        told.contains("indexed-texts of the experiment 0: not set -> tags.note")
+            && told.contains("About 0 write units for the 0 runs of this experiment"),
+        "{told}"
+    );
+    let told = refused(data, &["set", "indexed-values", "none", "--experiment", "77"]);
+    assert!(told.contains("No Experiment with id=77 exists"), "{told}");
 }
 
 #[test]

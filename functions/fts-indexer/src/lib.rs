@@ -297,7 +297,7 @@ impl Indexer {
         // Once per portion: a batch may take minutes, and a rebuild relies on settings that were
         // made before it began.
         let setting = Setting::read(&self.table).await?;
-        let later = self.index_runs(runs, &setting.indexed).await?;
+        let later = self.index_runs(runs, &setting).await?;
         self.put_off(&later).await
     }
 

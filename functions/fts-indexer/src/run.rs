@@ -24,7 +24,7 @@ use entities::attributes::{
     CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME,
     STATUS,
 };
-use entities::fields::{from_json, to_json};
+use entities::fields::{Setting, from_json, to_json};
 use entities::{Moment, RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
@@ -103,11 +103,7 @@ impl Indexer {
     /// Three requests per 100 runs read them and their copies. Each run takes one for its journal,
     /// those of packing, one for its new copy, and one for its mark. Entries take one per 25. The
     /// first run of an experiment in a process takes one for its directory of lists.
-    pub(crate) async fn index_runs(
-        &self,
-        runs: &[RunLocation],
-        fields: &IndexedFields,
-    ) -> Result<Vec<(RunLocation, i64)>> {
+    pub(crate) async fn index_runs(&self, runs: &[RunLocation], setting: &Setting) -> Result<Vec<(RunLocation, i64)>> {
         let before_read = self.schedule.now();
         let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
         let places = |at: &RunLocation| items.get(at).map(|items| RunCopy::keys(at, &items.run)).unwrap_or_default();
@@ -135,7 +131,8 @@ impl Indexer {
                         _ if leaves_some => Mark::Stays { closes: false },
                         mark => mark,
                     };
-                    match plan(at, items, &olds, fields, (due, mark), Turns::name(self.schedule.now())) {
+                    let fields = setting.indexed_in(&at.experiment);
+                    match plan(at, items, &olds, fields.as_ref(), (due, mark), Turns::name(self.schedule.now())) {
                         Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
                         // It stays marked: searches look at it themselves, and say so.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),

@@ -1,58 +1,266 @@
-//! The setting of the fields that are indexed, in addition to those that always are.
+//! The setting of the fields that are indexed, in addition to those that always are. An experiment
+//! may have one of its own, in a row of its own.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use key_schema::attributes::{INDEXED, SEARCHED};
-use key_schema::rows;
-use search::IndexedFields;
-use table::{Failure, Item, Result, Table, text};
+use key_schema::attributes::{EXPERIMENT, INDEXED, SEARCHED};
+use key_schema::{Key, KeyRange, Name, rows};
+use mlflow_api::ExperimentId;
+use search::{CommonFields, IndexedFields};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use table::{Condition, Failure, Item, Query, Result, Table, text};
 
 /// How long a process may rely on the setting that it read. A process that takes a field out waits
 /// as long.
 pub const LEASE: Duration = Duration::from_mins(1);
+/// Experiments with fields of their own at most: every process reads all of them once a minute.
+pub const MOST: usize = 100;
 
 const SETTING: &str = "index_fields";
 
-/// Which fields the indexer indexes, and which of them searches may rely on: those that have been indexed for every run.
+/// Which fields the indexer indexes, and which of them searches may rely on: those that have been
+/// indexed for every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
     /// The fields that the indexer indexes.
     pub indexed: IndexedFields,
     /// The fields that searches rely on.
     pub searched: IndexedFields,
+    /// What experiments have in place of them.
+    pub own: BTreeMap<ExperimentId, OwnSetting>,
+}
+
+/// The same of one experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnSetting {
+    /// The fields that the indexer indexes.
+    pub indexed: OwnFields,
+    /// The fields that searches rely on.
+    pub searched: OwnFields,
+}
+
+/// Patterns of one experiment. Where it has none, those of the server hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OwnFields {
+    /// In place of [`IndexedFields::values`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+    /// In place of [`IndexedFields::text`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Vec<String>>,
+}
+
+impl OwnFields {
+    /// No field at all.
+    #[must_use]
+    pub fn nothing() -> Self {
+        Self { values: Some(Vec::new()), text: Some(Vec::new()) }
+    }
+
+    /// Whether those of the server hold throughout.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These, and those of the server where there are none.
+    #[must_use]
+    pub fn over(&self, of_server: &IndexedFields) -> IndexedFields {
+        IndexedFields {
+            values: self.values.as_ref().unwrap_or(&of_server.values).clone(),
+            text: self.text.as_ref().unwrap_or(&of_server.text).clone(),
+        }
+    }
 }
 
 impl Setting {
-    /// The setting of a table; the default where there is none. One request.
+    /// The setting of a table; the default where there is none. One request, a read unit per 4 KB.
     ///
     /// # Errors
     /// [`Failure::Unreadable`] if it cannot be read.
     pub async fn read(table: &Table) -> Result<Self> {
-        let Some(item) = table.get(&rows::Config::key(&SETTING.into())).await? else { return Ok(Self::default()) };
-        let fields = |attribute| {
-            let fields = item.text(attribute).map_or_else(|| Some(IndexedFields::default()), from_json);
-            fields.ok_or_else(|| Failure::Unreadable(format!("{attribute} of the setting {SETTING}")))
-        };
-        Ok(Self { indexed: fields(INDEXED)?, searched: fields(SEARCHED)? })
+        Self::among(&table.query(Query::of(all_rows())).await?)
     }
 
-    /// Writes the setting. One request.
-    pub async fn write(&self, table: &Table) -> Result<()> {
-        let item = Item::new(rows::Config::key(&SETTING.into()))
+    /// The same from the settings of the table.
+    ///
+    /// # Errors
+    /// [`Failure::Unreadable`] if it cannot be read.
+    pub fn among(settings: &[Item]) -> Result<Self> {
+        let (range, of_server) = (all_rows(), key());
+        let mut setting = Self::default();
+        for row in settings {
+            match row.key() {
+                Some(key) if key == of_server => {
+                    setting.indexed = read(row, INDEXED)?;
+                    setting.searched = read(row, SEARCHED)?;
+                }
+                Some(key) if range.contains(&key) => {
+                    let experiment = row.text(EXPERIMENT).and_then(|id| ExperimentId::parse(id).ok());
+                    let experiment = experiment.ok_or_else(|| unreadable(EXPERIMENT))?;
+                    let own = OwnSetting { indexed: read(row, INDEXED)?, searched: read(row, SEARCHED)? };
+                    setting.own.insert(experiment, own);
+                }
+                _ => {}
+            }
+        }
+        Ok(setting)
+    }
+
+    /// The fields of the runs of an experiment that the indexer indexes.
+    #[must_use]
+    pub fn indexed_in(&self, experiment: &ExperimentId) -> Cow<'_, IndexedFields> {
+        match self.own.get(experiment) {
+            None => Cow::Borrowed(&self.indexed),
+            Some(own) => Cow::Owned(own.indexed.over(&self.indexed)),
+        }
+    }
+
+    /// The fields that a search through these experiments may rely on.
+    #[must_use]
+    pub fn searched_in<'a>(&self, experiments: impl IntoIterator<Item = &'a ExperimentId>) -> CommonFields {
+        // Of thousands of experiments, few have fields of their own.
+        let (mut each, mut has_others) = (Vec::new(), false);
+        for experiment in experiments {
+            match self.own.get(experiment) {
+                Some(own) => each.push(own.searched.over(&self.searched)),
+                None => has_others = true,
+            }
+        }
+        if has_others || each.is_empty() {
+            each.push(self.searched.clone());
+        }
+        CommonFields::of(each)
+    }
+
+    /// Whether searches rely on other fields than the indexer indexes, in one experiment or in all.
+    #[must_use]
+    pub fn is_between_fields(&self) -> bool {
+        self.indexed != self.searched || self.own.values().any(OwnSetting::is_between_fields)
+    }
+
+    /// Writes the setting of the server, and not those of experiments, if it is still as it was
+    /// read. One request.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if somebody else has changed it, and others of the table.
+    pub async fn write_after(&self, before: &Self, table: &Table) -> Result<()> {
+        let item =
+            Item::new(key()).with(INDEXED, text(to_json(&self.indexed))).with(SEARCHED, text(to_json(&self.searched)));
+        let is_as_read = says(to_json(&before.indexed), to_json(&before.searched));
+        // Without a row, the default holds.
+        let is_default = [&before.indexed, &before.searched].iter().all(|fields| **fields == IndexedFields::default());
+        let is_as_read =
+            if is_default { Condition::Any(vec![Condition::item_missing(), is_as_read]) } else { is_as_read };
+        table.put(item, &is_as_read).await
+    }
+}
+
+impl OwnSetting {
+    /// Whether searches rely on other fields than the indexer indexes.
+    #[must_use]
+    pub fn is_between_fields(&self) -> bool {
+        self.indexed != self.searched
+    }
+
+    /// Whether the experiment has none of its own.
+    fn is_empty(&self) -> bool {
+        self.indexed.is_empty() && self.searched.is_empty()
+    }
+
+    /// Deletes what an experiment has in place of the server's setting. One request.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub async fn forget(table: &Table, experiment: ExperimentId) -> Result<()> {
+        table.delete(&own_key(experiment), &Condition::Always).await
+    }
+
+    /// Writes what an experiment has in place of the server's setting, if it is still as it was
+    /// read. Without any of its own, it deletes that. One request.
+    ///
+    /// # Errors
+    /// [`Failure::Refused`] if somebody else has changed it, and others of the table.
+    pub async fn write_after(&self, before: &Self, table: &Table, experiment: ExperimentId) -> Result<()> {
+        let key = own_key(experiment);
+        let is_as_read = if before.is_empty() {
+            Condition::item_missing()
+        } else {
+            says(to_json(&before.indexed), to_json(&before.searched))
+        };
+        if self.is_empty() {
+            return table.delete(&key, &is_as_read).await;
+        }
+        let item = Item::new(key)
+            .with(EXPERIMENT, text(experiment.to_string()))
             .with(INDEXED, text(to_json(&self.indexed)))
             .with(SEARCHED, text(to_json(&self.searched)));
-        table.put(item, &table::Condition::Always).await
+        table.put(item, &is_as_read).await
     }
+}
+
+/// That a row says this.
+fn says(indexed: String, searched: String) -> Condition {
+    let says = |attribute: &str, fields| Condition::Equals(attribute.into(), text(fields));
+    says(INDEXED, indexed).and(says(SEARCHED, searched))
+}
+
+/// The rows of the server and of experiments.
+fn all_rows() -> KeyRange {
+    rows::Config::all().beginning(&Name::from(SETTING))
+}
+
+fn key() -> Key {
+    rows::Config::key(&SETTING.into())
+}
+
+fn own_key(experiment: ExperimentId) -> Key {
+    rows::Config::key(&format!("{SETTING}.{experiment}").as_str().into())
+}
+
+/// The fields of an attribute; the default without one.
+fn read<T: Default + DeserializeOwned>(row: &Item, attribute: &str) -> Result<T> {
+    let fields = row.text(attribute).map_or_else(|| Some(T::default()), from_json);
+    fields.ok_or_else(|| unreadable(attribute))
+}
+
+fn unreadable(attribute: &str) -> Failure {
+    Failure::Unreadable(format!("{attribute} of the setting {SETTING}"))
 }
 
 /// Fields as JSON.
 #[must_use]
-pub fn to_json(fields: &IndexedFields) -> String {
+pub fn to_json(fields: &impl Serialize) -> String {
     serde_json::to_string(fields).unwrap_or_default()
 }
 
 /// Fields from JSON; `None` if it cannot be read.
 #[must_use]
-pub fn from_json(json: &str) -> Option<IndexedFields> {
+pub fn from_json<T: DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str(json).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_may_have_some_of_its_own() {
+        let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        let [one, other] = ["7", "8"].map(|id| ExperimentId::parse(id).unwrap());
+        let own = OwnFields { values: None, text: Some(owned(&["tags.note"])) };
+        assert_eq!(from_json(&to_json(&own)), Some(own.clone()));
+        let (nothing, mut setting) = (OwnFields::nothing(), Setting::default());
+        setting.own.insert(one, OwnSetting { indexed: own, searched: nothing });
+        assert!(setting.indexed_in(&one).has_text("tags.note") && setting.indexed_in(&one).has_value("tags.team"));
+        assert!(!setting.indexed_in(&other).has_text("tags.note"));
+        assert!(setting.searched_in(&[other]).has_value("tags.team"));
+        assert!(!setting.searched_in(&[one]).has_value("tags.team"));
+        assert!(!setting.searched_in(&[other, one]).has_value("tags.team"));
+        assert!(setting.searched_in(&[]).has_value("tags.team"));
+    }
 }

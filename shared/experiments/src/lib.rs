@@ -17,6 +17,7 @@
 //! Users and grants have a lease of their own, in the crate `permissions`.
 
 mod kept_traces;
+mod own_settings;
 mod trace_setting;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Table, number, text};
 
 pub use kept_traces::{KeptSince, KeptTraces, retention_tags};
+pub use own_settings::forget_settings;
 pub use trace_setting::TraceSetting;
 
 /// How long a process may rely on an experiment's lifecycle stage that it has read.

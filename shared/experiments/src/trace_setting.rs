@@ -35,11 +35,14 @@ impl TraceSetting {
     /// # Errors
     /// [`Failure::Unreadable`] if it cannot be read, and others of the table.
     pub async fn read(table: &Table) -> table::Result<Self> {
-        Ok(match table.get(&key()).await? {
-            None => Self::default(),
-            Some(item) => Self::of(&item)
-                .ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} or {OWN} of the setting {SETTING}")))?,
-        })
+        Self::among(table.get(&key()).await?.as_slice())
+    }
+
+    /// The same from the settings of the table.
+    pub(crate) fn among(settings: &[Item]) -> table::Result<Self> {
+        let item = settings.iter().find(|item| item.key() == Some(key()));
+        let read = item.map_or_else(|| Some(Self::default()), Self::of);
+        read.ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} or {OWN} of the setting {SETTING}")))
     }
 
     /// How long traces are kept, as it was written. One request.
@@ -100,7 +103,7 @@ impl TraceSetting {
     ///
     /// # Errors
     /// Those of the table.
-    pub async fn forget(table: &Table, experiment: ExperimentId) -> table::Result<()> {
+    pub(crate) async fn forget(table: &Table, experiment: ExperimentId) -> table::Result<()> {
         let named = bytes_set([experiment.to_string().into_bytes()]);
         table.apply(&Update::upsert(key()).delete(OWN, named)).await
     }

@@ -455,6 +455,7 @@ rows! {
     Config = "CONFIG" / "CFG#" <setting: Name> {
         COUNT: Number "of the counter: the last number that was given out",
         LAYOUT: Number "of the layout: its number",
+        EXPERIMENT: ExperimentId "of the fields of one experiment: the experiment",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",
         SEARCHED: Text "of the fields: which of them are searched, as JSON",
         KEPT_FOR: Text "of the TTL policy: how long what was deleted is kept, such as 30d; of that of traces: how long these are",

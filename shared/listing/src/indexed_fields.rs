@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use entities::Moment;
 use entities::fields::{LEASE, Setting};
-use mlflow_api::Result;
-use search::IndexedFields;
+use mlflow_api::{ExperimentId, Result};
+use search::CommonFields;
 use table::Table;
 
 /// The setting of indexed fields, as this process last read it. Cheap to clone; clones share the
@@ -13,8 +13,14 @@ use table::Table;
 #[derive(Clone)]
 pub struct IndexedFieldsCache {
     table: Table,
-    /// The setting, and when it was last read.
-    known: Arc<Mutex<Option<(Moment, IndexedFields)>>>,
+    /// As it was last read.
+    known: Arc<Mutex<Option<Known>>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    since: Moment,
+    setting: Arc<Setting>,
 }
 
 impl IndexedFieldsCache {
@@ -24,15 +30,20 @@ impl IndexedFieldsCache {
         Self { table, known: Arc::default() }
     }
 
-    /// The fields that searches may rely on. No request, or one a minute.
-    pub async fn get(&self) -> Result<IndexedFields> {
+    /// The fields that a search through these experiments may rely on. No request, or one a minute.
+    pub async fn of(&self, experiments: impl IntoIterator<Item = &ExperimentId>) -> Result<CommonFields> {
+        Ok(self.setting().await?.searched_in(experiments))
+    }
+
+    async fn setting(&self) -> Result<Arc<Setting>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some((_, fields)) = known.filter(|(since, _)| since.age() < LEASE) {
-            return Ok(fields);
+        if let Some(known) = known.filter(|known| known.since.age() < LEASE) {
+            return Ok(known.setting);
         }
         let since = Moment::now();
-        let fields = Setting::read(&self.table).await?.searched;
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some((since, fields.clone()));
-        Ok(fields)
+        let setting = Arc::new(Setting::read(&self.table).await?);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Known { since, setting: Arc::clone(&setting) });
+        Ok(setting)
     }
 }

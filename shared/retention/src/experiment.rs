@@ -2,7 +2,7 @@
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
 use entities::{experiment_state, in_workspace, read_all};
-use experiments::TraceSetting;
+use experiments::forget_settings;
 use key_schema::index::{LoggedModelsByStage, RunsByTime};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
@@ -64,10 +64,6 @@ impl Retention {
                 return Ok(Some(format!("{kept} blocks of its traces cannot be read")));
             }
             self.remove_trace_files_of(experiment, &item, report).await?;
-            // Also where it has lost the tag since.
-            if TraceSetting::read(&self.table).await?.own.contains(&experiment) {
-                TraceSetting::forget(&self.table, experiment).await?;
-            }
             item.text(NAME).unwrap_or_default().clone_into(&mut name);
             let name_row = rows::ExperimentName::key(&workspace.as_str().into(), &name.as_str().into());
             let version = item.0.get(STAGE_VERSION).cloned();
@@ -80,6 +76,8 @@ impl Retention {
                 Err(failure) => return Err(failure.into()),
             }
         }
+        // As long as the experiment is there, they hold.
+        forget_settings(&self.table, experiment).await?;
         self.indexer.clear_up_experiment(experiment, workspace, &name).await?;
         Ok(None)
     }

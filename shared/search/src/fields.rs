@@ -62,6 +62,43 @@ impl IndexedFields {
     }
 }
 
+/// The fields that are indexed in each of some experiments, which may differ in it. Only those help
+/// a search through all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommonFields(Vec<IndexedFields>);
+
+impl Default for CommonFields {
+    fn default() -> Self {
+        Self(vec![IndexedFields::default()])
+    }
+}
+
+impl CommonFields {
+    /// What these have in common.
+    #[must_use]
+    pub fn of(each: impl IntoIterator<Item = IndexedFields>) -> Self {
+        let mut different = Vec::new();
+        for fields in each {
+            if !different.contains(&fields) {
+                different.push(fields);
+            }
+        }
+        Self(different)
+    }
+
+    /// Whether the field's whole values are indexed in each of them.
+    #[must_use]
+    pub fn has_value(&self, field: &str) -> bool {
+        self.0.iter().all(|fields| fields.has_value(field))
+    }
+
+    /// Whether the tokens of the field's text are indexed in each of them.
+    #[must_use]
+    pub fn has_text(&self, field: &str) -> bool {
+        self.0.iter().all(|fields| fields.has_text(field))
+    }
+}
+
 fn last_match(patterns: &[String], field: &str) -> bool {
     for pattern in patterns.iter().rev() {
         let (wanted, pattern) = pattern.strip_prefix('!').map_or((true, pattern.as_str()), |rest| (false, rest));
@@ -133,5 +170,17 @@ mod tests {
         assert!(fields.has_text("tags.note"));
         let json = serde_json::to_string(&fields).unwrap();
         assert_eq!(serde_json::from_str::<IndexedFields>(&json).unwrap(), fields);
+    }
+
+    #[test]
+    fn experiments_have_in_common_what_each_has() {
+        let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        let one = IndexedFields { values: owned(&["tags.*"]), text: owned(&["tags.note"]) };
+        let other = IndexedFields { values: owned(&["tags.team"]), text: Vec::new() };
+        let both = CommonFields::of([one.clone(), other, one.clone()]);
+        assert!(both.has_value("tags.team") && !both.has_value("tags.note"));
+        assert!(both.has_text(RUN_NAME) && !both.has_text("tags.note"));
+        let alone = CommonFields::of([one]);
+        assert!(alone.has_value("tags.note") && alone.has_text("tags.note"));
     }
 }

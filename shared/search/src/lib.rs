@@ -56,7 +56,7 @@ pub use evaluation_dataset::{
     DatasetFields, DatasetFilter, DatasetNumber, DatasetOrder, DatasetPredicate, DatasetSortBy, DatasetText,
     parse_dataset_filter, parse_dataset_order_by, parse_dataset_search,
 };
-pub use fields::IndexedFields;
+pub use fields::{CommonFields, IndexedFields};
 pub use filter::{
     Comparator, DatasetField, ExperimentFilter, ExperimentNumber, ExperimentPredicate, KeyTest, ModelAttribute,
     ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime, RunFilter, RunNumber, RunPredicate, RunText,

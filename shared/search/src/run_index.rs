@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::fields::{IndexedFields, RUN_NAME, USER_ID, is_of_datasets, of_datasets};
+use crate::fields::{CommonFields, RUN_NAME, USER_ID, is_of_datasets, of_datasets};
 use crate::filter::{Comparator, KeyTest, RUN_NAME_TAG, RunFilter, RunNumber, RunPredicate, RunText, TextTest};
 use crate::order_by::{Direction, RunOrder, RunSortBy};
 use crate::plan::{Ask, Columns, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, range_of, share_of_text};
@@ -61,7 +61,7 @@ impl Columns for Runs {
 }
 
 impl TextColumn for RunColumn {
-    fn is_listed(&self, fields: &IndexedFields) -> bool {
+    fn is_listed(&self, fields: &CommonFields) -> bool {
         match self {
             Self::Name | Self::Status | Self::EndTime | Self::Param(_) => true,
             Self::Field(field) => fields.has_value(field),
@@ -76,7 +76,7 @@ impl TextColumn for RunColumn {
         matches!(self, Self::Field(field) if is_of_datasets(field))
     }
 
-    fn text_field(&self, fields: &IndexedFields) -> Option<String> {
+    fn text_field(&self, fields: &CommonFields) -> Option<String> {
         let field = match self {
             Self::Name => RUN_NAME.to_owned(),
             Self::Status | Self::EndTime => return None,

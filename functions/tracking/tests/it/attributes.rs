@@ -84,6 +84,7 @@ async fn what_is_declared_is_written() {
     // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
     // them, and a deleted logged model.
     let expected = [
+        "Config experiment",
         "Config indexed",
         "Config kept_for",
         "Config own",

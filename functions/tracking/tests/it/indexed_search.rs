@@ -3,6 +3,7 @@
 //! everything twice.
 
 use entities::Searched;
+use entities::fields::{OwnFields, OwnSetting};
 use mlflow_api::ExperimentId;
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
 use mlflow_api::requests::runs::SearchRuns;
@@ -43,6 +44,12 @@ impl Corpus {
         for number in 0..experiments {
             let new = NewExperiment { name: format!("experiment {number}"), ..NewExperiment::default() };
             ids.push(site.server.store.experiment_create(&new).await.unwrap());
+        }
+        if experiments > 1 {
+            // Another one has those of the server, and searches go through both.
+            let own = OwnFields { values: Some(vec!["tags.note".to_owned()]), text: Some(vec!["params.*".to_owned()]) };
+            let own = OwnSetting { indexed: own.clone(), searched: own };
+            own.write_after(&OwnSetting::default(), &site.table, ids[0]).await.unwrap();
         }
         let mut corpus = Self { site, random: StdRng::seed_from_u64(seed), experiments: ids, runs: Vec::new() };
         for _ in 0..runs {

@@ -1,5 +1,6 @@
 //! The entities that are removed, and those that stay.
 
+use entities::fields::{OwnFields, OwnSetting};
 use entities::{StoredTrace, now_ms};
 use key_schema::attributes::DELETED_TIME;
 use key_schema::{Ascending, Descending, Ordinal, WideDigest, rows};
@@ -115,6 +116,9 @@ async fn an_experiment_leaves_nothing() {
     lab.delete_model(&second_model).await;
     lab.index().await;
     trace(&lab, &experiment).await;
+    let fields = OwnSetting { indexed: OwnFields::nothing(), searched: OwnFields::nothing() };
+    let id = ExperimentId::parse(&experiment).unwrap();
+    fields.write_after(&OwnSetting::default(), &lab.site.table, id).await.unwrap();
     lab.post("experiments/delete", json!({ "experiment_id": experiment })).await;
 
     let outcome = lab.collect(None).await;

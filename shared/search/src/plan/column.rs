@@ -2,7 +2,7 @@
 
 use std::fmt::{Debug, Display};
 
-use crate::fields::IndexedFields;
+use crate::fields::CommonFields;
 use crate::range::TextRange;
 
 /// The columns by which a kind of entity is indexed: texts and numbers. Each kind declares its
@@ -20,7 +20,7 @@ pub trait Columns: Clone + Debug + PartialEq {
 /// A text that entities are indexed by.
 pub trait TextColumn: Clone + Debug + Display + PartialEq {
     /// Whether there is a list by its values.
-    fn is_listed(&self, fields: &IndexedFields) -> bool;
+    fn is_listed(&self, fields: &CommonFields) -> bool;
 
     /// Whether some entities have nothing there.
     fn may_be_missing(&self) -> bool;
@@ -31,7 +31,7 @@ pub trait TextColumn: Clone + Debug + Display + PartialEq {
     }
 
     /// The field by whose tokens entities are found, if they are.
-    fn text_field(&self, fields: &IndexedFields) -> Option<String>;
+    fn text_field(&self, fields: &CommonFields) -> Option<String>;
 
     /// All values it can have, in their order, if these are few: then there is a list for each. None otherwise.
     fn values(&self) -> &'static [&'static str] {

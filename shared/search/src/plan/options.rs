@@ -5,7 +5,7 @@ use super::list::List;
 use super::question::{Ask, Sorting, number_range, times};
 use super::text;
 use super::walk::Walk;
-use crate::fields::IndexedFields;
+use crate::fields::CommonFields;
 use crate::range::{NumberRange, TimeRange};
 
 /// How many lists a search may use.
@@ -34,7 +34,7 @@ pub struct Options<C: Columns> {
 impl<C: Columns> Options<C> {
     /// The options of the index for a filter with these asks, and for this order.
     #[must_use]
-    pub fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Self {
+    pub fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &CommonFields) -> Self {
         let (mut lists, mut unanswered) = (Vec::new(), 0);
         for ask in asks {
             let found = lists_of(asks, ask, fields);
@@ -80,7 +80,7 @@ impl<C: Columns> Options<C> {
     }
 }
 
-fn lists_of<C: Columns>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &IndexedFields) -> Vec<List<C>> {
+fn lists_of<C: Columns>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &CommonFields) -> Vec<List<C>> {
     match ask {
         Ask::Text { column, test } => text::lists::<C>(column, *test, fields),
         Ask::Number { column, .. } => {

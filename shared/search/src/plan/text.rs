@@ -4,14 +4,14 @@
 use super::column::{Columns, TextColumn};
 use super::list::List;
 use super::question::Ask;
-use crate::fields::IndexedFields;
+use crate::fields::CommonFields;
 use crate::filter::TextTest;
 use crate::like;
 use crate::range::TextRange;
 use crate::tokens;
 
 /// Lists that each contain every entity that passes. Empty if no list leaves any entity out.
-pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &IndexedFields) -> Vec<List<C>> {
+pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &CommonFields) -> Vec<List<C>> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| List::ByText { column: column.clone(), range });
     let of_range = if range == TextRange::ANY { None } else { by_value(range.clone()) };

@@ -4,7 +4,7 @@ use super::column::{Columns, TextColumn};
 use super::list::List;
 use super::question::{Ask, SortBy, Sorting, number_range};
 use super::text;
-use crate::fields::IndexedFields;
+use crate::fields::CommonFields;
 use crate::order_by::Direction;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
@@ -26,7 +26,7 @@ pub struct Walk<C: Columns> {
 
 impl<C: Columns> Walk<C> {
     /// The walk of an order; `None` if no list is in that order.
-    pub(super) fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &IndexedFields) -> Option<Self> {
+    pub(super) fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &CommonFields) -> Option<Self> {
         let backwards = sorting.direction == Direction::Ascending;
         match &sorting.by {
             SortBy::Time => {

@@ -6,7 +6,7 @@ use mlflow_api::ErrorCode;
 
 use super::owned;
 use crate::{
-    IndexedFields, ModelOrderBy, Options, RunOrder, parse_dataset_search, parse_experiment_search, parse_model_filter,
+    CommonFields, ModelOrderBy, Options, RunOrder, parse_dataset_search, parse_experiment_search, parse_model_filter,
     parse_model_order, parse_registered_model_search, parse_run_filter, parse_run_search, parse_version_search,
     syntax::{self, lexer},
     tokens,
@@ -121,7 +121,7 @@ fn planning_a_long_pattern_is_linear() {
     let is_linear = || {
         let terms = fastest(|| drop(tokens::of_pattern(&pattern)));
         let planned =
-            fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &IndexedFields::default())));
+            fastest(|| drop(Options::of(&filter.asks(), &RunOrder::default().sorting(), &CommonFields::default())));
         planned < terms * 12
     };
     assert!(in_some_round(is_linear));

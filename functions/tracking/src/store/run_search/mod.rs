@@ -21,7 +21,7 @@ use key_schema::{OwnStage, place};
 use listing::{Cursor, HEAD, Join, Lists, Page, Reading, Source, Walker};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
-use search::{AccessPath, Ask, Head, Heads, IndexedFields, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
+use search::{AccessPath, Ask, CommonFields, Head, Heads, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
@@ -66,7 +66,8 @@ impl Store {
         // Times and numbers are indexed whatever the setting says.
         let asks_for_text =
             asks.iter().any(|ask| matches!(ask, Ask::Text { .. })) || matches!(sorting.by, SortBy::Text(_));
-        let fields = if asks_for_text { self.indexed_fields.get().await? } else { IndexedFields::default() };
+        let ids = searched.iter().map(|within| &within.id);
+        let fields = if asks_for_text { self.indexed_fields.of(ids).await? } else { CommonFields::default() };
         let mut options = RunOptions::of(&asks, &sorting, &fields);
         if view == ViewType::DeletedOnly {
             // The indexer only lists active runs.

@@ -9,7 +9,7 @@ use crate::filter::TextTest;
 use crate::like::Pattern;
 use crate::tokens::of_text;
 use crate::{
-    AccessPath, Ask, Columns, Direction, Head, Heads, IndexedFields, List, NumberRange, Options, Plan, SortBy, Sorting,
+    AccessPath, Ask, Columns, CommonFields, Direction, Head, Heads, List, NumberRange, Options, Plan, SortBy, Sorting,
     TextColumn, TextRange, TimeRange, choose,
 };
 
@@ -36,7 +36,7 @@ impl Columns for Kites {
 }
 
 impl TextColumn for Text {
-    fn is_listed(&self, _: &IndexedFields) -> bool {
+    fn is_listed(&self, _: &CommonFields) -> bool {
         *self != Self::Note
     }
 
@@ -44,7 +44,7 @@ impl TextColumn for Text {
         *self == Self::Note
     }
 
-    fn text_field(&self, _: &IndexedFields) -> Option<String> {
+    fn text_field(&self, _: &CommonFields) -> Option<String> {
         (*self == Self::Note).then(|| "note".to_owned())
     }
 
@@ -212,7 +212,7 @@ proptest! {
         let all = asks(&tests);
         let asks: Vec<_> = chosen.into_iter().map(|place| all[place].clone()).collect();
         let sorting = &sortings[order];
-        let options = Options::of(&asks, sorting, &IndexedFields::default());
+        let options = Options::of(&asks, sorting, &CommonFields::default());
         let probes = options.probes().into_iter();
         let heads: Heads<_> = probes.map(|list| { let head = head(&kites, options.started, &list, limit); (list, head) }).collect();
         let plan: Plan<_> = choose(&options, &heads, 5);
@@ -261,7 +261,7 @@ fn plans_of_kites_in_words() {
             "the whole experiment\n  about 3000 read units in 12 requests, if there are 10000 kites",
         ),
     ] {
-        let options = Options::of(&asks, sorting, &IndexedFields::default());
+        let options = Options::of(&asks, sorting, &CommonFields::default());
         let head = |list: List<Kites>| {
             let times = if list.is_newest_first() { (Some(1_000), Some(0)) } else { (None, None) };
             (list, Head { entries: Head::ENTRIES, complete: false, first: times.0, last: times.1 })
@@ -271,7 +271,7 @@ fn plans_of_kites_in_words() {
     }
     let range = |least| NumberRange { least, greatest: Some(2.0), with_nan: false };
     let contradiction = [Some(3.0), None].map(|least| Ask::Number { column: Weight, range: range(least) });
-    let options = Options::of(&contradiction, &newest, &IndexedFields::default());
+    let options = Options::of(&contradiction, &newest, &CommonFields::default());
     assert_eq!(options.ids, Some(Vec::new()));
     assert_eq!(List::<Kites>::ByText { column: Text::Maker, range: TextRange::ANY }.to_string(), "maker of any value");
 }

@@ -6,7 +6,7 @@ mod page;
 mod plans;
 mod soundness;
 
-use crate::{Head, Heads, IndexedFields, Options, RunFilter, RunList, RunOptions, RunOrder, Runs, parse_run_search};
+use crate::{CommonFields, Head, Heads, Options, RunFilter, RunList, RunOptions, RunOrder, Runs, parse_run_search};
 
 fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
     let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
@@ -15,7 +15,7 @@ fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
 
 fn options(filter: &str, order_by: &[&str]) -> RunOptions {
     let (filter, order) = parsed(filter, order_by);
-    Options::of(&filter.asks(), &order.sorting(), &IndexedFields::default())
+    Options::of(&filter.asks(), &order.sorting(), &CommonFields::default())
 }
 
 fn shown(lists: &[RunList]) -> Vec<String> {

@@ -9,8 +9,8 @@ use super::parsed;
 use crate::tests::TestRun;
 use crate::tokens::of_text;
 use crate::{
-    AccessPath, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, Options, RunColumn,
-    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
+    AccessPath, CommonFields, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, Options,
+    RunColumn, RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
 };
 
 fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
@@ -201,11 +201,13 @@ fn searches() -> impl Strategy<Value = (RunFilter, RunOrder)> {
     (predicates, prop::sample::select(ORDERS.to_vec())).prop_map(|(filter, order)| parsed(&filter.join(" AND "), order))
 }
 
-fn fields() -> impl Strategy<Value = IndexedFields> {
+fn fields() -> impl Strategy<Value = CommonFields> {
     let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
     let all = IndexedFields { values: owned(&["*"]), text: owned(&["*"]) };
     let texts = IndexedFields { values: Vec::new(), text: owned(&["tags.*", "params.*"]) };
-    prop::sample::select(vec![IndexedFields::default(), all, texts])
+    // A search goes through one experiment or several, each with its own.
+    prop::collection::vec(prop::sample::select(vec![IndexedFields::default(), all, texts]), 1..3)
+        .prop_map(CommonFields::of)
 }
 
 /// The head of a list of these runs, as the store would read it with a smaller limit.

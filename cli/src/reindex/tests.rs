@@ -1,0 +1,166 @@
+use clock::Simulation;
+use entities::fields::OwnSetting;
+use serde_json::json;
+use test_site::{Api, Site, TABLE};
+use tracking::store::Store;
+
+use super::*;
+
+#[test]
+fn a_pattern_that_can_match_no_field_is_refused() {
+    for text in ["*", "tags.*", "!tags.mlflow.*", "t*", "tags.a", "attributes.run_name", "params.*.x", "*note*"] {
+        assert_eq!(pattern(text), Ok(text.to_owned()));
+    }
+    for text in ["", "!", "note", "tag.*", "tags", "Tags.a", "metrics.*", "!param.x"] {
+        assert!(pattern(text).is_err(), "{text}");
+    }
+}
+
+/// A table with experiments of two runs with a note each.
+struct Lab {
+    site: Site,
+    api: Api,
+    clock: Simulation,
+}
+
+impl Lab {
+    async fn new() -> Self {
+        let site = Site::with_stream().await;
+        let store = Store::new(site.table.clone(), "s3://bucket/artifacts");
+        let api = Api(tracking::router(&store, test_site::everybody()));
+        Self { site, api, clock: Simulation::begin() }
+    }
+
+    async fn experiment(&self, name: &str) -> ExperimentId {
+        let answer = self.api.post("experiments/create", json!({ "name": name })).await.ok();
+        let id = answer["experiment_id"].as_str().unwrap().to_owned();
+        for note in ["a long walk", "a short one"] {
+            let tags = json!([{ "key": "note", "value": note }]);
+            self.api.post("runs/create", json!({ "experiment_id": id, "start_time": 1, "tags": tags })).await.ok();
+        }
+        ExperimentId::parse(&id).unwrap()
+    }
+
+    async fn rebuild(&self, part: Part) {
+        let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part);
+        tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
+    }
+
+    async fn setting(&self) -> Setting {
+        Setting::read(&self.site.table).await.unwrap()
+    }
+
+    /// How many tokens of notes the index of an experiment has.
+    async fn tokens(&self, experiment: ExperimentId) -> usize {
+        let begin = format!("IX#{experiment}#T#");
+        let is_of_note = |key: &str| key.starts_with(&begin) && key.contains("tags.note");
+        let items = self.site.items().await;
+        items.iter().filter(|item| item["PK"]["S"].as_str().is_some_and(is_of_note)).count()
+    }
+
+    async fn found(&self, experiments: &[ExperimentId], filter: &str) -> usize {
+        let ids: Vec<_> = experiments.iter().map(ToString::to_string).collect();
+        let body = json!({ "experiment_ids": ids, "filter": filter });
+        self.api.post("runs/search", body).await.ok()["runs"].as_array().map_or(0, Vec::len)
+    }
+}
+
+#[tokio::test]
+async fn an_experiment_has_fields_of_its_own_and_none_again() {
+    let lab = Lab::new().await;
+    let [one, other] = [lab.experiment("one").await, lab.experiment("other").await];
+    lab.rebuild(Part::Table(None)).await;
+    let before = [lab.tokens(one).await, lab.tokens(other).await];
+    assert_eq!(before, [2, 2], "the values of two notes");
+
+    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    lab.rebuild(Part::Experiment(one, Some(own.clone()))).await;
+    let expected = OwnSetting { indexed: own.clone(), searched: own };
+    assert_eq!(lab.setting().await.own.get(&one), Some(&expected));
+    assert!(lab.tokens(one).await > before[0], "the trigrams of two notes");
+    assert_eq!(lab.tokens(other).await, before[1]);
+    let long = "tags.note LIKE '%long%'";
+    assert_eq!([lab.found(&[one], long).await, lab.found(&[other], long).await], [1, 1]);
+    assert_eq!(lab.found(&[one, other], long).await, 2);
+
+    // What holds for the server leaves it alone.
+    let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
+    lab.rebuild(Part::Table(Some(nothing.clone()))).await;
+    let setting = lab.setting().await;
+    assert_eq!((setting.indexed, setting.searched, setting.own.get(&one)), (nothing.clone(), nothing, Some(&expected)));
+    assert!(lab.tokens(one).await > lab.tokens(other).await);
+    assert_eq!(lab.found(&[one, other], long).await, 2);
+
+    lab.rebuild(Part::Experiment(one, Some(OwnFields::default()))).await;
+    assert_eq!(lab.setting().await.own.len(), 0);
+    assert_eq!([lab.tokens(one).await, lab.tokens(other).await], [0, 0]);
+    assert_eq!(lab.found(&[one, other], long).await, 2);
+}
+
+/// Its searches read the documents until somebody calls `reindex` for it, or for the table.
+#[tokio::test]
+async fn a_rebuild_that_was_cut_off_is_made_up_for() {
+    let lab = Lab::new().await;
+    let one = lab.experiment("one").await;
+    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    for part in [Part::Experiment(one, None), Part::Table(None)] {
+        let cut_off = OwnSetting { indexed: own.clone(), searched: OwnFields::nothing() };
+        let present = lab.setting().await.own.get(&one).cloned().unwrap_or_default();
+        cut_off.write_after(&present, &lab.site.table, one).await.unwrap();
+        assert!(lab.setting().await.is_between_fields());
+        lab.rebuild(part).await;
+        assert_eq!(lab.setting().await.own[&one].searched, own);
+        assert_eq!(lab.found(&[one], "tags.note LIKE '%long%'").await, 1);
+    }
+}
+
+/// Somebody calls `reindex` while a change waits until searches do not rely on the fields before.
+/// It must not have them rely on these again.
+#[tokio::test]
+async fn of_two_commands_at_once_one_gives_up() {
+    let lab = Lab::new().await;
+    let one = lab.experiment("one").await;
+    lab.rebuild(Part::Table(None)).await;
+    let text = |pattern: &str| OwnFields { values: None, text: Some(vec![pattern.to_owned()]) };
+    lab.rebuild(Part::Experiment(one, Some(text("tags.note")))).await;
+
+    let changed = Part::Experiment(one, Some(text("tags.other")));
+    let before = lab.setting().await;
+    let mut unused = before.clone();
+    unused.own.get_mut(&one).unwrap().searched = OwnFields::nothing();
+    changed.write(&lab.site.table, &before, &unused).await.unwrap();
+    // The answer was lost: to say it again is no change of somebody else.
+    changed.write(&lab.site.table, &before, &unused).await.unwrap();
+    lab.rebuild(Part::Experiment(one, None)).await;
+    assert_eq!(lab.setting().await.own[&one].searched, text("tags.note"), "all runs have them");
+    let mut after = unused.clone();
+    after.own.get_mut(&one).unwrap().indexed = text("tags.other");
+    let refused = changed.write(&lab.site.table, &unused, &after).await.unwrap_err().to_string();
+    assert!(refused.contains("another command has changed these fields"), "{refused}");
+    assert_eq!(lab.setting().await.own[&one].indexed, text("tags.note"));
+
+    // A whole rebuild began before another command changed the fields of the server, and ends after that.
+    let began = lab.setting().await;
+    let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
+    let change = Setting { indexed: nothing.clone(), searched: nothing.clone(), ..began.clone() };
+    let cut_off = Setting { indexed: IndexedFields::default(), ..change.clone() };
+    change.write_after(&began, &lab.site.table).await.unwrap();
+    Part::Table(None).rely_on_fields(&lab.site.table, &cut_off).await.unwrap();
+    assert_eq!(lab.setting().await.searched, nothing);
+}
+
+#[tokio::test]
+async fn experiments_with_fields_of_their_own_are_real_and_few() {
+    let lab = Lab::new().await;
+    let one = lab.experiment("one").await;
+    let missing = ExperimentId::parse("77").unwrap();
+    let refused = check_experiment(&lab.site.table, missing).await.unwrap_err().to_string();
+    assert_eq!(refused, "No Experiment with id=77 exists");
+    let own = OwnSetting { indexed: OwnFields::nothing(), searched: OwnFields::nothing() };
+    for id in 1_000..1_000 + MOST {
+        let id = ExperimentId::parse(&id.to_string()).unwrap();
+        own.write_after(&OwnSetting::default(), &lab.site.table, id).await.unwrap();
+    }
+    let refused = check_experiment(&lab.site.table, one).await.unwrap_err().to_string();
+    assert_eq!(refused, "at most 100 experiments may have fields of their own");
+}
