@@ -130,8 +130,8 @@ test-slow: $(VENV_READY) $(EMULATOR_READY) $(CLIENTS_READY) checkov ## Large dat
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 9 --indexer stopped
 	python -m tests.compare.generator --filters 1800 --batches 0 --runs 400 --writes 0.2 --seed 10 --indexer delayed
 	RANDOM_SEARCHES=2000 cargo nextest run --workspace --run-ignored all -E 'test(/^indexed_search::/)'
-	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E '(test(/^(faults|power_cut|unreadable)::/) & package(mlflow-serverless)) + (test(/^(packing|charts)::/) & package(tracking))'
-	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace --run-ignored all -E 'test(/^(blocks|consumer|packer|recorded)::/) & package(traces)'
+	ALL_TROUBLES=1 MODEL_SECONDS=600 MODEL_SEED=1000000 cargo nextest run --workspace --profile slow -E '(test(/^(cut_off|faults|power_cut|throttling|unreadable|users)::/) & package(mlflow-serverless)) + (test(/^(charts|creations|documents|experiment_lists|history|inputs|journal|logged_models|malformed|packing|paging|wide_runs)::/) & package(tracking)) + (test(/^(aliases|creations|documents|renaming|search)::/) & package(registry)) + (test(/^creations::/) & package(evaluation)) + (test(/^histories::/) & package(retention)) + (test(/^removal::/) & package(traces))'
+	ALL_SEARCHES=1 RANDOM_TABLES=3 cargo nextest run --workspace --run-ignored all -E '(test(/^(blocks|client_requests|consumer|packer|recorded)::/) & package(traces)) + (test(/(like|tokens)::/) & package(search))'
 	WHOLE_LEDGERS=1 cargo nextest run --workspace --profile slow -E 'test(/ledger/)'
 	@# The program of the release before serves one table together with this version.
 	RELEASED_BIN=$$(python tools/released.py); export RELEASED_BIN; \

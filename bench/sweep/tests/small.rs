@@ -56,7 +56,8 @@ fn traces_are_exported_and_found() {
 #[test]
 fn a_partition_that_takes_less_than_is_asked_of_it_is_throttled() {
     let little = Throughput { writes: 20.0, ..Throughput::OF_A_PARTITION };
-    let measured = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4).run(|| ()).unwrap();
+    let asked = scenario(Load::Short { per_second: 20, batch: [10, 5, 3] }, little, 4);
+    let measured = Scenario { warm_up: SECOND * 3, ..asked }.run(|| ()).unwrap();
     assert!(measured.tally.sum(|calls| f64::from(calls.throttled)) > 0.0, "{:?}", measured.tally);
     assert!(measured.partitions.values().any(|kind| kind.throttled > 0));
 }

@@ -165,7 +165,7 @@ async fn nothing_is_left_behind_while_the_consumer_is_away() {
 /// As many attempts as there are in more than ten minutes.
 const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
 /// Points that each run logs to its journal: enough for a segment.
-const POINTS: usize = 15;
+const POINTS: usize = 16;
 
 /// The tracking function over a table, whose points go into journals.
 async fn tracking(table: &Table) -> Api {
@@ -183,9 +183,9 @@ async fn experiment(api: &Api, name: &str) -> String {
 async fn logged_run(api: &Api, experiment: &str) -> String {
     let answer = api.post("runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await.ok();
     let run = answer["run"]["info"]["run_id"].as_str().unwrap().to_owned();
-    for from in (0..POINTS).step_by(5) {
+    for from in (0..POINTS).step_by(8) {
         let point = |at| json!({ "key": "m", "value": at, "timestamp": at, "step": at });
-        let metrics: Vec<_> = (from..from + 5).map(point).collect();
+        let metrics: Vec<_> = (from..from + 8).map(point).collect();
         api.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
     }
     run
@@ -222,7 +222,7 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
         }
     };
     // More than are indexed together.
-    new_runs(60).await;
+    new_runs(52).await;
 
     let faults = FaultInjector::new(engine.http_client());
     let impatient = Retry { attempts: 1, ..Retry::default() };

@@ -185,10 +185,11 @@ fn narrowed() -> [Restriction; 3] {
 
 fn levels(rows: &[Endpoint], calls: &Asked) -> String {
     let mut text = String::from(LEVELS);
+    let calls: Vec<_> = calls.iter().map(|(request, asks)| (row_of(rows, request), asks)).collect();
     for row in rows {
         let path = row.paths[0].replace("{*", "{");
-        let of_row = calls.iter().filter(|(request, _)| std::ptr::eq(row_of(rows, request), row));
-        let of_row: Vec<_> = of_row.map(|(_, asks)| asks).collect();
+        let of_row = calls.iter().filter(|(called, _)| std::ptr::eq(*called, row));
+        let of_row: Vec<_> = of_row.map(|(_, asks)| *asks).collect();
         let cell = |may: &dyn Fn(&[Ask]) -> bool| match row.permission {
             Permission::Open | Permission::SignedIn => "all",
             _ => match of_row.iter().filter(|asks| may(asks)).count() {

@@ -4,6 +4,7 @@
 use clock::Simulation;
 use mlflow_api::auth::Level;
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::people::{Client, PASSWORD, Server, process};
 use crate::site::TABLE;
@@ -82,8 +83,10 @@ async fn each_is_cut_off() {
     let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
     let cut_off = Client { api, ..server.admin.clone() };
     let mut cuts = 0;
-    for taken in ALL {
-        for at in 1.. {
+    for (place, taken) in (0_u64..).zip(ALL) {
+        // A sample cuts off at every third call, at other ones of the next.
+        let (first, step) = if all_troubles() { (1, 1) } else { (1 + place % 3, 3) };
+        for at in (first..).step_by(step) {
             let user: &'static str = format!("{taken:?}{at}").to_lowercase().leak();
             let (client, said) = granted(&server, user, &own, taken).await;
             let there = server.elsewhere(&client, Level::NoPermissions).await;
@@ -120,5 +123,5 @@ async fn each_is_cut_off() {
             }
         }
     }
-    assert!(cuts > 12, "{cuts}");
+    assert!(cuts > if all_troubles() { 12 } else { 2 }, "{cuts}");
 }

@@ -46,7 +46,8 @@ impl State {
     }
 }
 
-/// A client whose writes are followed by power cuts: some at moments of the write, one when it is acknowledged. In a sample, a quarter
+/// A client whose writes are followed by power cuts: some at moments of the write, one when it is
+/// acknowledged. In a sample, an eighth
 /// of the writes are. It lets one request through at a time.
 #[derive(Clone)]
 struct Watched(Arc<Mutex<Watch>>);
@@ -196,6 +197,6 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
 
     let watch = watched.0.lock().await;
     assert!(watch.cuts > watch.tried, "{} cuts in {} writes", watch.cuts, watch.tried);
-    let least = watch.writes / if all_troubles() { 1 } else { 5 };
+    let least = watch.writes / if all_troubles() { 1 } else { 10 };
     assert!(watch.tried as u64 >= least, "{} of {} writes were tried", watch.tried, watch.writes);
 }

@@ -18,6 +18,7 @@ use mlflow_api::Workspace;
 use samples::Walk;
 use serde_json::{Value, json};
 use table::{Retry, Table};
+use test_site::all_troubles;
 
 use crate::site::{ROOT, TABLE, send, with_files};
 
@@ -108,11 +109,20 @@ impl Site {
             }
             assert!(lasted < SOON, "{call}: {lasted:?} for {throttled:?}");
             check_refusal(&call, answer).await;
-            self.check_bystander().await;
+            if open.is_empty() || all_troubles() {
+                self.check_bystander().await;
+            }
             open.extend(throttled.into_iter().map(|(partition, _)| partition));
         }
         panic!("{call} is throttled all the time; {open:?} take requests");
     }
+}
+
+/// Method and path of a request, without what is an id by its digits.
+fn endpoint_of(request: &Request) -> String {
+    let is_id = |part: &str| part.contains(|letter: char| letter.is_ascii_digit()) && !part.contains('.');
+    let parts: Vec<_> = request.uri().path().split('/').map(|part| if is_id(part) { "{}" } else { part }).collect();
+    format!("{} {}", request.method(), parts.join("/"))
 }
 
 /// `EXP` of `EXP#1`.
@@ -150,7 +160,9 @@ async fn timed(test: impl Future<Output = ()>) {
     tokio::select! { () = test => {}, () = clock.drive() => {} }
 }
 
-/// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever was answered 429 succeeds in the end.
+/// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever
+/// was answered 429 succeeds in the end. A sample
+/// has the first request to each endpoint.
 #[tokio::test]
 async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests() {
     timed(Box::pin(every_endpoint_is_throttled())).await;
@@ -159,12 +171,16 @@ async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests(
 async fn every_endpoint_is_throttled() {
     let directory = tempfile::tempdir().unwrap();
     let site = Arc::new(Site::new(Retry::default(), directory.path()).await);
-    let stepped = Arc::new(Mutex::new(0));
+    let (stepped, met) = (Arc::new(Mutex::new(0)), Arc::<Mutex<BTreeSet<String>>>::default());
     let layer = from_fn({
         let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
         move |request: Request, next: Next| {
             let (site, stepped) = (Arc::clone(&site), Arc::clone(&stepped));
+            let is_new = met.lock().unwrap().insert(endpoint_of(&request));
             async move {
+                if !is_new && !all_troubles() {
+                    return next.run(request).await;
+                }
                 *stepped.lock().unwrap() += 1;
                 site.step_by_step(request, next).await
             }

@@ -25,7 +25,8 @@ use crate::site::{ROOT, TABLE, with_files};
 /// another.
 fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     let mut all = Vec::new();
-    for (number, attribute) in row.attributes().enumerate() {
+    let each = if all_troubles() { 1 } else { ATTRIBUTES };
+    for (number, attribute) in row.attributes().step_by(each).enumerate() {
         let names: Vec<_> = item.0.keys().filter(|name| attribute.is_named(name)).cloned().collect();
         for name in names {
             let mut ways = Vec::new();
@@ -90,11 +91,13 @@ async fn index_one(engine: &Engine, table: &Table) {
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
+/// In a sample, one in so many attributes of a row is broken: the first is.
+const ATTRIBUTES: usize = 2;
 /// So many items of a row are broken in the same way: one run is read from its copy in the index, another from its own items. A sample
 /// breaks one.
 const ITEMS_OF_A_ROW: usize = 2;
 /// Reads of a broken item after which a sample goes on with the next, once one has noticed.
-const ENOUGH_READS: usize = 3;
+const ENOUGH_READS: usize = 2;
 /// What only writes or the indexer read, or, of a copy in the index, has the run itself read in its place.
 const NOT_ANSWERED: [&str; 9] = [
     " nc ",
@@ -107,6 +110,10 @@ const NOT_ANSWERED: [&str; 9] = [
     "Run room ",
     "WorkspaceScorer ",
 ];
+
+fn is_not_answered(what: &str) -> bool {
+    NOT_ANSWERED.iter().any(|part| what.contains(part))
+}
 
 /// What a read asks the table for.
 #[derive(Default)]
@@ -185,7 +192,9 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         let row = RowDescription::of(&key).unwrap();
         let whole = table.get(&key).await.unwrap().unwrap();
         for (what, item) in broken(&whole, row) {
-            if noticed.get(&what).is_some_and(|items| *items >= items_of_a_row) {
+            // What nobody reads in one item, nobody reads in another: a sample breaks one.
+            let is_known = !all_troubles() && is_not_answered(&what) && unnoticed.contains(&what);
+            if is_known || noticed.get(&what).is_some_and(|items| *items >= items_of_a_row) {
                 continue;
             }
             let mut is_noticed = false;
@@ -217,9 +226,9 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         table.put(whole, &Condition::Always).await.unwrap();
     }
     // Another item of the same row may be the one that is read.
-    unnoticed.retain(|what| !noticed.contains_key(what) && !NOT_ANSWERED.iter().any(|part| what.contains(part)));
+    unnoticed.retain(|what| !noticed.contains_key(what) && !is_not_answered(what));
     assert_eq!(unnoticed, BTreeSet::new(), "nothing reads these");
-    let least = if all_troubles() { 200 } else { 80 };
+    let least = if all_troubles() { 200 } else { 35 };
     assert!(noticed.len() > least, "{} ways to break an item", noticed.len());
     for (read, expected, _) in &expected {
         assert_eq!(read.answer(&router).await, (200, expected.clone()), "all is whole again");

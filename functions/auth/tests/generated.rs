@@ -39,12 +39,8 @@ A row is what is found out about a request before it is answered: who sent it, a
 what the other pages say. Cold is a caller of whom the process has not heard, warm is one whom it knows. A password's hash costs no request.
 ";
 
-const SECTIONS: &[Section] = &[
-    Section::Short(|ledger| Box::pin(one_experiment(ledger))),
-    Section::Short(|ledger| Box::pin(within_the_lease(ledger))),
-    Section::Short(|ledger| Box::pin(lists(ledger))),
-    Section::Short(|ledger| Box::pin(in_workspaces(ledger))),
-];
+const SECTIONS: &[Section] =
+    &[Section::Short(|ledger| Box::pin(of_users(ledger))), Section::Short(|ledger| Box::pin(in_workspaces(ledger)))];
 
 const DATA: &str = "capacity";
 const ACCESS: &str = "capacity-access";
@@ -224,7 +220,33 @@ async fn in_workspaces(ledger: &mut Ledger) {
 
 const GRANTS: [u64; 3] = [0, 10, 1_000];
 
-async fn one_experiment(ledger: &mut Ledger) {
+/// A user in tables of his own, who only sends requests.
+struct Sender {
+    grants: u64,
+    roles: u32,
+    /// A request of each kind.
+    sent: [(&'static str, Arrived); 3],
+    bench: Bench<Process>,
+}
+
+/// The sections that have the same users: to grant something a thousand times takes long.
+async fn of_users(ledger: &mut Ledger) {
+    let mut senders = Vec::new();
+    for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
+        senders.push(Box::pin(sender(grants, roles)).await);
+    }
+    Box::pin(one_experiment(ledger, &senders)).await;
+    Box::pin(within_the_lease(ledger, &senders[GRANTS.len()])).await;
+    Box::pin(lists(ledger, &senders)).await;
+}
+
+async fn sender(grants: u64, roles: u32) -> Sender {
+    let (data, access) = tables().await;
+    let sent = user(&data, &access, grants, roles).await;
+    Sender { grants, roles, sent, bench: bench(data, Mode::Users) }
+}
+
+async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
     ledger.section("Something of one experiment");
     let needs = Needs::update(Target::Experiment(experiment()));
     let (data, _) = tables().await;
@@ -232,21 +254,18 @@ async fn one_experiment(ledger: &mut Ledger) {
     let nobody = arrived(&[]);
     let none = budget([0.0; 3], [0.0; 3]);
     ledger.row("without users", none, &open, [&nobody; 2], async |process, by| enter(process, by, &needs).await).await;
-    for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
-        let (data, access) = tables().await;
-        let sent = user(&data, &access, grants, roles).await;
-        let bench = bench(data, Mode::Users);
+    for Sender { grants, roles, sent, bench } in senders {
         // The clock does not move, so that no lease ends in the middle of a request on a busy
         // machine.
         let clock = Simulation::begin();
-        for (kind, by) in &sent {
+        for (kind, by) in sent {
             // Each role, the user, the session or token, the experiment, and the grants for that
             // and for all experiments.
-            let units = 4.0 + signed(kind) + f64::from(roles);
+            let units = 4.0 + signed(kind) + f64::from(*roles);
             let (cold, warm) = ([2.0, 0.0, units], [1.0, 0.0, units]);
             let call = format!("{kind}, {grants} grants, {roles} roles");
             ledger
-                .row(&call, budget(cold, warm), &bench, [by; 2], async |process, by| {
+                .row(&call, budget(cold, warm), bench, [by; 2], async |process, by| {
                     after_the_lease(&clock).await;
                     enter(process, by, &needs).await;
                 })
@@ -255,39 +274,34 @@ async fn one_experiment(ledger: &mut Ledger) {
     }
 }
 
-async fn within_the_lease(ledger: &mut Ledger) {
+async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
     ledger.section("The same within 300 ms");
     let needs = Needs::update(Target::Experiment(experiment()));
-    let (data, access) = tables().await;
-    let sent = user(&data, &access, 10, 3).await;
-    let bench = bench(data, Mode::Users);
+    let Sender { grants, roles, sent, bench } = sender;
     let _clock = Simulation::begin();
-    for (kind, by) in &sent {
-        let call = format!("{kind}, 10 grants, 3 roles");
+    for (kind, by) in sent {
+        let call = format!("{kind}, {grants} grants, {roles} roles");
         let cold = [2.0, 0.0, 7.0 + signed(kind)];
         ledger
-            .row(&call, budget(cold, [0.0; 3]), &bench, [by; 2], async |process, by| enter(process, by, &needs).await)
+            .row(&call, budget(cold, [0.0; 3]), bench, [by; 2], async |process, by| enter(process, by, &needs).await)
             .await;
     }
 }
 
-async fn lists(ledger: &mut Ledger) {
+async fn lists(ledger: &mut Ledger, senders: &[Sender]) {
     ledger.section("A list of experiments");
     let needs = Needs::list(Resource::Experiment);
-    for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
-        let (data, access) = tables().await;
-        let sent = user(&data, &access, grants, roles).await;
-        let bench = bench(data, Mode::Users);
+    for Sender { grants, roles, sent, bench } in senders {
         // The clock does not move, so that no lease ends in the middle of a request on a busy
         // machine.
         let clock = Simulation::begin();
-        for (kind, by) in &sent {
+        for (kind, by) in sent {
             let call = format!("{kind}, {grants} grants, {roles} roles");
             // All grants are read, some seventy with a unit.
-            let units = 3.0 + signed(kind) + f64::from(roles) + if grants > 10 { 14.0 } else { 0.0 };
+            let units = 3.0 + signed(kind) + f64::from(*roles) + if *grants > 10 { 14.0 } else { 0.0 };
             let (cold, warm) = ([3.0, 0.0, units], [2.0, 0.0, units]);
             ledger
-                .row(&call, budget(cold, warm), &bench, [by; 2], async |process, by| {
+                .row(&call, budget(cold, warm), bench, [by; 2], async |process, by| {
                     after_the_lease(&clock).await;
                     enter(process, by, &needs).await;
                 })

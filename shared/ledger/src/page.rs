@@ -17,6 +17,8 @@ pub struct Ledger {
     over_budget: Vec<String>,
     /// Whether long sections were left out.
     is_sample: bool,
+    /// Titles of those sections whose further rows were left out.
+    cut: Vec<String>,
 }
 
 /// Meters a part of a page.
@@ -27,8 +29,10 @@ pub type Meters = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> 
 pub enum Section {
     /// Every test of the page meters it.
     Short(Meters),
-    /// It takes a core a minute or more. `make docs` meters it, and a test with `WHOLE_LEDGERS`.
+    /// It takes a core long. `make docs` meters it, and a test with `WHOLE_LEDGERS`.
     Long(Meters),
+    /// The same, of further rows of the short section before it: it has no heading.
+    LongRest(Meters),
 }
 
 /// Variables that ask for the whole page.
@@ -45,15 +49,23 @@ impl Ledger {
     pub fn of(sections: &[Section]) -> Self {
         let is_whole = [WRITES, WHOLE].into_iter().any(|name| std::env::var_os(name).is_some());
         let metered = std::thread::scope(|scope| {
-            let wanted = sections.iter().filter_map(|section| match section {
+            let wanted = sections.iter().map(|section| match section {
                 Section::Short(meters) => Some(*meters),
-                Section::Long(meters) => is_whole.then_some(*meters),
+                Section::Long(meters) | Section::LongRest(meters) => is_whole.then_some(*meters),
             });
-            let threads: Vec<_> = wanted.map(|meters| scope.spawn(move || Self::of_one(meters))).collect();
-            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+            let threads: Vec<_> =
+                wanted.map(|meters| meters.map(|meters| scope.spawn(move || Self::of_one(meters)))).collect();
+            let joined = threads.into_iter().map(|thread| thread.map(std::thread::ScopedJoinHandle::join));
+            joined.collect::<Vec<_>>()
         });
         let mut whole = Self { is_sample: !is_whole, ..Self::default() };
-        for part in metered {
+        for (section, part) in sections.iter().zip(metered) {
+            let Some(part) = part else {
+                if matches!(section, Section::LongRest(_)) {
+                    whole.cut.extend(whole.rows.rsplit(BEFORE_TITLE).next().map(title).map(str::to_owned));
+                }
+                continue;
+            };
             let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             whole.rows.push_str(&part.rows);
             whole.over_budget.extend(part.over_budget);
@@ -180,7 +192,7 @@ impl Ledger {
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();
-        let found = if self.is_sample { only_sections_of(&found, &expected) } else { found };
+        let found = if self.is_sample { only_sections_of(&found, &expected, &self.cut) } else { found };
         let differs = differences(&found, &expected);
         assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{differs}");
     }
@@ -189,15 +201,25 @@ impl Ledger {
 /// The text before the title of a section.
 const BEFORE_TITLE: &str = "\n## ";
 
-/// A page without the sections that another has not, by their titles.
-fn only_sections_of(page: &str, other: &str) -> String {
-    fn title(section: &str) -> &str {
-        section.lines().next().unwrap_or_default()
-    }
-    let titles: Vec<_> = other.split(BEFORE_TITLE).skip(1).map(title).collect();
+/// The title of a section whose text begins with it.
+fn title(section: &str) -> &str {
+    section.lines().next().unwrap_or_default()
+}
+
+/// A page without the sections that another has not, by their titles. Of those that are `cut`, it
+/// has as many lines as the other.
+fn only_sections_of(page: &str, other: &str, cut: &[String]) -> String {
+    let others: Vec<_> = other.split(BEFORE_TITLE).skip(1).collect();
     let (head, sections) = page.split_once(BEFORE_TITLE).unwrap_or((page, ""));
-    let kept = sections.split(BEFORE_TITLE).filter(|section| titles.contains(&title(section)));
-    kept.fold(head.to_owned(), |page, section| page + BEFORE_TITLE + section)
+    let mut kept = head.to_owned();
+    for section in sections.split(BEFORE_TITLE) {
+        let Some(other) = others.iter().find(|other| title(other) == title(section)) else { continue };
+        kept.push_str(BEFORE_TITLE);
+        let is_cut = cut.iter().any(|cut| cut == title(section));
+        let lines = if is_cut { other.lines().count() } else { usize::MAX };
+        kept.extend(section.split_inclusive('\n').take(lines));
+    }
+    kept
 }
 
 /// The lines that only one of the pages has: those of the committed one after a `-`, those that were metered after a `+`.

@@ -99,3 +99,9 @@ pub fn parse_run_search(filter: &str, order_by: &[String]) -> Result<(RunFilter,
 pub fn parse_experiment_search(filter: &str, order_by: &[String]) -> Result<(ExperimentFilter, ExperimentOrder)> {
     Ok((parse_experiment_filter(filter)?, parse_experiment_order_by(order_by)?))
 }
+
+/// How many random cases a dear test tries: a quarter, or all in `make test-slow`.
+#[cfg(test)]
+fn dear_cases(all: u32) -> u32 {
+    if std::env::var_os("ALL_SEARCHES").is_some() { all } else { all / 4 }
+}

@@ -169,6 +169,11 @@ mod tests {
             prop_assert!(!at_end.is_empty());
         }
 
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(crate::dear_cases(4_000)))]
+
         #[test]
         fn a_text_has_fewer_tokens_than_characters(text in "\\PC{0,200}") {
             prop_assert!(of_text(&text).len() <= text.chars().count());

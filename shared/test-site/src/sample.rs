@@ -1,4 +1,5 @@
-//! The troubles that tests try: all in `make test-slow`, one at a quarter of the requests in `make test`.
+//! The troubles that tests try: all in `make test-slow`, one at an eighth of the requests in `make
+//! test`.
 
 use embedded_engine::faults::Trouble;
 
@@ -10,7 +11,7 @@ pub fn all_troubles() -> bool {
     std::env::var_os(ALL).is_some()
 }
 
-/// What is tried of the troubles that a request can meet: all of them, or one for a quarter of the
+/// What is tried of the troubles that a request can meet: all of them, or one for an eighth of the
 /// numbers. These follow no period, since reads and writes may alternate.
 pub fn sample<T>(number: u64, mut met: Vec<T>) -> Vec<T> {
     if all_troubles() || met.is_empty() {
@@ -18,10 +19,10 @@ pub fn sample<T>(number: u64, mut met: Vec<T>) -> Vec<T> {
     }
     // Fibonacci hashing: the upper bits are as if by chance.
     let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    if hash >> 62 != 0 {
+    if hash >> 61 != 0 {
         return Vec::new();
     }
-    let place = usize::try_from(number / 4).unwrap_or_default() % met.len();
+    let place = usize::try_from(number / 8).unwrap_or_default() % met.len();
     vec![met.swap_remove(place)]
 }
 

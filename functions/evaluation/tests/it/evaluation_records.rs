@@ -13,13 +13,13 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     site.faults.lose_answer_every(5);
     let server = &site.server;
     let dataset = dataset(server, "big").await;
-    // 3 MB each: two do not fit on a page, and many do not fit into a transaction.
-    let sent: Vec<_> = (0..4_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
+    // 3 MB each: two do not fit on a page. The others together do not fit into a transaction.
+    let sent: Vec<_> = (0..2_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
     for record in &sent {
         assert_eq!(counts(&merge(server, &dataset, &json!([record])).await.ok()), (1, 0));
     }
-    let medium: Vec<_> = (10..40).map(|seed| json!({ "inputs": { "text": noise(seed, 200 << 10) } })).collect();
-    assert_eq!(counts(&merge(server, &dataset, &json!(medium)).await.ok()), (30, 0));
+    let medium: Vec<_> = (10..34).map(|seed| json!({ "inputs": { "text": noise(seed, 200 << 10) } })).collect();
+    assert_eq!(counts(&merge(server, &dataset, &json!(medium)).await.ok()), (24, 0));
     let (first, token) = page(server, &dataset, 1_000, None).await;
     assert!(first.len() == 1 && token.is_some());
     let found = records(server, &dataset, 1_000).await;
@@ -38,7 +38,7 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     let ids: Vec<_> = found.iter().map(id).collect();
     let deletion = json!({ "dataset_record_ids": ids });
     let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
-    assert_eq!((deleted["deleted_count"].as_u64(), parts().await), (Some(34), 0));
+    assert_eq!((deleted["deleted_count"].as_u64(), parts().await), (Some(26), 0));
     assert_eq!(profile(server, &dataset).await, Value::Null);
 }
 

@@ -165,7 +165,7 @@ async fn a_scorer_may_be_larger_than_an_item() {
     let site = Site::new().await;
     site.faults.lose_answer_every(5);
     let (server, experiment) = (&site.server, site.server.experiment("e").await);
-    let scorer = |seed: u64| json!({ "instructions": noise(seed, 1_500_000) });
+    let scorer = |seed: u64| json!({ "instructions": noise(seed, 900_000) });
     for version in 1..=3 {
         register(server, &experiment, "big", &scorer(version)).await.ok();
     }

@@ -4,8 +4,9 @@ use entities::attributes::SHARDS;
 use key_schema::{Ascending, rows};
 use mlflow_api::ExperimentId;
 use table::{Condition, Item, number};
+use trace_blocks::TraceKey;
 
-use super::lab::{Lab, TIME, partition};
+use super::lab::{Lab, TIME, id, partition};
 
 impl Lab {
     /// Says that the day has so many partitions.
@@ -19,11 +20,10 @@ impl Lab {
         self.table().get(&key).await.unwrap()?.number(SHARDS)
     }
 
-    /// So many new traces within a moment.
+    /// The marks of so many new traces within a moment: only these are counted.
     async fn get(&self, traces: std::ops::Range<u32>) {
-        for trace in traces {
-            self.put(trace, TIME + i64::from(trace)).await;
-        }
+        let place = |trace: u32| TraceKey { time: TIME + i64::from(trace), trace: id(trace) };
+        self.write(traces.map(|trace| self.mark(&place(trace)))).await;
         self.carry_over().await;
     }
 }

@@ -29,6 +29,15 @@ pub(super) fn id(number: u32) -> TraceId {
     TraceId::new(number.into())
 }
 
+/// An item with a span of this name.
+fn span_of(number_of: u32, name: &str) -> Item {
+    let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
+    let packed = spans::pack(&[span], 1 << 20).parts.concat();
+    let digest = WideDigest::of_bytes(&packed);
+    let key = rows::TraceSpans::key(&ExperimentId::DEFAULT, &id(number_of), &digest, &Ordinal(0));
+    Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed))
+}
+
 pub(super) struct Lab {
     site: Site,
     stream: StreamReader,
@@ -108,22 +117,36 @@ impl Lab {
         self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
     }
 
-    async fn mark(&self, place: &TraceKey) {
+    /// The mark of a place.
+    pub(super) fn mark(&self, place: &TraceKey) -> Item {
         let day = TracePartition { day: day_of(place.time), ..partition() };
-        let mark = Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1));
-        self.table().put(mark, &Condition::Always).await.unwrap();
+        Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1))
     }
 
-    async fn write(&self, item: Item) {
+    /// The mark of a document's place, and the document as it is written with it.
+    fn marked(&self, item: Item) -> [Item; 2] {
         let trace = StoredTrace::of(item.clone()).unwrap();
-        self.mark(&TraceKey::of(&trace)).await;
         let item = item.with("marked", number(self.now())).with("edits", number(trace.edits() + 1));
-        self.table().put(item, &Condition::Always).await.unwrap();
+        [self.mark(&TraceKey::of(&trace)), item]
+    }
+
+    /// Writes items, in few requests.
+    pub(super) async fn write(&self, items: impl IntoIterator<Item = Item>) {
+        self.table().write_many(items.into_iter().collect(), &[]).await.unwrap();
     }
 
     /// A new trace with a span.
     pub(super) async fn put(&self, number_of: u32, time: i64) {
-        self.add_span(number_of, "first").await;
+        self.put_all([number_of], |_| time).await;
+    }
+
+    /// New traces with a span each.
+    pub(super) async fn put_all(&self, numbers: impl IntoIterator<Item = u32>, time: impl Fn(u32) -> i64) {
+        self.write(numbers.into_iter().flat_map(|number_of| self.new_trace(number_of, time(number_of)))).await;
+    }
+
+    /// The span, the mark and the document of a trace.
+    fn new_trace(&self, number_of: u32, time: i64) -> [Item; 3] {
         let item = Item::new(rows::Trace::key(&id(number_of)))
             .with("experiment", text("0"))
             .with("start_time", number(time))
@@ -132,16 +155,12 @@ impl Lab {
             .with("tags", map(Map::from([("mlflow.traceName".to_owned(), text("agent"))])))
             .with("metadata", map(Map::new()))
             .with("assessments", map(Map::new()));
-        self.write(item).await;
+        let [mark, item] = self.marked(item);
+        [span_of(number_of, "first"), mark, item]
     }
 
     pub(super) async fn add_span(&self, number_of: u32, name: &str) {
-        let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
-        let packed = spans::pack(&[span], 1 << 20).parts.concat();
-        let digest = WideDigest::of_bytes(&packed);
-        let key = rows::TraceSpans::key(&ExperimentId::DEFAULT, &id(number_of), &digest, &Ordinal(0));
-        let item = Item::new(key).with("arrived", number(1)).with("parts", number(1)).with("content", bytes(packed));
-        self.table().put(item, &Condition::Always).await.unwrap();
+        self.write([span_of(number_of, name)]).await;
     }
 
     async fn document(&self, number_of: u32) -> Option<Item> {
@@ -150,7 +169,7 @@ impl Lab {
 
     pub(super) async fn with(&self, number_of: u32, attribute: &str, value: &str) {
         let item = self.document(number_of).await.unwrap();
-        self.write(item.with(attribute, text(value))).await;
+        self.write(self.marked(item.with(attribute, text(value)))).await;
     }
 
     pub(super) async fn tag(&self, number_of: u32, value: &str) {
@@ -160,15 +179,16 @@ impl Lab {
     /// Moves a trace in time: marks at both places first.
     pub(super) async fn put_again(&self, number_of: u32, time: i64) {
         let item = self.document(number_of).await.unwrap();
-        self.mark(&TraceKey::of(&StoredTrace::of(item.clone()).unwrap())).await;
-        self.write(item.with("start_time", number(time))).await;
+        let left = self.mark(&TraceKey::of(&StoredTrace::of(item.clone()).unwrap()));
+        self.write([left]).await;
+        self.write(self.marked(item.with("start_time", number(time)))).await;
     }
 
     pub(super) async fn delete_but_spans(&self, number_of: u32) {
         let Some(item) = self.document(number_of).await else { return };
         let key = item.key().unwrap();
-        self.mark(&TraceKey::of(&StoredTrace::of(item).unwrap())).await;
-        self.table().delete(&key, &Condition::Always).await.unwrap();
+        let mark = self.mark(&TraceKey::of(&StoredTrace::of(item).unwrap()));
+        self.table().write_many(vec![mark], &[key]).await.unwrap();
     }
 
     pub(super) async fn delete(&self, number_of: u32) {
@@ -270,11 +290,12 @@ impl Lab {
     /// else that blocks have must be marked.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
+        let id = |item: &Value| TraceId::parse(item["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#")).unwrap();
+        let ids: Vec<TraceId> = documents.iter().map(id).collect();
+        let traces = entities::read_traces(self.table(), &ids.iter().collect::<Vec<_>>()).await.unwrap();
+        assert_eq!(traces.len(), ids.len());
         let mut expected: BTreeMap<TracePartition, BTreeMap<TraceKey, StoredTrace>> = BTreeMap::new();
-        for document in documents {
-            let number_of = document["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#").to_owned();
-            let key = rows::Trace::key(&TraceId::parse(&number_of).unwrap());
-            let trace = StoredTrace::of(self.table().get(&key).await.unwrap().unwrap()).unwrap();
+        for trace in traces.into_values() {
             expected.entry(TracePartition::of(&trace)).or_default().insert(TraceKey::of(&trace), trace);
         }
         for (partition, traces) in expected {

@@ -18,9 +18,7 @@ const MINUTE: i64 = 60_000;
 #[tokio::test]
 async fn quiet_traces_are_packed_and_their_marks_go() {
     let lab = Lab::new().await;
-    for number in 0..300 {
-        lab.put(number, TIME + i64::from(number) / 3).await;
-    }
+    lab.put_all(0..300, |number| TIME + i64::from(number) / 3).await;
     // The first batch has the partition looked at later, and only once.
     lab.carry_over().await;
     assert_eq!((lab.rows("DUE#").await, lab.rows("P").await), (1, 0));
@@ -43,9 +41,7 @@ async fn quiet_traces_are_packed_and_their_marks_go() {
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (1, 0));
     // The newest block is filled up, and the spans that it had stay in their item.
     let before = lab.spans().await;
-    for number in 301..340 {
-        lab.put(number, TIME + 500 + i64::from(number)).await;
-    }
+    lab.put_all(301..340, |number| TIME + 500 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [84, 128, 128]);
     assert_eq!(lab.spans().await.intersection(&before).count(), before.len());
@@ -54,47 +50,58 @@ async fn quiet_traces_are_packed_and_their_marks_go() {
 
 #[tokio::test]
 async fn changed_deleted_and_late_traces_are_packed_anew() {
+    let sizes = Packing { least_new: 8, least_changed: 4, most: 32, rest: Duration::ZERO, ..Packing::default() };
+    let lab = Lab::with_sizes(sizes).await;
+    Box::pin(are_packed_again(&lab, 1)).await;
+}
+
+#[tokio::test]
+#[ignore = "makes more than three hundred traces; part of `make test-slow`"]
+async fn they_are_in_blocks_of_the_usual_size() {
     let lab = Lab::new().await;
-    for number in 0..256 {
-        lab.put(number, TIME + 10 * i64::from(number)).await;
-    }
+    Box::pin(are_packed_again(&lab, 4)).await;
+}
+
+/// Blocks have 32 traces at most, and eight at least where they are new. Four changed ones are
+/// enough to write one again. All of this `times` times.
+async fn are_packed_again(lab: &Lab, times: u32) {
+    let size = |traces: u32| usize::try_from(traces * times).unwrap();
+    let (first, late, older) = (0..64 * times, 300..300 + 8 * times, 400..400 + 10 * times);
+    lab.put_all(first.clone(), |number| TIME + 10 * i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
-    assert_eq!(lab.counts().await, [128, 128]);
-    // Fewer than 16 wait.
-    for number in 0..15 {
+    assert_eq!(lab.counts().await, [size(32), size(32)]);
+    // One fewer than are enough wait.
+    let enough = 4 * times;
+    for number in 0..enough - 1 {
         lab.tag(number, "changed").await;
     }
     let before = lab.spans().await;
     lab.pack_after(5 * MINUTE).await;
-    assert_eq!(lab.marks().await.len(), 15);
+    assert_eq!(lab.marks().await.len(), size(4) - 1);
     lab.check().await;
-    lab.tag(15, "changed").await;
+    lab.tag(enough - 1, "changed").await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!((lab.marks().await.len(), lab.spans().await), (0, before), "the spans are the same");
     lab.check().await;
 
-    // One that moves away, deleted ones, and late ones that do not fit into the block any more.
-    lab.delete(100).await;
-    lab.put_again(101, TIME + 2).await;
-    for number in 300..330 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    // One that moves away, a deleted one, and late ones that do not fit into the block any more.
+    lab.delete(25 * times).await;
+    lab.put_again(25 * times + 1, TIME + 2).await;
+    lab.put_all(late.clone(), |number| TIME + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
-    assert_eq!(lab.counts().await, [128, 78, 79]);
+    assert_eq!(lab.counts().await, [size(32), size(20) - 1, size(20)]);
     assert!(lab.marks().await.is_empty());
-    assert_eq!(lab.items("T#SPANS").await.len(), 285, "one that has moved keeps its spans");
+    assert_eq!(lab.items("T#SPANS").await.len(), size(72) - 1, "one that has moved keeps its spans");
     lab.check().await;
 
     // Late ones that are older than all blocks.
-    for number in 400..440 {
-        lab.put(number, TIME - 1_000 + i64::from(number)).await;
-    }
+    lab.put_all(older.clone(), |number| TIME - 1_000 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
-    assert_eq!(lab.counts().await, [128, 78, 79, 40]);
+    assert_eq!(lab.counts().await, [size(32), size(20) - 1, size(20), size(10)]);
     lab.check().await;
 
     // A block that has nothing left goes, and its spans.
-    for number in 0..440 {
+    for number in first.chain(late).chain(older) {
         lab.delete(number).await;
     }
     for _ in 0..4 {
@@ -107,9 +114,7 @@ async fn changed_deleted_and_late_traces_are_packed_anew() {
 #[tokio::test]
 async fn some_wait_and_few_do_not_wait_for_ever() {
     let lab = Lab::new().await;
-    for number in 0..100 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    lab.put_all(0..100, |number| TIME + i64::from(number)).await;
     lab.with(7, "state", "IN_PROGRESS").await;
     lab.with(8, "request", &"x".repeat(20_000)).await;
     lab.pack_after(5 * MINUTE).await;
@@ -129,9 +134,7 @@ async fn some_wait_and_few_do_not_wait_for_ever() {
 #[tokio::test]
 async fn what_is_deleted_does_not_stay_in_a_block() {
     let lab = Lab::new().await;
-    for number in 0..40 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     // One mark is enough. Spans that only lack their document are removed, too.
     lab.delete(3).await;
@@ -145,9 +148,7 @@ async fn what_is_deleted_does_not_stay_in_a_block() {
 #[tokio::test]
 async fn marks_that_are_put_again_stay() {
     let lab = Lab::new().await;
-    for number in 0..40 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.carry_over().await;
     lab.passes(5 * MINUTE);
     // While the packer writes the block, somebody changes a trace.
@@ -166,9 +167,7 @@ async fn marks_that_are_put_again_stay() {
 #[tokio::test]
 async fn one_packs_at_a_time_and_none_what_is_removed() {
     let lab = Lab::new().await;
-    for number in 0..40 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.carry_over().await;
     lab.passes(5 * MINUTE);
     let lock = trace_blocks::PartitionLock::take(lab.table(), partition(), 7, lab.now()).await.unwrap().unwrap();
@@ -197,9 +196,7 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
 #[tokio::test]
 async fn traces_of_a_restored_experiment_are_packed() {
     let lab = Lab::new().await;
-    for number in 0..40 {
-        lab.put(number, TIME + i64::from(number)).await;
-    }
+    lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.delete_experiment().await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
@@ -246,9 +243,7 @@ async fn a_block_that_cannot_be_read_keeps_no_other_from_being_packed() {
 #[tokio::test]
 async fn a_partition_is_packed_by_itself() {
     let lab = Lab::new().await;
-    for number in 0..64 {
-        lab.put(number, TIME + i64::from(number) + if number % 2 == 0 { 0 } else { DAY }).await;
-    }
+    lab.put_all(0..64, |number| TIME + i64::from(number) + if number % 2 == 0 { 0 } else { DAY }).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [32]);
     let other = TracePartition { day: partition().day + 1, ..partition() };

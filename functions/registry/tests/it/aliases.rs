@@ -3,6 +3,7 @@
 use key_schema::IndexEntry;
 use key_schema::index::AliasedVersions;
 use serde_json::json;
+use test_site::all_troubles;
 
 use crate::server::{Site, text};
 
@@ -44,16 +45,17 @@ async fn hundreds_of_versions_are_archived() {
     let site = Site::new().await;
     let server = &site.other;
     server.model("m").await;
-    for number in 1..=200 {
+    let newest: u32 = if all_troubles() { 200 } else { 120 };
+    for number in 1..=newest {
         server.version("m").await;
-        if number < 200 {
+        if number < newest {
             server.transition("m", number, "Production", false).await.ok();
         }
     }
     // If it is broken off, some versions are archived, and the others are as before.
     let impatient = site.impatient();
     site.faults.cut_off_at(5);
-    assert_ne!(impatient.transition("m", 200, "Production", true).await.status, 200);
+    assert_ne!(impatient.transition("m", newest, "Production", true).await.status, 200);
     site.faults.work_again();
     let latest = |answer: serde_json::Value| {
         let versions = answer["registered_model"]["latest_versions"].as_array().unwrap().clone();
@@ -61,12 +63,14 @@ async fn hundreds_of_versions_are_archived() {
     };
     let owned = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect::<Vec<_>>();
     let half_done = latest(server.model_of("m").await.ok());
-    assert_eq!(half_done, owned(&[("Archived", "90"), ("Production", "199"), ("None", "200")]));
-    server.transition("m", 200, "Production", true).await.ok();
-    assert_eq!(latest(server.model_of("m").await.ok()), owned(&[("Archived", "199"), ("Production", "200")]));
+    let [last, new] = [newest - 1, newest].map(|number| number.to_string());
+    assert_eq!(half_done, owned(&[("Archived", "90"), ("Production", last.as_str()), ("None", new.as_str())]));
+    server.transition("m", newest, "Production", true).await.ok();
+    let done = latest(server.model_of("m").await.ok());
+    assert_eq!(done, owned(&[("Archived", last.as_str()), ("Production", new.as_str())]));
     let found = server.versions("name = 'm'").await;
-    assert_eq!(found.len(), 200);
-    for number in [1, 90, 91, 199] {
+    assert_eq!(found.len(), usize::try_from(newest).unwrap());
+    for number in [1, 90, 91, newest - 1] {
         assert_eq!(server.version_at("m", number).await.ok()["model_version"]["current_stage"], "Archived");
     }
 }

@@ -25,9 +25,10 @@ async fn delete(server: &Server) -> u16 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left() {
+    let ground = Site::new().await;
+    filled(&ground.other, 120).await;
     for (refuse, lose) in [(0, 0), (10, 0), (0, 7)] {
-        let site = Site::new().await;
-        filled(&site.other, 120).await;
+        let site = ground.copy();
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
         assert_eq!(delete(&site.server).await, 200);
@@ -38,9 +39,10 @@ async fn nothing_is_left() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deletion_that_is_broken_off_is_whole_to_everybody() {
     let mut broken = 0;
+    let ground = Site::new().await;
+    filled(&ground.other, 120).await;
     for call in [1, 2, 3, 5, 6] {
-        let site = Site::new().await;
-        filled(&site.other, 120).await;
+        let site = ground.copy();
         let server = site.impatient();
         site.faults.cut_off_at(call);
         let status = delete(&server).await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::json;
+use test_site::all_troubles;
 
 use crate::server::{Site, tags};
 
@@ -17,8 +18,13 @@ async fn tags_grow_and_shrink_and_go() {
     let forms = ["", "s", &"m".repeat(1_025), &"n".repeat(20_000), &long, &wide];
     for renamed in [false, true] {
         let name = if renamed { "renamed" } else { "m" };
-        for first in forms {
-            for second in forms {
+        for (place, first) in forms.into_iter().enumerate() {
+            for (other, second) in forms.into_iter().enumerate() {
+                // A third of the pairs by default, and another third where the model has been
+                // renamed.
+                if (place + other) % 3 != usize::from(renamed) && !all_troubles() {
+                    continue;
+                }
                 for value in [first, second] {
                     server.set_tag(name, "k", value).await.ok();
                     server.set_version_tag(name, 1, "k", value).await.ok();

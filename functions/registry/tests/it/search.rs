@@ -1,6 +1,7 @@
 //! Searches see every write at once, page by page, models and prompts apart.
 
 use serde_json::json;
+use test_site::all_troubles;
 
 use crate::server::{Server, Site};
 
@@ -31,7 +32,10 @@ async fn pages_have_every_model_once_in_any_order() {
                 ("tags.n = '1'", of(&|number| number % 10 != 0 && number % 3 == 1)),
                 ("name LIKE 'm 1%'", of(&|number| number % 10 != 0 && names[number].starts_with("m 1"))),
             ] {
-                if size == "1" && order != "name" {
+                // Pages of one take as long as all else: one order, and by default the shortest
+                // list.
+                let is_short = all_troubles() || filter == prompts;
+                if size == "1" && (order != "name" || !is_short) {
                     continue;
                 }
                 let mut found = server.models(&[("max_results", size), ("order_by", order), ("filter", filter)]).await;

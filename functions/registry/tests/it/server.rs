@@ -53,6 +53,13 @@ impl Site {
         Self { server, other: Server::on(&base.table), base }
     }
 
+    /// A copy as it is now, whose faults are none yet.
+    pub(crate) fn copy(&self) -> Self {
+        let base = self.base.copy();
+        let (server, other) = (Server::on(&base.faulty()), Server::on(&base.table));
+        Self { base, server, other }
+    }
+
     /// A server whose requests meet the faults and that soon gives up.
     pub(crate) fn impatient(&self) -> Server {
         Server::on(&self.base.impatient())

@@ -7,6 +7,7 @@ use fts_indexer::{Indexer, Packing};
 use mlflow_api::proto_json::time_text;
 use serde_json::{Value, json};
 
+use crate::blocks::all_searches;
 use crate::consumer::{counted, pack};
 use crate::expiry::{HOUR, set_tag};
 use crate::marks::timed;
@@ -70,6 +71,10 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
         (&longest, &|number| matches!(number, 9 | 11)),
         (&between, &|number| number > 30 && request(number).as_deref() == Some("r# 1")),
     ];
+    // Small and large pages, in both orders. Unless all searches are asked, each gets one of these,
+    // by turns.
+    let ways = [(2, "", true), (2, "timestamp_ms ASC", false), (100, "", true), (100, "timestamp_ms ASC", false)];
+    let mut turn = 0;
     for round in 0..3 {
         match round {
             0 => {}
@@ -85,12 +90,15 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
                 let oldest_first: Vec<_> =
                     (1..=60).filter(|number| is_asked(number) && passes(*number)).map(id).collect();
                 let newest_first: Vec<_> = oldest_first.iter().rev().cloned().collect();
-                for page in [2, 100] {
-                    let said = format!("{filter:.60} of {experiments:?}, {page} a page, round {round}");
-                    assert_eq!(server.found(&experiments, filter, "", page).await, newest_first, "{said}");
-                    let order = "timestamp_ms ASC";
-                    assert_eq!(server.found(&experiments, filter, order, page).await, oldest_first, "{said}");
+                for (place, (page, order, is_newest_first)) in ways.into_iter().enumerate() {
+                    if !all_searches() && place != turn % ways.len() {
+                        continue;
+                    }
+                    let said = format!("{filter:.60} of {experiments:?}, {page} a page, {order}, round {round}");
+                    let expected = if is_newest_first { &newest_first } else { &oldest_first };
+                    assert_eq!(server.found(&experiments, filter, order, page).await, *expected, "{said}");
                 }
+                turn += 1;
             }
         }
     }

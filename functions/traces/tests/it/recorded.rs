@@ -141,7 +141,7 @@ async fn search(server: &Server, experiments: &[String], search: &Value, page: u
 }
 
 #[tokio::test]
-#[ignore = "a third of the searches, where no trace is packed; part of `make test-slow`"]
+#[ignore = "an eighth of the searches, where no trace is packed; part of `make test-slow`"]
 async fn searches_find_what_mlflow_finds_page_by_page() {
     find_what_mlflow_finds(0, async |_| {}).await;
 }
@@ -152,13 +152,13 @@ async fn they_do_so_where_some_traces_are_packed() {
 }
 
 #[tokio::test]
-#[ignore = "a third of the searches, where all traces are packed; part of `make test-slow`"]
+#[ignore = "an eighth of the searches, where all traces are packed; part of `make test-slow`"]
 async fn they_do_so_where_all_traces_are_packed() {
     find_what_mlflow_finds(2, async |site| pack_all(site, 128).await).await;
 }
 
-/// How many tests share the searches, unless each asks all.
-const SHARES: usize = 3;
+/// How many shares the searches have. Each test asks another one, unless it asks all.
+const SHARES: usize = 8;
 
 async fn find_what_mlflow_finds(share: usize, pack: impl AsyncFn(&Site)) {
     let is_all = all_searches();

@@ -10,7 +10,7 @@ use mlflow_api::{ExperimentId, TraceId, Workspace};
 use retention::{Entity, Report, Retention};
 use serde_json::json;
 use table::{Condition, Table, bytes};
-use test_site::key_of;
+use test_site::{all_troubles, key_of};
 
 use crate::expiry::{HOUR, assert_shown, set_tag, shown, trace};
 use crate::marks::timed;
@@ -112,7 +112,9 @@ fn a_removal_may_stop_anywhere() {
             let whole = site.copy().await;
             remove(&whole.table, &Artifacts::default()).await.unwrap();
             let expected = whole.dump().await;
-            for call in 1.. {
+            // A sample cuts off at every fourth call, and at others where all are packed.
+            let (first, step) = if all_troubles() { (1, 1) } else { (u64::from(how), 4) };
+            for call in (first..).step_by(step) {
                 let copy = site.copy().await;
                 copy.faults.cut_off_at(call);
                 let outcome = remove(&copy.impatient(), &Artifacts::default()).await;

@@ -202,17 +202,19 @@ async fn points_in_no_order_are_drawn_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), expected.len());
 }
 
-/// The indexer stops at each of its requests in turn; or at every fourth, unless all troubles are wanted.
+/// The indexer stops at each of its requests in turn; or at every eighth, unless all troubles are
+/// wanted.
 #[tokio::test]
 async fn every_point_is_drawn_wherever_packing_stops() {
-    for failing in (1..).step_by(if all_troubles() { 1 } else { 4 }) {
-        let site = Site::new().await;
-        let run = run(&site).await;
-        log(&site.server, &run, 0..9_000, 1_000).await;
-        index(&site).await;
-        log(&site.server, &run, 9_000..13_000, 1_000).await;
-        log(&site.server, &run, 13_000..13_050, 5).await;
-        log(&site.server, &run, -20..0, 20).await;
+    let ground = Site::new().await;
+    let run = run(&ground).await;
+    log(&ground.server, &run, 0..9_000, 1_000).await;
+    index(&ground).await;
+    log(&ground.server, &run, 9_000..13_000, 1_000).await;
+    log(&ground.server, &run, 13_000..13_050, 5).await;
+    log(&ground.server, &run, -20..0, 20).await;
+    for failing in (1..).step_by(if all_troubles() { 1 } else { 8 }) {
+        let site = ground.copy();
         site.faults.trouble_at(Trouble::Disconnected, failing, u64::MAX);
         let impatient = Retry { attempts: 1, ..Retry::default() };
         let indexer = Indexer::new(site.faulty().with_retry(impatient)).with_interval(std::time::Duration::ZERO);
@@ -359,10 +361,11 @@ async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), usize::try_from(logged).unwrap());
 }
 
-/// An indexer waits before one of its writes while another packs more, and then goes on.
+/// An indexer waits before one of its writes while another packs more, and then goes on. It waits
+/// before each in turn; or before every third, unless all troubles are wanted.
 #[tokio::test]
 async fn two_that_pack_at_once_lose_no_point() {
-    for write in 1..=7 {
+    for write in (1..=7).step_by(if all_troubles() { 1 } else { 3 }) {
         let site = Site::new().await;
         let run = run(&site).await;
         let other = site.other().await;

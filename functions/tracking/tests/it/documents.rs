@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::server::{Server, Site, by_key};
 
@@ -92,7 +93,8 @@ async fn thousands_of_tags_set_again_and_deleted() {
     expect(&site.server, &experiment, &run, "tags", &expected).await;
 }
 
-/// A tag of a run and one of its experiment go the same ways.
+/// A tag of a run and one of its experiment go the same ways: from each form over each other to
+/// each. Unless all troubles are wanted, to one of them.
 #[tokio::test]
 async fn a_tag_grows_and_shrinks_and_goes() {
     let site = Site::new().await;
@@ -101,16 +103,19 @@ async fn a_tag_grows_and_shrinks_and_goes() {
     let forms = ["s", "S", &"l".repeat(1_025), &"L".repeat(5_000), &"e".repeat(1_024), ""];
     let run_form = |value: &str| json!({ "run_id": run, "key": "k", "value": value });
     let experiment_form = |value: &str| json!({ "experiment_id": experiment, "key": "k", "value": value });
-    for first in forms {
-        for second in forms {
-            for third in forms {
-                for value in [first, second, third] {
+    for (place, first) in forms.into_iter().enumerate() {
+        for (other, second) in forms.into_iter().enumerate() {
+            // Either way, each form follows each in both steps.
+            let one = (place + other) % forms.len();
+            let thirds = if all_troubles() { &forms[..] } else { &forms[one..=one] };
+            for third in thirds {
+                for value in [first, second, *third] {
                     server.post("runs/set-tag", run_form(value)).await.ok();
                     server.post("experiments/set-experiment-tag", experiment_form(value)).await.ok();
                 }
-                assert_eq!(server.data(&run, "tags").await["k"], third);
+                assert_eq!(server.data(&run, "tags").await["k"], *third);
                 let found = server.get("experiments/get", &[("experiment_id", &experiment)]).await.ok();
-                assert_eq!(by_key(&found["experiment"]["tags"])["k"], third);
+                assert_eq!(by_key(&found["experiment"]["tags"])["k"], *third);
             }
         }
         server.post("runs/delete-tag", run_form("")).await.ok();

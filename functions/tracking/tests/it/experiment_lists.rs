@@ -7,6 +7,7 @@ use key_schema::{Descending, Name, Stage, rows};
 use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
 use table::{Update, number as number_of};
+use test_site::all_troubles;
 
 use crate::server::{Server, Site};
 
@@ -76,11 +77,14 @@ async fn pages_by_time_are_whole_and_in_order() {
             let rest: Vec<_> = all.iter().filter(|one| !is_other(one)).cloned().collect();
             let order = json!([format!("{field} {direction}")]);
             for page_size in [1, 7, 60, 1_000] {
-                assert_eq!(search(server, &order, "", page_size).await, all, "{order} {page_size}");
-                let found = search(server, &order, "tags.kind = 'other'", page_size).await;
-                assert_eq!(found, others, "{order} {page_size}");
-                let found = search(server, &order, "tags.kind IS NULL", page_size).await;
-                assert_eq!(found, rest, "{order} {page_size}");
+                // Pages of one take longer than all else: by default, only the shortest list has
+                // them.
+                let is_whole = page_size > 1 || all_troubles();
+                let wanted = [("tags.kind = 'other'", &others), ("", &all), ("tags.kind IS NULL", &rest)];
+                for (filter, expected) in wanted.into_iter().take(if is_whole { 3 } else { 1 }) {
+                    let found = search(server, &order, filter, page_size).await;
+                    assert_eq!(found, *expected, "{order} {page_size} {filter}");
+                }
             }
             let since = number(&all[60], field);
             let found = search(server, &order, &format!("{field} >= {since}"), 5).await;

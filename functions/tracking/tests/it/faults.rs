@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::indexed::index;
 use crate::server::{Point, Server, Site, metric_json, point};
 
-const TASKS: i64 = 16;
+const TASKS: i64 = 8;
 const ROUNDS: i64 = 8;
 
 #[tokio::test]

@@ -38,18 +38,22 @@ also cost:
 
 const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(experiments::measure(ledger))),
+    Section::LongRest(|ledger| Box::pin(experiments::measure_long_lists(ledger))),
     Section::Short(|ledger| Box::pin(runs::measure(ledger))),
     Section::Short(|ledger| Box::pin(metrics::measure(ledger))),
     Section::Short(|ledger| Box::pin(steady::measure(ledger))),
+    Section::LongRest(|ledger| Box::pin(steady::measure_wide(ledger))),
     Section::Long(|ledger| Box::pin(steady::measure_many_calls(ledger))),
     Section::Short(|ledger| Box::pin(inputs::measure(ledger))),
     Section::Short(|ledger| Box::pin(logged_models::measure(ledger))),
     Section::Long(|ledger| Box::pin(while_time_stands_still(searches::measure(ledger)))),
     Section::Short(|ledger| Box::pin(while_time_stands_still(searches::measure_few(ledger)))),
+    Section::LongRest(|ledger| Box::pin(while_time_stands_still(searches::measure_few_running(ledger)))),
     Section::Short(|ledger| Box::pin(indexing::measure(ledger))),
     Section::Long(|ledger| Box::pin(indexing::measure_hours(ledger))),
     Section::Short(|ledger| Box::pin(removal::measure(ledger))),
     Section::Short(|ledger| Box::pin(large::wide(ledger))),
+    Section::LongRest(|ledger| Box::pin(large::wide_steps(ledger))),
     Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 

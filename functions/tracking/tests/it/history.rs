@@ -9,6 +9,7 @@ use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use table::{Condition, Item};
+use test_site::all_troubles;
 use tracking::store::{Batch, LoggedMetric};
 
 use crate::server::{Point, Server, Site, points};
@@ -85,8 +86,14 @@ fn run_async(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
+/// How many random histories a test makes.
+fn config() -> ProptestConfig {
+    let cases = if all_troubles() { 12 } else { 4 };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_order_and_any_page_size_give_the_same_history(portions in portions(), sizes in [1_usize..6, 6..60, 1..200]) {
@@ -263,11 +270,14 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
         assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
         (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);
         match answer["next_page_token"].as_str() {
+            // Most of the time is theirs: by default, these show how all go on.
+            Some(_) if pages == 3 && !all_troubles() => break,
             Some(next) => next.clone_into(&mut token),
             None => break,
         }
     }
-    assert_eq!((found, pages > 10), (62_000, true), "{pages} pages");
+    let is_enough = if all_troubles() { found == 62_000 && pages > 10 } else { found > 10_000 && pages == 3 };
+    assert!(is_enough, "{found} points in {pages} pages");
 }
 
 /// 33 MB of segments, as a client would need hours to log them.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use futures::future::join_all;
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::indexed::index;
 use crate::server::{Server, Site};
@@ -32,6 +33,9 @@ async fn summaries(server: &Server, experiment: &str) -> Vec<Value> {
     answer["dataset_summaries"].as_array().cloned().unwrap_or_default()
 }
 
+/// The longest profile of a dataset that MLflow takes.
+const PROFILE: usize = 16_777_215;
+
 /// A text that no compression makes much smaller.
 fn noise(characters: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -50,7 +54,9 @@ async fn the_largest_dataset_comes_back_byte_for_byte() {
     let mut large = dataset("large", "d1");
     large["source"] = "é".repeat(65_535).into();
     large["schema"] = noise(1_048_575).into();
-    large["profile"] = noise(16_777_215).into();
+    // By default only its beginning resists compression: that alone takes several rows.
+    let noisy = if all_troubles() { PROFILE } else { 2 << 20 };
+    large["profile"] = (noise(noisy) + &"p".repeat(PROFILE - noisy)).into();
     log(&site.server, &run, &[used_for(&large, "train")]).await;
     let found = inputs(&site.server, &run).await;
     assert!(found == [used_for(&large, "train")], "it is another one");

@@ -9,6 +9,7 @@ use futures::future::join_all;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::server::{Answer, Server, Site, by_key};
 
@@ -79,7 +80,7 @@ async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
 #[tokio::test]
 async fn many_at_once_while_the_table_fails() {
     // A request is sent ten times at most: of every fifth, none fails so often by chance.
-    for (refuse, lose) in [(10, 0), (0, 7), (5, 0), (0, 5)] {
+    for (refuse, lose) in [(5, 0), (0, 5), (10, 0), (0, 7)].into_iter().take(if all_troubles() { 4 } else { 2 }) {
         let site = Site::new().await;
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
@@ -145,7 +146,7 @@ async fn every_point_is_kept_however_many() {
     for step in 0..700 {
         store.logged_model_log_metrics(&[point(&model, "single", (step, step, 0.5))]).await.unwrap();
     }
-    let bulk: Vec<_> = (0..5_000).map(|step| point(&model, "bulk", (step, step, 0.25))).collect();
+    let bulk: Vec<_> = (0..2_000).map(|step| point(&model, "bulk", (step, step, 0.25))).collect();
     for part in bulk.chunks(1_000) {
         store.logged_model_log_metrics(part).await.unwrap();
         // Sent twice, it has the same effect as once.
@@ -157,7 +158,7 @@ async fn every_point_is_kept_however_many() {
 
     let steps = steps(server, &model).await;
     assert_eq!(steps["single"], (0..700).collect::<Vec<_>>());
-    assert_eq!(steps["bulk"], (0..5_000).collect::<Vec<_>>());
+    assert_eq!(steps["bulk"], (0..2_000).collect::<Vec<_>>());
     assert_eq!(steps.len(), 1_002);
     let items = site.dump().await;
     let waiting = &items[&format!("EXP#{experiment} LM#{model}#METRIC")];
@@ -175,7 +176,7 @@ async fn every_point_is_kept_however_many() {
     let by_metric = json!({ "experiment_ids": [experiment], "order_by": [{ "field_name": "metrics.bulk" }] });
     let page = call(server, "POST", "/search", by_metric).await.ok();
     assert_eq!(page["models"][0]["info"]["model_id"], model);
-    assert_eq!(page["models"][0]["data"]["metrics"].as_array().unwrap().len(), 6_700);
+    assert_eq!(page["models"][0]["data"]["metrics"].as_array().unwrap().len(), 3_700);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use axum::body::Body;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::server::Site;
 
@@ -62,6 +63,12 @@ fn requests(experiment: &str, run: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Whether requests since the last count of calls may have changed the table.
+fn has_written(site: &Site) -> bool {
+    let reads = ["GetItem", "BatchGetItem", "Query"];
+    site.faults.all_calls().iter().any(|(operation, calls)| *calls > 0 && !reads.contains(&operation.as_str()))
+}
+
 /// The items, but for the counter of experiment ids: a number goes with each attempt to create one.
 async fn items(site: &Site) -> BTreeMap<String, Value> {
     let mut items = site.dump().await;
@@ -77,6 +84,9 @@ async fn refused_requests_leave_no_trace() {
     let run = server.run(&experiment).await;
     let mut before = items(&site).await;
     let (mut refused, mut taken) = (0, 0);
+    // A sample has one half of the odd values for a field, and the other half for the next.
+    let step = if all_troubles() { 1 } else { 2 };
+    let mut fields_so_far = 0;
     for (path, good) in requests(&experiment, &run) {
         let fields: Vec<_> = good.as_object().unwrap().keys().cloned().collect();
         let mut bad = vec![json!({}), json!([]), json!("text"), json!(7), json!(null)];
@@ -84,25 +94,31 @@ async fn refused_requests_leave_no_trace() {
             let mut without = good.clone();
             without.as_object_mut().unwrap().remove(field);
             bad.push(without);
-            for odd in odd_values() {
+            for odd in odd_values().into_iter().skip(fields_so_far % step).step_by(step) {
                 let mut with = good.clone();
                 with[field] = odd;
                 bad.push(with);
             }
+            fields_so_far += 1;
         }
         for body in bad {
+            site.faults.reset_calls();
             let answer = server.post(path, body.clone()).await;
             let text = body.to_string();
             let what = format!("{path} {}", text.chars().take(300).collect::<String>());
             assert!(answer.status < 500 || is_invalid_state(&answer.body), "{what} {answer:?}");
-            let after = items(&site).await;
+            if has_written(&site) {
+                let after = items(&site).await;
+                if answer.status >= 400 {
+                    assert_eq!(after, before, "{what} {answer:?}");
+                }
+                before = after;
+            }
             if answer.status >= 400 {
-                assert_eq!(after, before, "{what} {answer:?}");
                 refused += 1;
             } else {
                 taken += 1;
             }
-            before = after;
             if path.ends_with("delete") {
                 // Deleted in spite of a field that did not fit.
                 let _ = server.post("experiments/restore", json!({ "experiment_id": experiment })).await;
@@ -111,7 +127,8 @@ async fn refused_requests_leave_no_trace() {
             }
         }
     }
-    assert!(refused > 400 && taken > 50, "{refused} {taken}");
+    let least = if all_troubles() { (400, 50) } else { (200, 25) };
+    assert!(refused > least.0 && taken > least.1, "{refused} {taken}");
 }
 
 /// MLflow answers 500 to the renaming of a deleted experiment.

@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
 use serde_json::{Value, json};
+use test_site::all_troubles;
 
 use crate::server::{Server, Site, run_ids};
 
@@ -76,8 +77,11 @@ async fn both_ways_to_read_agree_with_a_model() {
         }
         for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
             for among in [vec![0], vec![1], vec![0, 1, 2]] {
-                // Pages of one run take as long as all else: once.
-                for page in [1, 7, 1_000].into_iter().skip(usize::from(round > 0)) {
+                // Pages of one run take as long as all else.
+                let is_first = round == 0;
+                let one_by_one = is_first && (all_troubles() || view == "DELETED_ONLY");
+                let sizes = [(1, one_by_one), (7, true), (1_000, is_first || all_troubles())];
+                for (page, _) in sizes.into_iter().filter(|(_, is_tried)| *is_tried) {
                     let names: Vec<_> = among.iter().map(|number| &ids[*number]).collect();
                     let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
                     let expected = model(&made, &among, view, false);
@@ -263,7 +267,7 @@ async fn pages_end_by_the_bytes_of_their_answer() {
         (0..94).map(|key| json!({ "key": format!("k{key}"), "value": format!("{number}{quotes}") })).collect::<Vec<_>>()
     };
     let experiment = server.experiment("e").await;
-    for number in 0..6 {
+    for number in 0..4 {
         let run = server.run_at(&experiment, i64::try_from(number).unwrap()).await;
         server.post("runs/log-batch", json!({ "run_id": run, "params": key_values(number) })).await.ok();
         let model = json!({ "experiment_id": experiment, "name": format!("m{number}"), "tags": key_values(number) });
@@ -278,18 +282,18 @@ async fn pages_end_by_the_bytes_of_their_answer() {
         search["order_by"] = order;
         let (runs, pages) = bounded_pages(server, path, list, search.clone()).await;
         let starts: Vec<_> = runs.iter().map(|run| run["info"]["start_time"].as_i64().unwrap()).collect();
-        assert_eq!((starts, pages >= 3), (vec![5, 4, 3, 2, 1, 0], true), "{search}");
+        assert_eq!((starts, pages >= 2), (vec![3, 2, 1, 0], true), "{search}");
     }
     for (path, list, search, count) in [
-        ("logged-models/search", "models", of_experiment.clone(), 6),
-        ("logged-models/search", "models", json!({ "experiment_ids": [experiment], "filter": "name LIKE 'm%'" }), 6),
-        ("experiments/search", "experiments", json!({ "max_results": 100 }), 8),
-        ("experiments/search", "experiments", json!({ "max_results": 100, "order_by": ["last_update_time"] }), 8),
+        ("logged-models/search", "models", of_experiment.clone(), 4),
+        ("logged-models/search", "models", json!({ "experiment_ids": [experiment], "filter": "name LIKE 'm%'" }), 4),
+        ("experiments/search", "experiments", json!({ "max_results": 100 }), 6),
+        ("experiments/search", "experiments", json!({ "max_results": 100, "order_by": ["last_update_time"] }), 6),
     ] {
         let (found, pages) = bounded_pages(server, path, list, search).await;
         let mut unique: Vec<_> = found.iter().map(ToString::to_string).collect();
         unique.sort_unstable();
         unique.dedup();
-        assert_eq!((found.len(), unique.len(), pages >= 3), (count, count, true), "{path}: {pages}");
+        assert_eq!((found.len(), unique.len(), pages >= 2), (count, count, true), "{path}: {pages}");
     }
 }

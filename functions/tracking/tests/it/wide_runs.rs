@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::json;
+use test_site::all_troubles;
 
 use crate::indexed::index;
 use crate::server::{Point, Site, metric_json, point};
@@ -72,7 +73,7 @@ async fn points_of_a_wide_run_are_sealed() {
     let bulk: Vec<_> = (100..130).map(|step| ("m399", (step, step, 1.0))).collect();
     site.server.log_points(&run, &bulk).await.ok();
     index(&site).await;
-    for name in &names[..399] {
+    for name in names[..399].iter().step_by(if all_troubles() { 1 } else { 8 }) {
         assert_eq!(site.server.history(&run, name).await.len(), 12, "{name}");
     }
     assert_eq!(site.server.history(&run, "m399").await.len(), 42);

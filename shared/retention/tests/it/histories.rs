@@ -8,7 +8,7 @@ use mlflow_api::Workspace;
 use retention::{Age, Looks, Policy, ToLog};
 use serde_json::{Value, json};
 use table::{Condition, Item, Retry, Table, bytes};
-use test_site::TABLE;
+use test_site::{TABLE, all_troubles};
 
 use crate::lab::{Lab, remove_histories};
 
@@ -212,6 +212,11 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
         for (at, is_new, is_packed) in places
             .into_iter()
             .flat_map(|at| [(at, true, false), (at, true, true), (at, false, false), (at, false, true)])
+            // By default, half of them: at each place new ones and old ones, packed ones and
+            // others.
+            .filter(|((operation, _), is_new, is_packed)| {
+                all_troubles() || (*is_new == *is_packed) == (*operation == "Query")
+            })
         {
             let lab = Lab::new().await;
             let run = ended(&lab, LOSS).await;

@@ -74,7 +74,7 @@ fn a_small_body_that_becomes_large_is_refused() {
 #[test]
 fn spans_that_become_larger_than_can_be_read_are_refused() {
     // MLflow keeps a value as JSON, in which each of these takes six bytes.
-    let attributes = vec![attribute("mlflow.spanInputs", text(&"\u{1}".repeat(12 << 20)))];
+    let attributes = vec![attribute("mlflow.spanInputs", text(&"\u{1}".repeat(11 << 20)))];
     let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
     assert_eq!(read(PROTOBUF, None, &body).unwrap_err().status, 413);
 }

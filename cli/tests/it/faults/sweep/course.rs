@@ -104,7 +104,7 @@ pub(super) enum Course {
 
 impl Course {
     /// Those of a write that makes these requests to the table. Servers make two attempts at each
-    /// request. A trouble that a request cannot meet is left out. In a sample, a quarter of the
+    /// request. A trouble that a request cannot meet is left out. In a sample, an eighth of the
     /// requests meet one, and at least one request of each write. Each write begins with another.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
@@ -215,8 +215,8 @@ fn function_of(path: &str) -> usize {
 impl Written {
     /// Tries a write where nothing goes wrong. It has to succeed. Nothing if it is of a kind that is not wanted: writes have in common the
     /// endpoint, and the requests to the table.
-    pub(super) async fn new(site: &Site, call: Call, is_wanted: impl FnOnce(String) -> bool) -> Option<Self> {
-        let (site, copy) = (site.copy(), site.copy());
+    pub(super) async fn new(site: &Site, call: Call, is_wanted: impl FnOnce(String, String) -> bool) -> Option<Self> {
+        let copy = site.copy();
         copy.faults.keep_order();
         let answer = call.send(&api(&copy.faulty())).await;
         assert_eq!(answer.status, 200, "{call:?}: {answer:?}");
@@ -224,9 +224,12 @@ impl Written {
         let path = Known::of("").same_text(&call.path);
         let mut kinds = requests.clone();
         kinds.sort_unstable();
-        if !is_wanted(format!("{} {path} {kinds:?}", call.method)) {
+        let endpoint = format!("{} {path}", call.method);
+        let kind = format!("{endpoint} {kinds:?}");
+        if !is_wanted(endpoint, kind) {
             return None;
         }
+        let site = site.copy();
         let seen = Seen::of(&site, &format!("{} {}", call.path, call.body)).await;
         let before = view::of(&api(&site.table), &call.path).await.unwrap();
         let known = Known::of(&format!("{before} {}", call.body));

@@ -95,7 +95,7 @@ struct Packed {
 
 impl Packed {
     async fn new(site: &Site, call: Call) -> Self {
-        let written = Written::new(site, call, |_| true).await.unwrap();
+        let written = Written::new(site, call, |_, _| true).await.unwrap();
         let copy = written.site.copy();
         written.call.send(&course::api(&copy.table)).await.ok();
         pass(&copy).await;

@@ -55,7 +55,7 @@ pub(crate) async fn of(api: &Api, path: &str) -> View {
         reader.agrees(run, "runs/get", &[("run_id", &id)], "run").await?;
         let metrics: Vec<_> = run["data"]["metrics"].as_array().into_iter().flatten().collect();
         // There may be many, all written alike.
-        for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 4 || *at + 8 > metrics.len()) {
+        for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 3 || *at + 3 > metrics.len()) {
             let key = text(metric, "/key")?;
             let arguments = json!({ "run_id": id, "metric_key": key });
             let history = reader.list("GET", "metrics/get-history", arguments, "metrics").await?;

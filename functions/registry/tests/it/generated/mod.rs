@@ -32,6 +32,7 @@ const PROMPT: &str = "mlflow.prompt.is_prompt";
 
 const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(models(ledger))),
+    Section::LongRest(|ledger| Box::pin(delete_and_rename(ledger))),
     Section::Short(|ledger| Box::pin(versions(ledger))),
     Section::Short(|ledger| Box::pin(searches::rows_of_few(ledger))),
     Section::Long(|ledger| Box::pin(searches::rows(ledger))),
@@ -58,6 +59,11 @@ async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
 
 async fn create(store: &Store, name: &str, new: &NewModel) {
     store.model_create(&Workspace::default(), &named(store, name).await, new).await.unwrap();
+}
+
+fn new_model() -> NewModel {
+    let tags = vec![("team".to_owned(), "research".to_owned())];
+    NewModel { description: "of flowers".to_owned(), tags }
 }
 
 /// A version as the client registers a model of a run.
@@ -110,8 +116,7 @@ async fn models(ledger: &mut Ledger) {
     let names = ["model 1", "model 2"];
     ledger
         .row("create model", budget([1.0, 8.0, 0.0], [1.0, 8.0, 0.0]), bench, names, async |store, name| {
-            let tags = vec![("team".to_owned(), "research".to_owned())];
-            create(store, name, &NewModel { description: "of flowers".to_owned(), tags }).await;
+            create(store, name, &new_model()).await;
         })
         .await;
     ledger
@@ -161,14 +166,27 @@ async fn models(ledger: &mut Ledger) {
             },
         )
         .await;
-    for name in names {
-        bench.store.model_delete_tag(workspace, &named(&bench.store, name).await, PROMPT).await.unwrap();
-    }
-    delete_and_rename(ledger, bench, names).await;
 }
 
-async fn delete_and_rename(ledger: &mut Ledger, bench: &Bench<Store>, names: [&str; 2]) {
+/// Two models with 10 versions, made and changed as for the rows of [`models`].
+async fn with_10_versions(store: &Store, names: [&str; 2]) {
     let workspace = &Workspace::default();
+    for name in names {
+        create(store, name, &new_model()).await;
+        for _ in 0..10 {
+            create_version(store, name, &version()).await;
+        }
+        store.model_update(workspace, &named(store, name).await, "of trees").await.unwrap();
+        store.model_set_tag(workspace, &named(store, name).await, PROMPT, "true").await.unwrap();
+        store.model_delete_tag(workspace, &named(store, name).await, PROMPT).await.unwrap();
+    }
+}
+
+/// Further rows, also about models with many versions.
+async fn delete_and_rename(ledger: &mut Ledger) {
+    let bench = &bench().await;
+    let (workspace, names) = (&Workspace::default(), ["model 1", "model 2"]);
+    with_10_versions(&bench.store, names).await;
     let large = [("large 1", "larger 1"), ("large 2", "larger 2")];
     for (name, _) in large {
         model_with_versions(&bench.store, name, 1_000).await;

@@ -1,8 +1,6 @@
 //! What calls about experiments cost. Deleting one waits for the end of leases, so there are none here; no call but those about runs
 //! would be spared a request by one.
 
-use std::time::Duration;
-
 use embedded_engine::Engine;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
@@ -10,9 +8,9 @@ use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::ViewType;
 use table::Item;
-use tracking::store::{ExperimentSearch, Store};
+use tracking::store::ExperimentSearch;
 
-use super::{ROOT, TIME, experiment, run, table};
+use super::{TIME, experiment, run, table, without_leases};
 use crate::calls::Calls;
 
 fn search(filter: &str) -> ExperimentSearch {
@@ -25,10 +23,20 @@ fn search(filter: &str) -> ExperimentSearch {
     }
 }
 
+async fn bench() -> Bench<Calls> {
+    Bench::new(table(&Engine::memory().unwrap()).await, without_leases)
+}
+
+/// All but four of those that are searched.
+async fn others(bench: &Bench<Calls>) {
+    for number in 0..21 {
+        experiment(&bench.store, &format!("other {number}")).await;
+    }
+}
+
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section("Experiments");
-    let process = |table| Calls(Store::with_lease(table, ROOT, Duration::ZERO));
-    let bench = Bench::new(table(&Engine::memory().unwrap()).await, process);
+    let bench = bench().await;
     ledger
         .row(
             "create experiment",
@@ -94,9 +102,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
             },
         )
         .await;
-    for number in 0..21 {
-        experiment(&bench.store, &format!("other {number}")).await;
-    }
+    others(&bench).await;
     for (call, filter, budget) in [
         ("search: 20 experiments", "", budget([2.0, 0.0, 21.0], [2.0, 0.0, 21.0])),
         ("search: 20 of 25 experiments by name", "name LIKE 'other%'", budget([2.0, 0.0, 21.0], [2.0, 0.0, 21.0])),
@@ -108,10 +114,32 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
             })
             .await;
     }
-    measure_long_lists(ledger, &bench).await;
 }
 
-async fn measure_long_lists(ledger: &mut Ledger, bench: &Bench<Calls>) {
+/// The same 25 experiments, made and changed as for the rows of [`measure`].
+async fn with_25() -> Bench<Calls> {
+    let bench = bench().await;
+    let store = &bench.store;
+    for name in ["one", "two"] {
+        experiment(store, name).await;
+    }
+    for name in ["three", "four"] {
+        let id = experiment(store, name).await;
+        store.experiment_set_tag(id, "team", "research").await.unwrap();
+        store.experiment_rename(id, &format!("renamed {id}")).await.unwrap();
+        for number in 0..24 {
+            run(store, id, TIME + number).await;
+        }
+        store.experiment_delete(id).await.unwrap();
+        store.experiment_restore(id).await.unwrap();
+    }
+    others(&bench).await;
+    bench
+}
+
+/// Further rows, about thousands of experiments.
+pub(crate) async fn measure_long_lists(ledger: &mut Ledger) {
+    let bench = &with_25().await;
     add_many(bench, 10_000).await;
     let some = |requests, read_units| budget([requests, 0.0, read_units], [requests, 0.0, read_units]);
     for (call, filter, budget) in [

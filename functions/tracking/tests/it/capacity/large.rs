@@ -42,7 +42,11 @@ pub(crate) async fn wide(ledger: &mut Ledger) {
             assert_eq!(store.run_get(run).await.unwrap().data.metrics.len(), 2_000);
         })
         .await;
+}
 
+/// Further rows, about many steps of a wide run.
+pub(crate) async fn wide_steps(ledger: &mut Ledger) {
+    let (bench, experiment) = with_experiment().await;
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
     let call = "1,500 metrics x 150 steps, a call of 1,000 or 500 metrics (mean over 300)";

@@ -268,13 +268,19 @@ const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0
 /// The latest, where all that are running are on the page.
 const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
 
-/// With a tenth of the runs, and a tenth as many matches: most searches cost no more than with all.
-pub(crate) async fn measure_few(ledger: &mut Ledger) {
-    ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
+/// An experiment with a tenth of the runs, none of them indexed.
+async fn few() -> (Filled, ExperimentId, Vec<String>) {
     let filled = Filled::on(&Engine::memory().unwrap()).await;
     let small = experiment(&filled.requests.store, "small").await;
     let make = move |store, number| async move { filled::run(&store, small, number).await };
     let runs = filled.runs(0..FEW, make).await;
+    (filled, small, runs)
+}
+
+/// With a tenth of the runs, and a tenth as many matches: most searches cost no more than with all.
+pub(crate) async fn measure_few(ledger: &mut Ledger) {
+    ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
+    let (filled, small, runs) = few().await;
     let (first, second) = runs.split_at(runs.len() / 2);
     let call = "the indexer catches up, a run, in a batch of the stream about 500 (mean over 500)";
     let most = budget([3.49, 41.55, 2.02], [3.49, 41.55, 2.02]);
@@ -289,6 +295,14 @@ pub(crate) async fn measure_few(ledger: &mut Ledger) {
         let own = FEW_BUDGETS.iter().find(|(of, _)| *of == place);
         let budget = own.map_or(search.budget, |(_, budget)| *budget);
         search.measure_few(ledger, "of 1,000 runs", budget, &filled, small).await;
+    }
+}
+
+/// The same with a hundred more, a minute of each in its journal.
+pub(crate) async fn measure_few_running(ledger: &mut Ledger) {
+    let (filled, small, runs) = few().await;
+    for half in runs.chunks(runs.len() / 2) {
+        index(&filled.indexing.store, small, half).await;
     }
     let make = move |store, number| async move { filled::running_run(&store, small, number).await };
     let runs = filled.runs(FEW..FEW + FEW / 10, make).await;
