@@ -13,6 +13,6 @@ SESSION = "first session"
 
 #: The parts of the data.
 PARTS = ("training", "artifacts", "nested", "curves", "some", "many", "prompts", "evaluation", "traces")
-#: The steps of `make test`, with the part that they show: one with charts, one with a document, and
-#: one with a list that is searched.
-SAMPLE = {"charts of runs": "curves", "trace": "traces", "filter and order runs": "some"}
+#: The steps of `make test`, with the part that they show: one with a document. A newcomer sees lists
+#: and charts.
+SAMPLE = {"trace": "traces"}

@@ -126,7 +126,8 @@ def _current(context: BrowserContext, world: World, cookies: list) -> int:
     return requests.get(f"{world.url}/ajax-{_API}/users/current", headers=headers, timeout=120).status_code
 
 
-@pytest.mark.parametrize("where", [pytest.param("served", marks=pytest.mark.slow), "deployed"])
+#: Before the functions, tests/deployed signs in as well.
+@pytest.mark.parametrize("where", ["served", pytest.param("deployed", marks=pytest.mark.slow)])
 def test_a_browser_signs_in_and_out(where: str, browser: Browser, request: pytest.FixtureRequest) -> None:
     world: World = request.getfixturevalue(where)
     context = browser.new_context(viewport={"width": 1440, "height": 1000}, locale="en-US")

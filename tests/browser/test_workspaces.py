@@ -1,6 +1,6 @@
 """MLflow's pages on a server with workspaces: choosing one, seeing only what it has, its artifacts, making and changing one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.xdist_group("workspaces in the browser")
 _V2, _V3 = "api/2.0/mlflow", "api/3.0/mlflow"
 _HEADER = "x-mlflow-workspace"
 _TEAMS = ("team-a", "team-b")
+#: What a workspace has, each on a page.
+_KINDS = ("experiment", "model", "run")
 _PICTURE = Path(__file__).resolve().parents[2] / "docs/images/ui.png"
 #: The button above a file, which has no name; the number behind it is that of a line of the page's program.
 _DOWNLOAD = 'button[data-component-id^="codegen_mlflow_app_src_experiment-tracking_components_artifactview.tsx_"]'
@@ -97,7 +99,8 @@ def pages(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Itera
     visit.close()
 
 
-def test_a_workspace_is_chosen_and_another_one(pages: Pages) -> None:
+@pytest.mark.parametrize("first", [pytest.param(_KINDS[:1], id="some pages"), pytest.param(_KINDS, id="all pages", marks=pytest.mark.slow)])
+def test_a_workspace_is_chosen_and_another_one(first: Sequence[str], pages: Pages) -> None:
     page = pages.visit.page
     page.goto(pages.site.url)
     # The first page lists them.
@@ -106,7 +109,7 @@ def test_a_workspace_is_chosen_and_another_one(pages: Pages) -> None:
     assert "all of team-a" in lines
     page.get_by_role("link", name="team-a", exact=True).click()
     page.wait_for_url("**?workspace=team-a")
-    _shows_only("team-a", pages)
+    _shows_only("team-a", pages, first)
     # From there to another one by the list in the side bar.
     pages.selector().click()
     choices = page.get_by_role("option")
@@ -115,15 +118,16 @@ def test_a_workspace_is_chosen_and_another_one(pages: Pages) -> None:
     pages.named.clear()
     choices.filter(has_text="team-b").click()
     page.wait_for_url("**?workspace=team-b*")
-    _shows_only("team-b", pages)
+    _shows_only("team-b", pages, _KINDS)
     assert unexpected(pages.visit) == []
 
 
-def _shows_only(team: str, pages: Pages) -> None:
-    """Its experiments, models and runs, and whatever it asks for is asked of this workspace."""
+def _shows_only(team: str, pages: Pages, kinds: Sequence[str]) -> None:
+    """Its experiments, models and runs, or some of these. Whatever it asks for is asked of this workspace."""
     page = pages.visit.page
-    for kind, path in (("experiment", "experiments"), ("model", "models"), ("run", f"experiments/{pages.site.ids[f'experiment of {team}']}/runs")):
-        pages.visit.open(f"{path}?workspace={team}")
+    paths = {"experiment": "experiments", "model": "models", "run": f"experiments/{pages.site.ids[f'experiment of {team}']}/runs"}
+    for kind in kinds:
+        pages.visit.open(f"{paths[kind]}?workspace={team}")
         # In the rows alone: the side bar keeps the name of the experiment that was open before, on stock MLflow as well.
         rows = page.get_by_role("row")
         pages.visit.look(f"{kind}s of {team}", rows.filter(has_text=f"{kind} of {team}"))
@@ -132,7 +136,8 @@ def _shows_only(team: str, pages: Pages) -> None:
     assert {name for _, name in pages.named} == {team}, pages.named
 
 
-@pytest.mark.parametrize("team", ["team-a", pytest.param("default", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("team", ["team-a", "default"])
 def test_artifacts_are_shown_and_downloaded(team: str, pages: Pages, tmp_path: Path) -> None:
     page = pages.visit.page
     ids = pages.site.ids

@@ -4,7 +4,6 @@ import http.client
 import os
 import signal
 import socket
-import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -29,9 +28,11 @@ from tests.support.servers import ServerlessMlflow, binary, subject_is_stock_mlf
 pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the directory of our server")
 
 _CLIENTS = 16
-_FILES = 150
+_FILES = 40
 _API = "/api/2.0/mlflow"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
+#: Files that each of many clients writes, and times that it writes the one of all.
+_ROUNDS = 4
 #: What a server may need, however much goes through it. Over a bucket that is said of a release build: `make test-slow` runs one.
 _MOST_KB = 64 * 1024
 #: The code of a development build that runs takes as much more than that of a release build.
@@ -185,6 +186,7 @@ def test_files_of_every_kind(kept: Served, run_kept: mlflow.ActiveRun, tmp_path:
         client.download_artifacts(run_id, "nothing", str(tmp_path))
 
 
+@pytest.mark.slow
 def test_figures(kept: Served, run_kept: mlflow.ActiveRun):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     figure, axes = pyplot.subplots()
@@ -193,6 +195,7 @@ def test_figures(kept: Served, run_kept: mlflow.ActiveRun):
     assert mlflow.artifacts.load_image(f"runs:/{run_kept.info.run_id}/figure.png").size[0] > 0
 
 
+@pytest.mark.slow
 def test_models_are_logged_registered_and_loaded(kept: Served, run_kept: mlflow.ActiveRun):
     features = numpy.random.default_rng(1).normal(size=(40, 3))
     fitted = LogisticRegression().fit(features, (features[:, 0] > 0).astype(int))
@@ -233,7 +236,7 @@ def test_many_clients_at_once(kept: Served):
     def work(number: int) -> bool:
         session = requests.Session()
         start.wait()
-        for file in range(10):
+        for file in range(_ROUNDS):
             # All of them write one file, and files of their own.
             for name in ("shared", f"own-{number}-{file}"):
                 session.put(f"{served.url}{_PROXY}/0/x/{name}", content[number], timeout=120).raise_for_status()
@@ -241,14 +244,15 @@ def test_many_clients_at_once(kept: Served):
             # Who reads from moto while another writes may get half a file, which S3 and a directory never send.
             end.wait()
         shared = session.get(f"{served.url}{_PROXY}/0/x/shared", timeout=120).content
-        own = session.get(f"{served.url}{_PROXY}/0/x/own-{number}-9", timeout=120).content
+        own = session.get(f"{served.url}{_PROXY}/0/x/own-{number}-{_ROUNDS - 1}", timeout=120).content
         return own == content[number] and shared in content.values()
 
     with ThreadPoolExecutor(_CLIENTS) as threads:
         assert all(threads.map(work, range(_CLIENTS)))
-    assert len(kept.visible()) == 10 * _CLIENTS + 1
+    assert len(kept.visible()) == _ROUNDS * _CLIENTS + 1
 
 
+@pytest.mark.slow
 def test_many_stock_clients_at_once(kept: Served, tmp_path: Path):
     log_and_fetch_by_many(kept.url, "0", tmp_path, _CLIENTS)
 
@@ -275,8 +279,8 @@ def _kill_an_upload(kept: Served, directory: Path, **environment: str) -> None:
     run = MlflowClient(kept.url).create_run("0").info.run_id
     with (directory / "big.bin").open("wb") as file:
         file.truncate(1 << 30)
-    command = [sys.executable, "-c", _UPLOAD, kept.url, run, str(directory / "big.bin")]
-    client = ChildProcess(command, child_environment(**environment), directory, directory / "client.log")
+    command = ["-c", _UPLOAD, kept.url, run, str(directory / "big.bin")]
+    client = ChildProcess(command, child_environment(**environment), directory, directory / "client.log", warm=True)
     try:
         wait_until(lambda: kept.unfinished() == 1, "an upload that has begun", client, patience=180)
     finally:

@@ -8,6 +8,9 @@ from mlflow.entities import Feedback, SpanType
 from mlflow.genai import datasets
 from mlflow.genai.scorers import scorer
 
+#: test_same_evaluation.py evaluates over such a dataset, and holds the results against stock MLflow.
+pytestmark = pytest.mark.slow
+
 _ANSWERS = {"What is MLflow?": "a platform", "And Rust?": "a metal"}
 
 

@@ -14,12 +14,12 @@ from tests.client.kinds import kinds
 from tests.support.http import Request, Side
 
 _WRITERS = 16
-_BATCHES = 12
+_BATCHES = 8
 _POINTS = 10
-_ACKNOWLEDGED_BEFORE_THE_KILL = 200
+_ACKNOWLEDGED_BEFORE_THE_KILL = 100
 #: Writes of each kind before the kill; whoever has made so many more stops.
 _LEAST_OF_A_KIND = 3
-_MOST_OF_A_KIND = 60
+_MOST_OF_A_KIND = 30
 #: For the writers to get there, and then to notice that the server is gone.
 _PATIENCE_SECONDS = 120
 

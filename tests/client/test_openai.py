@@ -13,6 +13,9 @@ from tests.support.model import played_model
 if TYPE_CHECKING:
     import openai
 
+#: test_same_traces.py makes the same calls, and holds what is read of them against stock MLflow.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def model(experiment: str) -> Iterator["openai.OpenAI"]:

@@ -40,7 +40,7 @@ def test_search_by_experiment_name(client: MlflowClient, experiment: str, runs: 
     assert len(mlflow.search_runs(experiment_names=[name])) == _RUNS
 
 
-@pytest.mark.parametrize("size", [1, 7, _RUNS - 1, _RUNS, _RUNS + 1])
+@pytest.mark.parametrize("size", [7, _RUNS, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, _RUNS - 1, _RUNS + 1))])
 def test_pages_of_runs(client: MlflowClient, experiment: str, runs: list[str], size: int):
     found = list(pages(lambda token: client.search_runs(experiment, max_results=size, page_token=token)))
     assert all(len(page) == size for page in found[:-1])
@@ -60,9 +60,10 @@ def test_a_generated_name_is_also_the_tag(client: MlflowClient, experiment: str)
     assert client.search_runs(experiment, f"run_name = '{run.info.run_name}'")[0].info.run_id == run.info.run_id
 
 
-def test_history_over_several_pages_of_the_client(client: MlflowClient, run_id: str):
-    # More than two of the pages the client asks for.
-    points = [Metric("m", step / 8, step, step) for step in range(60_000)]
+@pytest.mark.parametrize("count", [pytest.param(26_000, id="two"), pytest.param(60_000, id="three", marks=pytest.mark.slow)])
+def test_history_over_several_pages_of_the_client(client: MlflowClient, run_id: str, count: int):
+    # So many of the pages of 25,000 points that the client asks for.
+    points = [Metric("m", step / 8, step, step) for step in range(count)]
     for start in range(0, len(points), 1000):
         client.log_batch(run_id, metrics=points[start : start + 1000])
     history = client.get_metric_history(run_id, "m")

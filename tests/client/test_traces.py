@@ -13,6 +13,9 @@ from mlflow.exceptions import MlflowException
 
 from tests.support.http import Side
 
+#: That send at once.
+_EXPORTERS = 24
+
 
 @pytest.fixture(autouse=True)
 def _in_experiment(experiment: str):
@@ -153,7 +156,7 @@ def test_a_payload_of_20_mb_comes_back_whole(side: Side, client: MlflowClient, e
 def test_exporters_at_once_lose_no_span(side: Side, client: MlflowClient, experiment: str):
     """Some to a trace of their own, some to one that all have in common."""
     shared = random.getrandbits(128)
-    own = [random.getrandbits(128) for _ in range(64)]
+    own = [random.getrandbits(128) for _ in range(_EXPORTERS)]
     failures: list[Exception] = []
 
     def work(number: int) -> None:
@@ -165,7 +168,7 @@ def test_exporters_at_once_lose_no_span(side: Side, client: MlflowClient, experi
         except Exception as failure:  # noqa: BLE001
             failures.append(failure)
 
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(64)]
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(_EXPORTERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -173,4 +176,4 @@ def test_exporters_at_once_lose_no_span(side: Side, client: MlflowClient, experi
     assert not failures
     for trace in own:
         assert len(client.get_trace(f"tr-{trace:032x}").data.spans) == 5
-    assert len(client.get_trace(f"tr-{shared:032x}").data.spans) == 64
+    assert len(client.get_trace(f"tr-{shared:032x}").data.spans) == _EXPORTERS

@@ -78,14 +78,14 @@ def test_a_run_can_be_continued(client: MlflowClient, experiment: str):
 
 def test_logging_in_the_background(client: MlflowClient, experiment: str):
     with mlflow.start_run(experiment_id=experiment) as run:
-        for step in range(300):
+        for step in range(100):
             mlflow.log_metric("m", step, step=step, synchronous=False)
         mlflow.log_params({"a": 1, "b": 2}, synchronous=False)
         mlflow.set_tags({"c": "3"}, synchronous=False)
         mlflow.flush_async_logging()
 
     logged = client.get_run(run.info.run_id)
-    assert [point.step for point in client.get_metric_history(run.info.run_id, "m")] == list(range(300))
+    assert [point.step for point in client.get_metric_history(run.info.run_id, "m")] == list(range(100))
     assert logged.data.params == {"a": "1", "b": "2"}
     assert logged.data.tags["c"] == "3"
 

@@ -67,16 +67,16 @@ def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_
 
 
 def compare_trace_searches(
-    reference: Side, *subjects: Side, count: int, traces: int, seed: int, share_of_writes: float = 0
+    reference: Side, *subjects: Side, count: int, traces: int, seed: int, share_of_writes: float = 0, one_in: int = 1
 ) -> tuple[list[str], Runner]:
-    """The same for traces. Without writes, searches of what random ones seldom hit come first."""
+    """The same for traces. Without writes, searches of what random ones seldom hit come first: all, or one in so many."""
     randomness = random.Random(seed)
     runner = _runner(reference, *subjects, kind="traces", seed=seed, excuse=random_trace_store.excuse)
     # Clients choose the ids of traces: those of another seed are others.
     numbers = range(seed * _MOST_TRACES, seed * _MOST_TRACES + traces)
     steps = list(random_trace_store.build(numbers, randomness))
     if not share_of_writes:
-        steps += random_trace_store.written_out()
+        steps += random_trace_store.written_out(one_in)
     reports = [report for step in steps for report in runner.play(step)]
     for _ in range(count):
         if randomness.random() < share_of_writes:

@@ -25,7 +25,8 @@ _LABEL_CHARACTERS = 60
 class Step:
     """One request to both sides. Strings in it may hold `${variables}`.
 
-    The steps of one entry in a file are a family: their name without the case. `sampled` ones are played when time is short.
+    The steps of one entry in a file are a family: their name without the case. `sampled` ones are played when time is short. The sample of
+    a family of `few` lacks some of its values.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Step:
     follow_pages: bool = False
     join_pages: bool = False
     sampled: bool = True
+    few: bool = False
     family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:
@@ -123,7 +125,7 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
     """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position.
 
     The steps in `then` follow each of these, with the same variables. Of `sample: 4`, one combination in four is in the sample: those on the
-    diagonals, so that each value of each variable is.
+    diagonals, so that each value of each variable is. Of `few: 4`, the first in four is, so that some values are not.
     """
     fields = dict(fields)
     method = next((method for method in _METHODS if method in fields), None)
@@ -131,7 +133,9 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         raise ValueError(f"a step needs one of {_METHODS}: {fields}")
     path = fields.pop(method)
     each, cases, then = fields.pop("each", None), fields.pop("cases", None), fields.pop("then", [])
-    sample, places = fields.pop("sample", 1), None
+    sample, few, places = fields.pop("sample", 1), fields.pop("few", 1), None
+    if sample > 1 and few > 1:
+        raise ValueError(f"an entry has `sample` or `few`, not both: {fields}")
     if each is not None:
         cases = [dict(zip(each, values)) for values in itertools.product(*each.values())]
         places = [sum(place) for place in itertools.product(*(range(len(values)) for values in each.values()))]
@@ -141,6 +145,7 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         "method": method.upper(),
         "path": path if path.startswith("/") else _PREFIX + path,
         "has_json": "json" in fields,
+        "few": few > 1,
         **fields,
     }
     if cases is None:
@@ -148,10 +153,10 @@ def _expand(fields: dict[str, Any]) -> Iterator[Step]:
         yield from itertools.chain.from_iterable(map(_expand, then))
     for position, case in enumerate(cases or []):
         variables = {**case, "case": position}
-        sampled = (position if places is None else places[position]) % sample == 0
+        sampled = (position if places is None else places[position]) % sample == 0 and position % few == 0
         yield Step(name=f"{name} [{_label(case)}]", variables=variables, sampled=sampled, **step)
         for following in itertools.chain.from_iterable(map(_expand, then)):
-            yield replace(following, name=f"{following.name} [{_label(case)}]", variables=variables, sampled=sampled)
+            yield replace(following, name=f"{following.name} [{_label(case)}]", variables=variables, sampled=sampled, few=few > 1)
 
 
 def _label(case: dict[str, Any]) -> str:

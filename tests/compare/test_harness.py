@@ -375,7 +375,7 @@ def test_scenario_files(tmp_path):
     assert steps[0].path == "/api/2.0/mlflow/runs/create"
 
 
-def test_a_sample_has_every_value_of_every_variable():
+def test_a_sample_has_every_value_of_every_variable_but_of_few():
     sampled = 0
     for file in Path(__file__).with_name("scenarios").glob("*.yaml"):
         scenario = load(file)
@@ -389,8 +389,20 @@ def _values(scenario: Scenario) -> set[tuple[str, str, str]]:
         (step.family, name, repr(value))
         for step in scenario.steps
         for name, value in step.variables.items()
-        if name != "case"
+        if name != "case" and not step.few
     }
+
+
+def test_a_sample_has_one_in_so_many_of_few(tmp_path):
+    file = tmp_path / "file.yaml"
+    entry = "{name: one, few: 2, each: {v: [a, b, c]}, get: x, then: [{name: two, get: y}]}"
+    file.write_text(f"about: x\nsteps:\n  - {entry}\n  - {{name: three, get: z}}\n")
+    whole = load(file)
+    assert len(whole.steps) == 7
+    assert [step.name for step in whole.sample().steps] == ["one [a]", "two [a]", "one [c]", "two [c]", "three"]
+    file.write_text("about: x\nsteps:\n  - {name: one, few: 2, sample: 2, each: {v: [a, b]}, get: x}\n")
+    with pytest.raises(ValueError, match="not both"):
+        load(file)
 
 
 def test_steps_that_follow_each_case(tmp_path):

@@ -28,6 +28,7 @@ _SERVICES = (
 )
 
 _FAILING = "failing"
+_LIBYAML = Path(__file__).with_name("libyaml")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ class Emulator:
             "SAM_CLI_TELEMETRY": "0",
             # Seconds between two looks at a stack; 5 by itself.
             "SAM_CLI_POLL_DELAY": "0.5",
+            # SAM is run by Python, and reads this directory's `sitecustomize.py` first.
+            "PYTHONPATH": str(_LIBYAML),
         }
 
     def client(self, service: str, credentials: Mapping[str, str] = _ROOT) -> Any:

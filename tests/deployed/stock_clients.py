@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support import warm
 from tests.support.processes import child_environment
 
 from .emulator import REPOSITORY
@@ -52,8 +53,12 @@ def _run(python: Path, settings: Mapping[str, str], home: Path, *arguments: str)
     home.mkdir()
     place = {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": ""}
     environment = {name: value for name, value in child_environment().items() if not name.startswith("AWS_")} | place | dict(settings)
-    process = subprocess.run(
-        [str(python), str(_PROGRAM), *arguments], cwd=home, env=environment, capture_output=True, text=True, timeout=_SECONDS
-    )
+    if python == Path(sys.executable):
+        # The version that is installed here has been imported already.
+        process = warm.run([str(_PROGRAM), *arguments], environment, home, _SECONDS)
+    else:
+        process = subprocess.run(
+            [str(python), str(_PROGRAM), *arguments], cwd=home, env=environment, capture_output=True, text=True, timeout=_SECONDS
+        )
     assert process.returncode == 0, process.stderr[-6000:]
     return json.loads(process.stdout.splitlines()[-1])

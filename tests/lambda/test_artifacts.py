@@ -22,7 +22,8 @@ from tests.support.servers import ARTIFACT_ROOT
 
 from .conftest import LocalLambda
 
-_CLIENTS = 16
+#: More than a function has sandboxes.
+_CLIENTS = 8
 #: As stock clients say: a body that is called nothing, or text, the gateway hands on as text.
 _BINARY = {"Content-Type": "application/octet-stream"}
 _SERVED = "/api/2.0/mlflow-artifacts"
@@ -78,7 +79,7 @@ def _log_many(place: Place, count: int, directory: Path) -> None:
 
 
 def test_many_files(place: Place, tmp_path: Path):
-    _log_many(place, 60, tmp_path)
+    _log_many(place, 21, tmp_path)
 
 
 def test_files_of_every_kind(place: Place):

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+import pytest
 from mlflow import MlflowClient
 
 from tests.support import warm
@@ -11,6 +12,8 @@ from tests.support.servers import ARTIFACT_ROOT
 from .conftest import REPOSITORY, LocalLambda
 
 
+#: tests/deployed runs it in the stack, and tests/clients before these functions.
+@pytest.mark.slow
 def test_the_example_prints_what_the_readme_says(local_lambda: LocalLambda, tmp_path):
     gateway = local_lambda.gateway
     # Through the server, as the stack does it unless a parameter says otherwise.

@@ -31,6 +31,7 @@ def _export(url: str, experiment: str, trace: int, spans: list[dict]) -> None:
     requests.post(f"{url}/v1/traces", json=body, headers={"x-mlflow-experiment-id": experiment}, timeout=60).raise_for_status()
 
 
+@pytest.mark.slow
 def test_a_trace_of_ten_thousand_spans_comes_back_whole(local_lambda: LocalLambda, experiment: str):
     trace = random.getrandbits(128)
     spans = [

@@ -248,7 +248,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
 
 def test_decisions(servers: tuple[Server, Server]) -> None:
-    different = _decisions(servers, seed=1, users=5, requests=14)
+    different = _decisions(servers, seed=1, users=3, requests=12)
     assert not different, f"{len(different)}:\n" + "\n".join(different)
 
 

@@ -1,7 +1,7 @@
 """The stock client in two workspaces: each has everything, and nothing of the other."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,14 +110,17 @@ def without(tmp_path: Path) -> Iterator[Site]:
     yield from _site(start_ours(tmp_path / "server", workspaces=False), tmp_path)
 
 
-def test_two_workspaces_have_everything_and_nothing_of_the_other(site: Site) -> None:
+#: Who looks at whose. Of two workspaces in `make test`, none is set in a program: test_workspaces_are_managed does that.
+_TWO = (("default", "team-b"), ("team-b", "default"))
+_THREE = (("team-a", "team-b"), ("default", "team-a"), ("team-b", "default"))
+
+
+@pytest.mark.parametrize("looks", [pytest.param(_TWO, id="two"), pytest.param(_THREE, id="three", marks=pytest.mark.slow)])
+def test_workspaces_have_everything_and_nothing_of_the_other(looks: Sequence[tuple[str, str]], site: Site) -> None:
     site.run("-c", "import mlflow\nfor name in ('team-a', 'team-b'): mlflow.create_workspace(name)")
     # One says its workspace in the program, the other in the environment, and one says nothing.
-    made = {
-        "team-a": site.tour("make", "team-a", "--set", "team-a"),
-        "team-b": site.tour("make", "team-b", workspace="team-b"),
-        "default": site.tour("make", "default"),
-    }
+    said: dict[str, tuple[list[str], str | None]] = {"team-a": (["--set", "team-a"], None), "team-b": ([], "team-b"), "default": ([], None)}
+    made = {team: site.tour("make", team, *said[team][0], workspace=said[team][1]) for team, _ in looks}
     for team, seen in made.items():
         ids = seen.pop("ids")
         below = "" if team == "default" else f"workspaces/{team}/"
@@ -142,7 +145,7 @@ def test_two_workspaces_have_everything_and_nothing_of_the_other(site: Site) -> 
         }
         seen["ids"] = ids
     absent = "RESOURCE_DOES_NOT_EXIST"
-    for team, other in (("team-a", "team-b"), ("default", "team-a"), ("team-b", "default")):
+    for team, other in looks:
         seen = site.tour("look", json.dumps(made[other]["ids"]), workspace=None if team == "default" else team)
         assert seen == {
             # Artifacts of the default workspace are in no directory of a workspace, so that the path names an experiment that is not there.
