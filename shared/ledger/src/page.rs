@@ -59,14 +59,19 @@ impl Ledger {
             joined.collect::<Vec<_>>()
         });
         let mut whole = Self { is_sample: !is_whole, ..Self::default() };
+        let mut is_left_out = false;
         for (section, part) in sections.iter().zip(metered) {
             let Some(part) = part else {
-                if matches!(section, Section::LongRest(_)) {
+                if matches!(section, Section::Long(_)) {
+                    is_left_out = true;
+                } else {
+                    assert!(!is_left_out, "further rows follow a section that is left out");
                     whole.cut.extend(whole.rows.rsplit(BEFORE_TITLE).next().map(title).map(str::to_owned));
                 }
                 continue;
             };
             let part = part.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            is_left_out = false;
             whole.rows.push_str(&part.rows);
             whole.over_budget.extend(part.over_budget);
         }
@@ -207,7 +212,7 @@ fn title(section: &str) -> &str {
 }
 
 /// A page without the sections that another has not, by their titles. Of those that are `cut`, it
-/// has as many lines as the other.
+/// has as many lines as the other: what was its last row may have gone.
 fn only_sections_of(page: &str, other: &str, cut: &[String]) -> String {
     let others: Vec<_> = other.split(BEFORE_TITLE).skip(1).collect();
     let (head, sections) = page.split_once(BEFORE_TITLE).unwrap_or((page, ""));

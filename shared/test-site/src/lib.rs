@@ -20,5 +20,5 @@ mod site;
 pub use api::{Answer, Api};
 pub use dump::{Changes, Dump, key_of};
 pub use judge::{Judge, everybody};
-pub use sample::{TROUBLES, all_troubles, sample, tried};
+pub use sample::{TROUBLES, all_troubles, sample, tried, writes};
 pub use site::{ROOT, Site, TABLE};

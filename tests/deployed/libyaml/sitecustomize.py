@@ -3,6 +3,10 @@
 SAM reads the template seven times in each deployment. PyYAML's own parser takes a core six times as long, for the same objects.
 """
 
-import yaml
+try:
+    import yaml
 
-yaml.SafeLoader, yaml.SafeDumper = yaml.CSafeLoader, yaml.CSafeDumper
+    yaml.SafeLoader, yaml.SafeDumper = yaml.CSafeLoader, yaml.CSafeDumper
+except (ImportError, AttributeError):
+    # Another Python, without it.
+    pass

@@ -53,7 +53,7 @@ pub(crate) async fn make(server: &Server, seed: u64) {
     }
 }
 
-/// What is asked of both servers: filters and orders of searches, and pages. A sample has each filter with one of the orders.
+/// What is asked of both servers: filters and orders of searches, and pages. A sample asks every other one, by turns.
 fn searches() -> Vec<Value> {
     let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
     let filters = [

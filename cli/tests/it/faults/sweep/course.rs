@@ -9,7 +9,7 @@ use axum::extract::Request;
 use embedded_engine::faults::Trouble;
 use serde_json::Value;
 use table::Table;
-use test_site::{Answer, Api, ROOT, Site, sample};
+use test_site::{Answer, Api, ROOT, Site, sample, writes};
 use tower::ServiceExt;
 
 use super::same::{Known, difference};
@@ -104,8 +104,8 @@ pub(super) enum Course {
 
 impl Course {
     /// Those of a write that makes these requests to the table. Servers make two attempts at each
-    /// request. A trouble that a request cannot meet is left out. In a sample, an eighth of the
-    /// requests meet one, and at least one request of each write. Each write begins with another.
+    /// request. A trouble that a request cannot meet is left out. In a sample, some of the
+    /// requests meet one, and at least one that writes. Each write begins with another.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
@@ -119,11 +119,15 @@ impl Course {
             ];
             let met = troubles.into_iter().filter(|(trouble, _)| trouble.is_met_by(operation));
             let met = met.map(|(trouble, calls)| Self::Troubled(trouble, nth, calls));
-            sample(nth + write as u64, std::iter::once(Self::CutOff(nth)).chain(met).collect())
+            sample(nth + write as u64, operation, std::iter::once(Self::CutOff(nth)).chain(met).collect())
         };
         let mut all: Vec<_> = (1..).zip(requests).flat_map(at).collect();
-        if all.is_empty() && !requests.is_empty() {
-            all.push(Self::Troubled(Trouble::AnswerLost, 1, 1));
+        let last = (1..).zip(requests).filter(|(_, operation)| writes(operation)).last();
+        if let Some((nth, _)) = last
+            && all.is_empty()
+        {
+            let is_lost = write.is_multiple_of(2);
+            all.push(if is_lost { Self::Troubled(Trouble::AnswerLost, nth, 1) } else { Self::CutOff(nth) });
         }
         all
     }

@@ -390,6 +390,10 @@ async fn searches(ledger: &mut Ledger) {
 /// trace is read twice, too.
 #[tokio::test]
 async fn a_search_reads_each_trace_once() {
+    while_time_stands_still(Box::pin(reads_of_a_hundred())).await;
+}
+
+async fn reads_of_a_hundred() {
     let (bench, experiment) = bench().await;
     for number in 1..=99 {
         export(&bench.store, experiment, number, 0..2).await;
