@@ -53,7 +53,8 @@ pub(crate) async fn make(server: &Server, seed: u64) {
     }
 }
 
-/// What is asked of both servers: filters and orders of searches, and pages. A sample asks every other one, by turns.
+/// The searches that both servers are sent: filters, orders and pages. In a sample, two turns send
+/// half of them each.
 fn searches() -> Vec<Value> {
     let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
     let filters = [
@@ -113,8 +114,7 @@ fn figures() -> Vec<Value> {
     ]
 }
 
-/// What is asked in this turn: all, or every second question in a sample, and the others in the
-/// next turn.
+/// The questions of a turn. A sample has every second one, and the next turn has the others.
 fn asked_of<T>(questions: Vec<T>, turn: u64) -> impl Iterator<Item = T> {
     let is_asked = move |place: u64| all_searches() || (place + turn).is_multiple_of(2);
     (0..).zip(questions).filter(move |(place, _)| is_asked(*place)).map(|(_, question)| question)

@@ -9,7 +9,6 @@ use futures::future::join_all;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use test_site::all_troubles;
 
 use crate::server::{Answer, Server, Site, by_key};
 
@@ -80,7 +79,7 @@ async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
 #[tokio::test]
 async fn many_at_once_while_the_table_fails() {
     // A request is sent ten times at most: of every fifth, none fails so often by chance.
-    for (refuse, lose) in [(5, 0), (0, 5), (10, 0), (0, 7)].into_iter().take(if all_troubles() { 4 } else { 2 }) {
+    for &(refuse, lose) in &[(5, 0), (0, 5), (10, 0), (0, 7)][..if test_site::all_troubles() { 4 } else { 2 }] {
         let site = Site::new().await;
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
