@@ -14,11 +14,11 @@ def is_indexed(data: Path) -> bool:
         return database.execute("SELECT 1 FROM _stream_records LIMIT 1").fetchone() is None
 
 
-def wait_until_indexed(data: Path) -> float:
+def wait_until_indexed(data: Path, patience: float = _PATIENCE_SECONDS) -> float:
     """Poll until the index has caught up; returns the seconds that took."""
     start = time.monotonic()
     while not is_indexed(data):
-        if time.monotonic() - start > _PATIENCE_SECONDS:
-            raise TimeoutError(f"the index is behind after {_PATIENCE_SECONDS} s")
+        if time.monotonic() - start > patience:
+            raise TimeoutError(f"the index is late after {patience} s")
         time.sleep(_POLL_SECONDS)
     return time.monotonic() - start

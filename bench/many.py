@@ -1,0 +1,437 @@
+"""Searches of very many runs while new ones arrive, starts on their file, and commands over it.
+
+    .venv/bin/python -m bench.many --output docs/many-runs.md     # a million runs: some hours
+    .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300    # does it work at all; prints the page
+
+Everything is done with an experiment of `--few` runs, too, on a server of its own: what a search
+asks of the table has to be the same.
+"""
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import bench.data as data
+import bench.load as load
+import bench.machine as machine
+import bench.search as search
+from bench.connection import Connection
+from bench.indexed import wait_until_indexed
+from bench.throughput import CONNECTIONS
+from tests.support.servers import ServerlessMlflow
+from tools.cost.lines import read
+
+#: What is asked for, by its name in the tables.
+SEARCHES = {
+    **search.SEARCHES,
+    "two params": {"filter": "params.optimizer = 'adam' AND params.depth = '3'"},
+    **{name: asked for name, asked in load.SEARCHES.items() if name not in search.SEARCHES},
+}
+_ROWS = 100
+#: Enough for the slowest of a hundred.
+_REPETITIONS = 100
+_ARRIVING_A_SECOND = 20
+_SEED = 1
+#: In `data`, no two runs start at the same time. Those that arrive later start after all others.
+_LATER = 100_000_000
+_TOLD = {"RUST_LOG": "warn,request=info"}
+
+#: Seconds that each search took, by its name.
+Times = dict[str, list[float]]
+
+
+@dataclass
+class Command:
+    """What a command over the file took, and what the searches took meanwhile."""
+
+    seconds: float = 0
+    #: Memory in MB, once a second.
+    memory: list[float] = field(default_factory=list)
+    meanwhile: Times = field(default_factory=dict)
+
+
+@dataclass
+class Measured:
+    """An experiment of so many runs."""
+
+    runs: int
+    loading: float = 0
+    indexed_after: float = 0
+    disk: int = 0
+    memory: float = 0
+    settled: Times = field(default_factory=dict)
+    requests: dict[str, float] = field(default_factory=dict)
+    arriving: Times = field(default_factory=dict)
+    requests_arriving: dict[str, float] = field(default_factory=dict)
+    #: Runs a second, meanwhile.
+    arrived: float = 0
+    start_after_stop: float = 0
+    start_after_kill: float = 0
+    #: When nothing else happens, just before the commands.
+    before: Times = field(default_factory=dict)
+    gc: Command | None = None
+    reindex: Command | None = None
+
+
+class Server:
+    """`serve` on the data of an experiment, with a line for each request where `tells`."""
+
+    def __init__(self, program: Path, directory: Path, tells: bool = True):
+        start = time.monotonic()
+        environment = _TOLD if tells else {}
+        self._server = ServerlessMlflow(directory, program=program, environment=environment, artifact_root="mlflow-artifacts:/")
+        self.url = self._server.url
+        self.connection = Connection(self.url)
+        self.connection.post("experiments/search", {"max_results": 1})
+        #: From the call of the program to its first answer, in seconds.
+        self.start = time.monotonic() - start
+        self.kill = self._server.kill
+        self.pid = self._server.process.pid
+
+    def stop(self) -> None:
+        """Cleanly, however long that takes."""
+        self._server.process.stop(patience=600)
+
+    def experiment(self) -> str:
+        asked = {"filter": f"name = '{data.EXPERIMENT}'", "max_results": 1}
+        return json.loads(self.connection.post("experiments/search", asked))["experiments"][0]["experiment_id"]
+
+    def requests_of(self, search_: Callable[[], bytes]) -> float:
+        """How many requests a search makes to the table, by the line about it."""
+        before, told = len(self._server.process.log_text()), []
+        search_()
+        while not told:
+            text = self._server.process.log_text()[before:]
+            told = [line for line in read(text) if "runs/search" in line.route]
+        return told[0].requests
+
+
+def measure(program: Path, directory: Path, runs: int, removed: int) -> Measured:
+    """Load, search, start, and run both commands. Data that is there from an earlier call is taken."""
+    measured, loaded = Measured(runs), directory / "loaded"
+    if not loaded.exists():
+        _load(measured, program, directory)
+        loaded.touch()
+    measured.disk = load.sizes(directory / "data")[0]
+    _say(f"{runs:,} runs are loaded")
+    server = Server(program, directory)
+    experiment = server.experiment()
+    measured.start_after_stop = server.start
+    measured.settled = probe(server, experiment, _REPETITIONS)
+    measured.requests = requests_of(server, experiment)
+    with arriving(server.url, experiment) as counted:
+        measured.arriving = probe(server, experiment, _REPETITIONS)
+        measured.requests_arriving = requests_of(server, experiment)
+        measured.memory = memory(server.pid)
+        measured.arrived = counted()
+        server.kill()
+    _say("killed while runs arrived")
+    server = Server(program, directory)
+    measured.start_after_kill = server.start
+    wait_until_indexed(directory / "data")
+    if removed:
+        measured.before = probe(server, experiment, 20)
+        _delete(server.url, experiment, removed)
+        wait_until_indexed(directory / "data")
+        measured.gc = command(program, directory, server, experiment, "gc")
+        measured.reindex = command(program, directory, server, experiment, "reindex")
+    server.stop()
+    return measured
+
+
+def _load(measured: Measured, program: Path, directory: Path) -> None:
+    server = Server(program, directory, tells=False)
+    made = server.connection.post("experiments/create", {"name": data.EXPERIMENT})
+    experiment = json.loads(made)["experiment_id"]
+    start = time.monotonic()
+    # In a process of its own, or it would wait for the interpreter that measures.
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as sender:
+        sender.submit(_send, server.url, experiment, measured.runs).result()
+    measured.loading = time.monotonic() - start
+    measured.indexed_after = wait_until_indexed(directory / "data", patience=4 * 3600)
+    server.stop()
+
+
+def _send(url: str, experiment: str, count: int) -> None:
+    """So many runs, over some connections at a time."""
+    rest, taking = iter(data.runs(count, _SEED)), threading.Lock()
+
+    def client(_: int) -> None:
+        connection = Connection(url)
+        while True:
+            with taking:
+                run = next(rest, None)
+            if run is None:
+                return
+            send_run(connection, experiment, run)
+
+    with ThreadPoolExecutor(CONNECTIONS) as clients:
+        list(clients.map(client, range(CONNECTIONS)))
+
+
+def send_run(connection: Connection, experiment: str, run: data.RunData) -> None:
+    """Create it with its tags, log all values at once, end it."""
+    body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
+    created = connection.post("runs/create", body | {"tags": _pairs(run.tags)})
+    run_id = json.loads(created)["run"]["info"]["run_id"]
+    metrics = [pair | {"timestamp": run.end_time, "step": 0} for pair in _pairs(run.metrics)]
+    connection.post("runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": _pairs(run.params)})
+    connection.post("runs/update", {"run_id": run_id, "status": run.status, "end_time": run.end_time})
+
+
+def _pairs(values: dict) -> list[dict]:
+    return [{"key": key, "value": value} for key, value in values.items()]
+
+
+@contextmanager
+def arriving(url: str, experiment: str) -> Iterator[Callable[[], float]]:
+    """Twenty new runs a second, until the server is gone or this ends. Yields what says how many came in a second so far."""
+    context = multiprocessing.get_context("spawn")
+    ended, count = context.Event(), context.Value("i", 0)
+    sender = context.Process(target=_arrive, args=(url, experiment, ended, count))
+    sender.start()
+    # Until the first of them are being indexed.
+    time.sleep(10)
+    before, begin = count.value, time.monotonic()
+    try:
+        yield lambda: (count.value - before) / (time.monotonic() - begin)
+    finally:
+        ended.set()
+        sender.join()
+    if sender.exitcode:
+        raise RuntimeError(f"the client that lets runs arrive ended with {sender.exitcode}")
+
+
+def _arrive(url: str, experiment: str, ended, count) -> None:
+    connection, begin = Connection(url), time.monotonic()
+    for number, run in enumerate(data.runs(1_000_000, _SEED + 1)):
+        time.sleep(max(0.0, begin + number / _ARRIVING_A_SECOND - time.monotonic()))
+        if ended.is_set():
+            return
+        later = {"start_time": run.start_time + _LATER * 1000, "end_time": run.end_time + _LATER * 1000}
+        try:
+            send_run(connection, experiment, replace(run, **later))
+        except OSError:
+            # The server was killed.
+            return
+        count.value = number + 1
+
+
+def probe(server: Server, experiment: str, repetitions: int) -> Times:
+    """Ask for each search in turn, over and over, over one connection."""
+    times: Times = {name: [] for name in SEARCHES}
+    for turn in range(repetitions + 5):
+        for name, asked in SEARCHES.items():
+            start = time.perf_counter()
+            _ask(server, experiment, asked)
+            if turn >= 5:
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+def requests_of(server: Server, experiment: str) -> dict[str, float]:
+    """The requests to the table that each search makes."""
+    return {name: server.requests_of(partial(_ask, server, experiment, asked)) for name, asked in SEARCHES.items()}
+
+
+def _ask(server: Server, experiment: str, asked: dict) -> bytes:
+    return server.connection.post("runs/search", {"experiment_ids": [experiment], "max_results": _ROWS} | asked)
+
+
+def _delete(url: str, experiment: str, count: int) -> None:
+    """The oldest runs, by the calls that a client makes."""
+    connection, after, ids = Connection(url), None, []
+    while len(ids) < count:
+        asked = {"experiment_ids": [experiment], "max_results": min(5_000, count - len(ids)), "order_by": ["start_time ASC"]}
+        found = json.loads(connection.post("runs/search", asked | ({"page_token": after} if after else {})))
+        ids += [run["info"]["run_id"] for run in found.get("runs", [])]
+        after = found.get("next_page_token")
+        if not after:
+            break
+    rest, taking = iter(ids), threading.Lock()
+
+    def client(_: int) -> None:
+        own = Connection(url)
+        while True:
+            with taking:
+                run = next(rest, None)
+            if run is None:
+                return
+            own.post("runs/delete", {"run_id": run})
+
+    with ThreadPoolExecutor(CONNECTIONS) as clients:
+        list(clients.map(client, range(CONNECTIONS)))
+
+
+def command(program: Path, directory: Path, server: Server, experiment: str, name: str) -> Command:
+    """One command over the file, while the server goes on and is asked."""
+    ran, start = Command(meanwhile={name: [] for name in SEARCHES}), time.monotonic()
+    place = ["--data", str(directory / "data")]
+    with (directory / f"{name}.log").open("wb") as output:
+        process = subprocess.Popen([program, name, *place], stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        ended: list[float] = []
+        waiting = threading.Thread(target=lambda: (process.wait(), ended.append(time.monotonic())))
+        waiting.start()
+        while not ended:
+            ran.memory.append(memory(process.pid))
+            for asked, times in probe_once(server, experiment).items():
+                ran.meanwhile[asked] += times
+            waiting.join(1)
+    if process.returncode:
+        raise RuntimeError(f"{name} ended with {process.returncode}: {(directory / f'{name}.log').read_text()[-1000:]}")
+    ran.seconds = ended[0] - start
+    _say(f"{name} took {ran.seconds:.0f} s")
+    return ran
+
+
+def probe_once(server: Server, experiment: str) -> Times:
+    """Each search once."""
+    times: Times = {}
+    for name, asked in SEARCHES.items():
+        start = time.perf_counter()
+        _ask(server, experiment, asked)
+        times[name] = [time.perf_counter() - start]
+    return times
+
+
+def memory(pid: int) -> float:
+    """Of a process, in MB; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+def page(program: Path, few: Measured, many: Measured, removed: int) -> str:
+    """What is written."""
+    return "\n".join([
+        "# Very many runs",
+        "",
+        "Written by `bench/many.py`; see `bench/README.md`. Times are in ms, from a request to the last",
+        "byte of its answer, over one connection.",
+        "",
+        f"- {machine.version_of(program)}, release build, `serve` with the embedded engine",
+        f"- {machine.described()}",
+        f"- Each run has 10 metrics, 5 params and 3 tags. An answer has {_ROWS} runs at most.",
+        f"- Each search was made {_REPETITIONS} times, after 5 to warm up.",
+        *(_loaded(measured) for measured in (few, many)),
+        "",
+        "## Searches",
+        "",
+        f"While runs **arrive**, a client creates {many.arrived:.0f} runs a second, logs to each, and ends it.",
+        f"(The smaller experiment had {few.arrived:.0f}.) The client shares the machine with the server.",
+        "",
+        f"| search | {few.runs:,} runs: median | 99th of 100 | requests | {many.runs:,} runs: median | 99th of 100 | requests |"
+        " arriving: median | 99th of 100 | requests |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        *(_row(name, few, many) for name in SEARCHES),
+        "",
+        "## Starts",
+        "",
+        "From the call of the program to its first answer.",
+        "",
+        "| runs | after a clean stop, s | killed while runs arrived, s |",
+        "|---:|---:|---:|",
+        *(f"| {one.runs:,} | {one.start_after_stop:.2f} | {one.start_after_kill:.2f} |" for one in (few, many)),
+        "",
+        *_commands(many, removed),
+    ])
+
+
+def _loaded(measured: Measured) -> str:
+    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else ""
+    return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
+
+
+def _row(name: str, few: Measured, many: Measured) -> str:
+    cells = [
+        *_times(few.settled[name]), f"{few.requests[name]:.0f}",
+        *_times(many.settled[name]), f"{many.requests[name]:.0f}",
+        *_times(many.arriving[name]), f"{many.requests_arriving[name]:.0f}",
+    ]
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _commands(many: Measured, removed: int) -> list[str]:
+    if not many.gc or not many.reindex:
+        return []
+    rows = []
+    for name, ran in {f"`gc` of {removed:,} runs": many.gc, "`reindex`": many.reindex}.items():
+        ratios = [statistics.median(ran.meanwhile[asked]) / statistics.median(many.before[asked]) for asked in SEARCHES if ran.meanwhile[asked]]
+        rows.append(f"| {name} | {ran.seconds:,.0f} | {_flat(ran.memory)} | {statistics.median(ratios):.1f} | {max(ratios):.1f} |")
+    return [
+        "## Commands over the file",
+        "",
+        "The server goes on. Once a second it is asked for each search. The ratio is that of medians,",
+        "to the same search when nothing else happens: of the middle one of all searches, and of the worst.",
+        "",
+        "| command | s | its memory, MB: after a tenth of the time, at the end, at most | middle ratio | worst ratio |",
+        "|---|---:|---:|---:|---:|",
+        *rows,
+        "",
+    ]
+
+
+def _flat(memory_: list[float]) -> str:
+    had = [one for one in memory_ if one] or [0.0]
+    return f"{had[len(had) // 10]:.0f}, {had[-1]:.0f}, {max(had):.0f}"
+
+
+def _times(seconds: list[float]) -> tuple[str, str]:
+    return _ms(seconds), f"{1000 * statistics.quantiles(seconds, n=100, method='inclusive')[-1]:.1f}"
+
+
+def _ms(seconds: list[float]) -> str:
+    return f"{1000 * statistics.median(seconds):.1f}"
+
+
+def _say(text: str) -> None:
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def _options() -> argparse.Namespace:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    release = Path("target/release/mlflow-serverless")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
+    arguments.add_argument("--runs", type=int, default=1_000_000, help="(1000000)")
+    arguments.add_argument("--few", type=int, default=10_000, help="runs of the experiment to compare with (10000)")
+    arguments.add_argument("--removed", type=int, default=100_000, help="runs that gc removes; 0: no commands (100000)")
+    arguments.add_argument("--keep", type=Path, help="directory of the data; loaded if it has none yet. What is measured changes it")
+    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    options = arguments.parse_args()
+    if options.few >= options.runs:
+        arguments.error("--few has to be fewer than --runs")
+    return options
+
+
+def main() -> int:
+    """Measure both, write the page."""
+    options = _options()
+    program = options.subject.resolve()
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = (options.keep or Path(temporary)).resolve()
+        few = measure(program, directory / f"{options.few}", options.few, 0)
+        many = measure(program, directory / f"{options.runs}", options.runs, options.removed)
+    text = page(program, few, many, options.removed)
+    if options.output:
+        options.output.write_text(text)
+    else:
+        print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
