@@ -11,6 +11,7 @@ use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
 use key_schema::rows;
 use mlflow_api::ExperimentId;
+use run_index::RunIndex;
 use search::IndexedFields;
 use table::Table;
 use workspaces::Workspaces;
@@ -156,13 +157,13 @@ impl Part {
         }
     }
 
-    async fn experiments(&self, table: &Table, indexer: &Indexer) -> Result<Vec<ExperimentId>, Failure> {
+    async fn experiments(&self, table: &Table, index: &RunIndex) -> Result<Vec<ExperimentId>, Failure> {
         if let Self::Experiment(id, _) = self {
             return Ok(vec![*id]);
         }
         let mut all = Vec::new();
         for workspace in Workspaces::new(table.clone()).names().await.map_err(|error| error.to_string())? {
-            all.extend(indexer.experiments(&workspace).await.map_err(|failure| format!("{failure:?}"))?);
+            all.extend(index.experiments(&workspace).await.map_err(|failure| format!("{failure:?}"))?);
         }
         Ok(all)
     }
@@ -224,14 +225,14 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
 }
 
 async fn rebuild_fed(table: &Table, part: Part) -> Result<(), Failure> {
-    let indexer = Indexer::new(table.clone());
+    let index = RunIndex::new(table.clone());
     let setting = part.change_fields(table).await?;
-    let experiments = part.experiments(table, &indexer).await?;
+    let experiments = part.experiments(table, &index).await?;
 
     let bar = spinner("runs marked");
     let mut left = Vec::new();
     for experiment in experiments.iter().copied() {
-        let marked = indexer.mark_runs(experiment, |runs| bar.inc(runs as u64)).await;
+        let marked = index.mark_runs(experiment, |runs| bar.inc(runs as u64)).await;
         left.push((experiment, marked.map_err(|failure| format!("runs could not be marked: {failure:?}"))?));
     }
     let runs = left.iter().map(|(_, runs)| runs.len()).sum::<usize>() as u64;
@@ -244,7 +245,7 @@ async fn rebuild_fed(table: &Table, part: Part) -> Result<(), Failure> {
         // A look reads all marks.
         sleep(LOOK + Duration::from_micros(50) * u32::try_from(count).unwrap_or(u32::MAX)).await;
         for (experiment, runs) in &mut left {
-            let dropped = indexer.drop_rebuilt(*experiment, runs).await;
+            let dropped = index.drop_rebuilt(*experiment, runs).await;
             dropped.map_err(|failure| format!("the index could not be read: {failure:?}"))?;
         }
         left.retain(|(_, runs)| !runs.is_empty());
@@ -263,7 +264,7 @@ async fn rebuild_fed(table: &Table, part: Part) -> Result<(), Failure> {
 
     let bar = spinner("entries of no run removed");
     for experiment in &experiments {
-        let swept = indexer.sweep(*experiment).await;
+        let swept = index.sweep(*experiment).await;
         bar.inc(swept.map_err(|failure| format!("the index could not be swept: {failure:?}"))? as u64);
     }
     let swept = bar.position();

@@ -10,9 +10,9 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 use trace_blocks::{TraceKey, TracePartition};
+use trace_packing::Marked;
 
 use crate::schedule::{Urgency, is_urgent};
-use crate::traces::Marked;
 
 /// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
 #[derive(Clone, Debug, Default)]

@@ -14,35 +14,22 @@
 //! | [`batch`] | sorts the records by entity |
 //! | [`schedule`] | says which runs are indexed now |
 //! | [`ticks`] | looks at postponed runs and partitions |
-//! | [`run`], [`entries`], [`directory`] | index a run: its copy, its entries, the directory of lists |
+//! | [`run`] | indexes a run: its copy and its entries, which the crate `run-index` names |
 //! | [`turns`] | keeps two indexers from one run |
-//! | [`pack`], [`sealing`], [`charts`], [`portion`] | pack a run's metrics |
-//! | [`traces`] | packs traces |
 //! | [`usage`] | counts for workspaces |
-//! | [`removal`] | clears up after entities that are gone |
-//! | [`rebuild`] | `reindex`: has everything indexed again |
 //! | [`attempts`] | gives up records that keep failing |
 //!
-//! Only links of traces that have not come have a time to live. `removal` clears up everything
+//! Only links of traces that have not come have a time to live. `run-index` clears up everything
 //! else: runs, logged models and experiments that were removed for good, and evaluation datasets
 //! that a client deleted.
 
 mod attempts;
 mod batch;
-mod charts;
-mod directory;
-mod entries;
 mod filter;
-mod pack;
-mod portion;
-mod rebuild;
-mod removal;
 mod row;
 mod run;
 mod schedule;
-mod sealing;
 mod ticks;
-mod traces;
 mod turns;
 mod usage;
 
@@ -55,21 +42,20 @@ use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventR
 pub use batch::{Batch, Event};
 use entities::fields::Setting;
 use entities::{Moment, RunLocation};
-pub use entries::{Entries, run_entries};
 pub use filter::{filter_patterns, is_wanted};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 pub use row::FUNCTION;
+use run_index::{Directory, RunIndex};
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
 use trace_blocks::{ASKED_AFTER, TraceKey, TracePartition};
-pub use traces::Packing;
+pub use trace_packing::Packing;
+use trace_packing::{Asks, asking, grow, pack_partition};
 
 use attempts::Attempts;
 use batch::{Subject, Work};
-use directory::Directory;
 use schedule::{Schedule, Sorted, row_of};
-use traces::{Asks, pack_partition};
 use turns::Turns;
 use usage::{Brought, Counting};
 
@@ -93,6 +79,7 @@ const PACKING: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
+    index: RunIndex,
     schedule: Schedule,
     attempts: Attempts,
     directory: Directory,
@@ -107,6 +94,7 @@ impl Indexer {
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
+            index: RunIndex::new(table.clone()),
             table: table.in_background(),
             schedule: Schedule::default(),
             attempts: Attempts::default(),
@@ -216,13 +204,13 @@ impl Indexer {
         let marked: Vec<_> = work.marked_traces().collect();
         let put_off = self.pack_later(&marked, ASKED_AFTER).await;
         left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
-        self.grow(work.marked.crowded()).await;
+        grow(&self.table, work.marked.crowded(), || self.schedule.now()).await;
         // At last: this takes longest.
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
                 // After the other records of the stream.
-                self.table.put(traces::asking(&partition, from.as_ref()), &Condition::Always).await
+                self.table.put(asking(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_put_off(partition, from.as_ref()).await
             };
@@ -234,6 +222,18 @@ impl Indexer {
             left.settle([subject], &packed, "traces could not be packed")?;
         }
         Ok(())
+    }
+
+    /// Removes the remains of a deleted entity, unless it is there again.
+    async fn clear_up(&self, subject: &Subject) -> Result<()> {
+        match subject {
+            Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
+            Subject::RemovedRun(at, started) => self.index.clear_up_run(at, *started).await,
+            Subject::RemovedExperiment(experiment, workspace, name) => {
+                self.index.clear_up_experiment(*experiment, workspace, name).await
+            }
+            Subject::RemovedDataset(dataset) => self.index.clear_up_dataset(dataset).await,
+        }
     }
 
     /// Packs a partition of traces. If that fails, it is tried again some minutes later, so that
@@ -253,7 +253,7 @@ impl Indexer {
         let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
         if let Some(from) = &again.from {
             // After the other records of the stream.
-            self.table.put(traces::asking(&partition, Some(from)), &Condition::Always).await?;
+            self.table.put(asking(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
             Some(ms) => self.pack_later(&[partition], ms).await,
@@ -268,7 +268,7 @@ impl Indexer {
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
-        let rows = missing().map(|partition| Item::new(traces::row_of(partition, due)));
+        let rows = missing().map(|partition| Item::new(trace_packing::row_of(partition, due)));
         self.table.write_many(rows.collect(), &[]).await?;
         for partition in missing().copied().collect::<Vec<_>>() {
             self.asks.remember(partition, due, now);

@@ -3,7 +3,7 @@
 //! A run's current entries in the index follow from its copy, and its wanted entries from its
 //! documents. Indexing may end anywhere and be done again, as its steps have this order:
 //!
-//! 1. Its journal is packed ([`pack`](crate::pack)).
+//! 1. Its journal is packed (the crate `metric-packing`).
 //! 2. The new copy is written, with the stale entries. From here on it is known what the index may
 //!    hold.
 //! 3. Missing entries are put, and then stale entries are deleted.
@@ -24,18 +24,20 @@ use entities::attributes::{
     CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME,
     STATUS,
 };
-use entities::fields::{Setting, from_json, to_json};
-use entities::{Moment, RunCopy, RunItems, RunLocation, metric_attribute, own_stage, pack_set, read_runs, unreadable};
+use entities::fields::{Setting, to_json};
+use entities::{
+    Moment, RunCopy, RunItems, RunLocation, failed, metric_attribute, own_stage, pack_set, read_runs, unreadable,
+};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
 use key_schema::{Ascending, Descending, IndexEntry, Key, OwnStage};
+use metric_packing::{Packed, pack};
 use mlflow_api::ExperimentId;
+use run_index::{ListOf, entries_of_copy, run_entries};
 use search::IndexedFields;
 use table::{Condition, Failure, Item, Result, Table, Update, Write, number, text};
 
 use crate::Indexer;
-use crate::entries::{ListOf, failed, run_entries};
-use crate::pack::{self, Packed, pack};
 use crate::schedule::{Mark, Schedule};
 use crate::turns::{self, Turns};
 
@@ -145,7 +147,7 @@ impl Indexer {
                     }
                 }
                 // Gone since. Its removal is a record of its own.
-                None => self.clear_up_run(at, None).await?,
+                None => self.index.clear_up_run(at, None).await?,
             }
         }
         let written = plans.into_iter().map(|plan| async {
@@ -213,7 +215,7 @@ impl Indexer {
     ) -> Result<HashMap<RunLocation, Option<Packed>>> {
         let runs: Vec<_> = runs.filter(|(_, items)| items.run.is_in(RunsChanged::INDEX)).collect();
         let packed = runs.into_iter().map(|(at, items)| async move {
-            let packed = if pack::is_due(items).map_err(failed)? {
+            let packed = if metric_packing::is_due(items).map_err(failed)? {
                 match pack(&self.table, at, items, self.schedule.now()).await {
                     Err(Failure::TooLarge) => {
                         tracing::error!(?at, "a run has more metrics than can be packed");
@@ -345,36 +347,4 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
         Some(ended) => copy.indexed(RunsByEnd::key(&Ascending(ended), &started, &at.run)),
         None => copy,
     }
-}
-
-/// The entries of a run, by its copy.
-pub(crate) struct EntriesOfCopy {
-    /// Those that follow from the copy.
-    pub(crate) held: BTreeSet<Key>,
-    /// Those that were to be deleted when it was made.
-    pub(crate) stale: BTreeSet<Key>,
-}
-
-impl EntriesOfCopy {
-    /// Whether there may be this entry.
-    pub(crate) fn contains(&self, entry: &Key) -> bool {
-        self.held.contains(entry) || self.stale.contains(entry)
-    }
-}
-
-/// The entries that a run's copy tells of.
-///
-/// # Errors
-/// An internal one if the copy cannot be read.
-pub(crate) fn entries_of_copy(copy: &RunCopy) -> mlflow_api::Result<EntriesOfCopy> {
-    let held = if let Some(listed) = copy.listed_entries()? {
-        listed.into_iter().collect()
-    } else {
-        let (at, ..) = copy.place().ok_or_else(|| unreadable(&copy.0, "the key of a copy"))?;
-        let values = copy.clone().into_values().ok_or_else(|| unreadable(&copy.0, "the copy of a run"))?;
-        let fields = copy.fields().map_or_else(|| Some(IndexedFields::default()), from_json);
-        let fields = fields.ok_or_else(|| unreadable(&copy.0, "the fields of a copy"))?;
-        run_entries(&at, &values, &fields)?.keys
-    };
-    Ok(EntriesOfCopy { held, stale: copy.stale_entries()?.into_iter().collect() })
 }

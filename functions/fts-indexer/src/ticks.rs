@@ -13,10 +13,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::RunsChanged;
 use key_schema::{Ascending, IndexEntry, Key, Segment, Shard, rows};
 use table::{Failure, Item, Query, Result, Update, number};
+use trace_packing::{asking, partition_of_row};
 
 use crate::Indexer;
 use crate::schedule::{row_of, run_of_row};
-use crate::traces::{asking, partition_of_row};
 
 /// Rows looked at together: their runs' documents are one request.
 const AT_A_TIME: usize = 50;

@@ -16,6 +16,7 @@ use fts_indexer::{Batch, Indexer};
 use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
 use key_schema::{Ascending, Descending, Digest, IndexEntry, Name, Ordinal, OwnStage, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
+use run_index::RunIndex;
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
 
@@ -53,6 +54,10 @@ impl Site {
         let indexer = Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient));
         let indexer = indexer.with_interval(Duration::ZERO);
         Self { engine, table, faults, indexer }
+    }
+
+    fn rebuilding(&self) -> RunIndex {
+        RunIndex::new(self.table.clone())
     }
 
     /// Writes a run as the tracking function does.
@@ -413,14 +418,14 @@ async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
     let lost = rows::RankByParam::key(&at.experiment, &"lr".into(), &"0.1".into(), &Descending(TIME), &at.run);
     let stray = rows::RankByParam::key(&at.experiment, &"lr".into(), &"9".into(), &Descending(TIME), &at.run);
     site.table.write_many(vec![Item::new(stray)], &[lost]).await.unwrap();
-    let mut left = site.indexer.mark_runs(at.experiment, |_| {}).await.unwrap();
+    let mut left = site.rebuilding().mark_runs(at.experiment, |_| {}).await.unwrap();
     assert_eq!(left.len(), 1);
-    site.indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
     assert_eq!(left.len(), 1, "nobody has indexed it yet");
     assert!(site.handle(changed(&at)).await.is_empty());
-    site.indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
     assert!(left.is_empty());
-    assert_eq!(site.indexer.sweep(at.experiment).await.unwrap(), 1);
+    assert_eq!(site.rebuilding().sweep(at.experiment).await.unwrap(), 1);
     assert_eq!(site.index().await, whole);
 }
 
@@ -441,7 +446,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
             let copy = site.copy(&at, OwnStage::Deleted).await.unwrap();
             assert!(!copy.0.is_in(RunsByStatus::INDEX) && copy.into_values().is_some());
         }
-        assert_eq!(site.indexer.sweep(at.experiment).await.unwrap(), 0);
+        assert_eq!(site.rebuilding().sweep(at.experiment).await.unwrap(), 0);
         site.set_stage(&at, "active").await;
         assert!(site.handle(changed(&at)).await.is_empty());
         assert!(site.copy(&at, OwnStage::Deleted).await.is_none());

@@ -63,5 +63,5 @@ pub use stage::{
     unchanged_stage,
 };
 pub use trace::{StoredTrace, judges_a_session, read_traces};
-pub use unreadable::{read_all, unreadable};
+pub use unreadable::{failed, read_all, unreadable};
 pub use workspace::{if_closed, in_workspace, is_open, workspace_named};

@@ -4,7 +4,7 @@
 //! go on from it.
 
 use mlflow_api::{Error, Result};
-use table::Item;
+use table::{Failure, Item};
 
 /// The internal error about an item that is, in part or as a whole, not what this server writes.
 /// The log gets the item's key, and nothing of its content.
@@ -24,4 +24,11 @@ pub fn read_all<'a, T>(
     read: impl Fn(&'a Item) -> Option<T>,
 ) -> Result<Vec<T>> {
     items.into_iter().map(|item| read(item).ok_or_else(|| unreadable(item, what))).collect()
+}
+
+/// The error about an unreadable item, as a failure of the table.
+#[must_use]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+pub fn failed(error: Error) -> Failure {
+    Failure::Unexpected(error.to_string())
 }

@@ -1,6 +1,8 @@
-//! The query of a list.
+//! The queries of lists.
 
 use futures::stream::{self, Stream};
+use key_schema::{KeyRange, place};
+use search::TimeRange;
 use table::{Item, Query, Result, Table};
 
 /// The items of a range, page by page, each of at most 1 MB, so that a long list is never in memory
@@ -11,4 +13,17 @@ pub fn pages(table: &Table, query: Query) -> impl Stream<Item = Result<Vec<Item>
         let page = table.query_page(&query).await?;
         Ok(Some((page.items, page.next.map(|next| query.starting_at(next)))))
     })
+}
+
+/// Those of a list that is newest first which began then.
+#[must_use]
+pub fn within_time(range: KeyRange, started: TimeRange) -> KeyRange {
+    let range = match started.until {
+        Some(until) => range.starting(&place::time(until)),
+        None => range,
+    };
+    match started.from {
+        Some(from) => range.until_beginning(&place::time(from)),
+        None => range,
+    }
 }

@@ -78,7 +78,7 @@ impl Retention {
         }
         // As long as the experiment is there, they hold.
         forget_settings(&self.table, experiment).await?;
-        self.indexer.clear_up_experiment(experiment, workspace, &name).await?;
+        self.index.clear_up_experiment(experiment, workspace, &name).await?;
         Ok(None)
     }
 

@@ -57,7 +57,7 @@ impl Retention {
         if TraceSetting::read(&self.table).await? == TraceSetting::default() {
             return Ok(expired);
         }
-        let experiments = self.indexer.experiments(workspace).await?;
+        let experiments = self.index.experiments(workspace).await?;
         let kept = KeptTraces::new(self.table.clone()).since(experiments.iter().copied()).await?;
         for experiment in experiments {
             if let Some(since) = kept.of(experiment) {

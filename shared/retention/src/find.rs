@@ -55,7 +55,7 @@ impl Retention {
         let which = Which::Deleted { before };
         let experiments = self.experiments_deleted(workspace, which).await?;
         let going: HashSet<_> = experiments.iter().copied().collect();
-        let others = self.indexer.experiments(workspace).await?.into_iter().filter(|id| !going.contains(id));
+        let others = self.index.experiments(workspace).await?.into_iter().filter(|id| !going.contains(id));
         let others: Vec<_> = others.map(|experiment| self.deleted_in(experiment, which)).collect();
         let mut others = stream::iter(others).buffered(AT_ONCE);
         let mut found = Found { experiments, which, of_runs: which, ..Found::default() };
@@ -75,7 +75,7 @@ impl Retention {
     /// # Errors
     /// Those of the table.
     pub async fn removed_with(&self, workspace: &Workspace) -> Result<Found> {
-        let experiments = self.indexer.experiments(workspace).await?;
+        let experiments = self.index.experiments(workspace).await?;
         Ok(Found { experiments, which: Which::All, of_runs: Which::All, ..Found::default() })
     }
 

@@ -57,7 +57,7 @@ impl Retention {
     pub async fn remove_old_histories(&self, workspace: &Workspace, now: i64, report: &dyn Report) -> Result<()> {
         let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(()) };
         let mut failures = Failures::default();
-        for experiment in self.indexer.experiments(workspace).await? {
+        for experiment in self.index.experiments(workspace).await? {
             if self.looks.has_turn(experiment, now) {
                 let outcome = self.remove_histories_of(experiment, now, age.before(), report).await;
                 failures.note(format_args!("histories of experiment {experiment}"), outcome)?;
@@ -200,7 +200,7 @@ impl Retention {
     pub async fn old_histories(&self, workspace: &Workspace) -> Result<Vec<(ExperimentId, usize)>> {
         let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(Vec::new()) };
         let mut old = Vec::new();
-        for experiment in self.indexer.experiments(workspace).await? {
+        for experiment in self.index.experiments(workspace).await? {
             let (mut count, mut page) = (0, ended(experiment, i64::MIN, age.before()));
             while let Some(query) = page {
                 let (runs, _, next) = self.ended(experiment, query).await?;

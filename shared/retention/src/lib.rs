@@ -17,8 +17,8 @@
 //!    taken back.
 //! 5. One transaction deletes the documents, if they and the experiment's stage version are still
 //!    what was read.
-//! 6. The indexer's code removes copy, entries, rows and history of each run
-//!    (`Indexer::clear_up_run`). The rows in `REMOVAL` go last. The stream has the indexer look
+//! 6. The crate `run-index` removes copy, entries, rows and history of each run
+//!    (`RunIndex::clear_up_run`). The rows in `REMOVAL` go last. The stream has the indexer look
 //!    once more, for late writes.
 //!
 //! So a removal may stop anywhere: the next one finds the rows and continues. [`slice`] relies on

@@ -66,7 +66,7 @@ impl Retention {
         let (gone, kept): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, outcome)| outcome.is_ok());
         let gone: Vec<_> = gone.into_iter().map(|(at, _)| at).collect();
         self.table.write_many(Vec::new(), &gone.iter().map(|at| at.key()).collect::<Vec<_>>()).await?;
-        let cleared = gone.iter().map(|at| self.indexer.clear_up_model(at));
+        let cleared = gone.iter().map(|at| self.index.clear_up_model(at));
         stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         self.finish(&gone.iter().map(|at| row(at)).collect::<Vec<_>>()).await?;
         for at in gone {

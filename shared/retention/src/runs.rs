@@ -82,7 +82,7 @@ impl Retention {
         // By restoring their experiment, which had been deleted meanwhile.
         kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were removed".to_owned())));
 
-        let cleared = gone.iter().map(|at| self.indexer.clear_up_run(at, started.get(at).copied()));
+        let cleared = gone.iter().map(|at| self.index.clear_up_run(at, started.get(at).copied()));
         stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         self.finish(&gone.iter().map(row).collect::<Vec<_>>()).await?;
         for at in gone {

@@ -1,7 +1,7 @@
 //! The parts that a removal works on.
 
 use artifact_store::Artifacts;
-use fts_indexer::Indexer;
+use run_index::RunIndex;
 use table::Table;
 
 use crate::looks::Looks;
@@ -10,8 +10,8 @@ use crate::looks::Looks;
 #[derive(Clone, Debug)]
 pub struct Retention {
     pub(crate) table: Table,
-    /// Its code clears up after removed entities.
-    pub(crate) indexer: Indexer,
+    /// It clears up after removed entities.
+    pub(crate) index: RunIndex,
     pub(crate) artifacts: Artifacts,
     pub(crate) leaves_artifacts: bool,
     pub(crate) looks: Looks,
@@ -21,8 +21,8 @@ impl Retention {
     /// Over a table and the artifacts that this server keeps.
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
-        let indexer = Indexer::new(table.clone());
-        Self { table, indexer, artifacts, leaves_artifacts: false, looks: Looks::AtAll }
+        let index = RunIndex::new(table.clone());
+        Self { table, index, artifacts, leaves_artifacts: false, looks: Looks::AtAll }
     }
 
     /// The same, which also removes entities whose artifacts this server cannot reach, and leaves

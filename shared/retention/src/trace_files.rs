@@ -71,7 +71,7 @@ impl Retention {
     /// # Errors
     /// Those of the table.
     pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
-        for experiment in self.indexer.experiments(workspace).await? {
+        for experiment in self.index.experiments(workspace).await? {
             if let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? {
                 self.remove_trace_files_of(experiment, &item, report).await?;
             }

@@ -5,7 +5,7 @@
 //!
 //! 1. [`parse_run_search`] reads filter and ordering,
 //! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] find where the page begins,
-//! 3. [`Options::of`] and [`choose`] decide where to read,
+//! 3. [`RunOptions::of`] and [`choose`] decide where to read,
 //! 4. [`RunFilter::matches`] keeps runs, [`RunOrder::key`] sorts them,
 //! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
 //!
@@ -73,15 +73,14 @@ pub use order_by::{
 };
 pub use page_token::{decode_page_token, encode_page_token};
 pub use plan::{
-    AccessPath, Ask, Columns, Cost, Head, Heads, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, choose,
-    tests_of_keys,
+    AccessPath, Ask, Cost, Head, Heads, Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, SortBy, Sorting,
+    choose, tests_of_keys,
 };
 pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{
     RegisteredModelFields, RegisteredModelFilter, RegisteredModelOrder, RegisteredModelSortBy, TagTests, VersionFields,
     VersionFilter, VersionNumberTest, VersionOrder, VersionSortBy, parse_registered_model_search, parse_version_search,
 };
-pub use run_index::{Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, Runs};
 pub use sort_key::{FirstValue, SortKey};
 pub use value::Number;
 

@@ -1,131 +1,23 @@
-//! The columns by which runs are indexed, and the conditions of their filters and orders on them.
+//! The conditions of filters and orders of runs, on the columns by which runs are indexed.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use crate::fields::{CommonFields, RUN_NAME, USER_ID, is_of_datasets, of_datasets};
+use crate::fields::{USER_ID, of_datasets};
 use crate::filter::{Comparator, KeyTest, RUN_NAME_TAG, RunFilter, RunNumber, RunPredicate, RunText, TextTest};
 use crate::order_by::{Direction, RunOrder, RunSortBy};
-use crate::plan::{Ask, Columns, List, Options, Plan, SortBy, Sorting, TextColumn, Walk, range_of, share_of_text};
+use crate::plan::{Ask, Metric, RunColumn, SortBy, Sorting, range_of};
 use crate::range::{NumberRange, TextRange, TimeRange};
 use crate::value::Number;
-use mlflow_api::tracking::RunStatus;
-
-/// A list of runs.
-pub type RunList = List<Runs>;
-/// The ways to the runs of a search.
-pub type RunOptions = Options<Runs>;
-/// The plan of a search of runs.
-pub type RunPlan = Plan<Runs>;
-/// Lists of runs in the order of a search.
-pub type RunWalk = Walk<Runs>;
-
-/// Statuses in the order of their names.
-const STATUSES: [&str; 5] = [
-    RunStatus::Failed.name(),
-    RunStatus::Finished.name(),
-    RunStatus::Killed.name(),
-    RunStatus::Running.name(),
-    RunStatus::Scheduled.name(),
-];
-
-/// Runs, as a kind of entity that is indexed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runs;
-
-/// The latest value of a metric.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Metric(pub String);
-
-/// A text that runs are indexed by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RunColumn {
-    /// The run name.
-    Name,
-    /// The status.
-    Status,
-    /// When it ended, in its form in keys.
-    EndTime,
-    /// A param.
-    Param(String),
-    /// Any other text, by its field. A run may have several values of a field of datasets; one of
-    /// them has to pass.
-    Field(String),
-}
-
-impl Columns for Runs {
-    type Text = RunColumn;
-    type Number = Metric;
-
-    const ALL: &'static str = "runs";
-}
-
-impl TextColumn for RunColumn {
-    fn is_listed(&self, fields: &CommonFields) -> bool {
-        match self {
-            Self::Name | Self::Status | Self::EndTime | Self::Param(_) => true,
-            Self::Field(field) => fields.has_value(field),
-        }
-    }
-
-    fn may_be_missing(&self) -> bool {
-        matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
-    }
-
-    fn may_be_several(&self) -> bool {
-        matches!(self, Self::Field(field) if is_of_datasets(field))
-    }
-
-    fn text_field(&self, fields: &CommonFields) -> Option<String> {
-        let field = match self {
-            Self::Name => RUN_NAME.to_owned(),
-            Self::Status | Self::EndTime => return None,
-            Self::Param(key) => format!("params.{key}"),
-            Self::Field(field) => field.clone(),
-        };
-        fields.has_text(&field).then_some(field)
-    }
-
-    fn values(&self) -> &'static [&'static str] {
-        if *self == Self::Status { &STATUSES } else { &[] }
-    }
-
-    fn share(&self, range: &TextRange) -> f64 {
-        match (self, range) {
-            (Self::Status, TextRange::Equal(status)) if status == RunStatus::Finished.name() => 0.8,
-            (Self::Name, range) => share_of_text(range, 0.01),
-            (_, range) => share_of_text(range, 0.1),
-        }
-    }
-}
-
-impl fmt::Display for RunColumn {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Name => formatter.write_str("name"),
-            Self::Status => formatter.write_str("status"),
-            Self::EndTime => formatter.write_str("end_time"),
-            Self::Param(key) => write!(formatter, "params.`{key}`"),
-            Self::Field(field) => formatter.write_str(field),
-        }
-    }
-}
-
-impl fmt::Display for Metric {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "metrics.`{}`", self.0)
-    }
-}
 
 impl RunFilter {
     /// The asks of its conditions, in their order.
     #[must_use]
-    pub fn asks(&self) -> Vec<Ask<'_, Runs>> {
+    pub fn asks(&self) -> Vec<Ask<'_>> {
         self.predicates.iter().map(ask).collect()
     }
 }
 
-fn ask(predicate: &RunPredicate) -> Ask<'_, Runs> {
+fn ask(predicate: &RunPredicate) -> Ask<'_> {
     match predicate {
         RunPredicate::Metric { key, comparator, value } => {
             Ask::Number { column: Metric(key.clone()), range: numbers(*comparator, *value) }
@@ -148,11 +40,11 @@ fn ask(predicate: &RunPredicate) -> Ask<'_, Runs> {
     }
 }
 
-fn of_text(column: RunColumn, test: &TextTest) -> Ask<'_, Runs> {
+fn of_text(column: RunColumn, test: &TextTest) -> Ask<'_> {
     Ask::Text { column, test: Some(test) }
 }
 
-fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_, Runs> {
+fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_> {
     match test {
         KeyTest::Absent => Ask::Other,
         KeyTest::Present => Ask::Text { column, test: None },
@@ -168,7 +60,7 @@ fn of_tag(key: &str) -> RunColumn {
 impl RunOrder {
     /// Its first term, and whether the rest is MLflow's default.
     #[must_use]
-    pub fn sorting(&self) -> Sorting<Runs> {
+    pub fn sorting(&self) -> Sorting {
         let default = Self::default().terms;
         let Some((first, rest)) = self.terms.split_first() else {
             return Sorting { by: SortBy::Other, direction: Direction::Ascending, ties_are_newest_first: false };

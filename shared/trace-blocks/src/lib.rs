@@ -6,9 +6,10 @@
 //! ends there or later. A block's version of a trace counts only if there is no mark at the trace's
 //! place. So readers read the marks of an interval first, and then its blocks.
 //!
-//! `functions/fts-indexer` decides when traces are packed, and writes blocks. `functions/traces`
-//! reads them. Writers put a mark before they change a trace. This crate says what is in a block,
-//! and how large it may get (`pack.rs`). A [`PartitionLock`] locks a partition while it is packed.
+//! The indexer decides when traces are packed, and `trace-packing` writes blocks.
+//! `functions/traces` reads them. Writers put a mark before they change a trace. This crate says
+//! what is in a block, and how large it may get (`pack.rs`). A [`PartitionLock`] locks a partition
+//! while it is packed.
 //! `docs/traces-at-rest.md` tells the whole.
 
 mod block;

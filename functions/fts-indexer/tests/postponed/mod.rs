@@ -9,6 +9,7 @@ use entities::RunLocation;
 use fts_indexer::{Batch, INTERVAL, Indexer};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
+use run_index::RunIndex;
 use table::{Retry, Table, Update, text};
 
 use crate::{Site, TABLE, TIME};
@@ -247,9 +248,10 @@ async fn a_rebuild_puts_nothing_off() {
     let course = Course::new().await;
     let indexer = course.indexer();
     let at = course.put_off(&indexer).await;
-    let mut left = indexer.mark_runs(at.experiment, |_| {}).await.unwrap();
+    let index = RunIndex::new(course.site.table.clone());
+    let mut left = index.mark_runs(at.experiment, |_| {}).await.unwrap();
     course.carry_over(&indexer).await;
-    indexer.drop_rebuilt(at.experiment, &mut left).await.unwrap();
+    index.drop_rebuilt(at.experiment, &mut left).await.unwrap();
     assert!(left.is_empty() && !course.is_marked().await);
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use access::Along;
 use artifact_store::Artifacts;
 use experiments::Experiments;
-use listing::IndexedFieldsCache;
+use run_index::IndexedFieldsCache;
 use table::Table;
 
 use crate::store::run::{LoggedRuns, POINTS_IN_DOCUMENT};

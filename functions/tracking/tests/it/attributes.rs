@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fts_indexer::{Batch, Indexer};
 use key_schema::rows::RowDescription;
 use mlflow_api::ExperimentId;
+use run_index::RunIndex;
 use serde_json::json;
 
 use crate::indexed::{changes, index};
@@ -79,7 +80,7 @@ async fn what_is_declared_is_written() {
     }
     indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
     server.post("runs/delete", json!({ "run_id": running })).await.ok();
-    Indexer::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
+    RunIndex::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
     // Attributes of special cases only: items that are full, wide or big, incomplete copies, and
     // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
     // them, and a deleted logged model.

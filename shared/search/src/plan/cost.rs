@@ -3,28 +3,28 @@
 
 use std::fmt;
 
-use super::column::Columns;
 pub(super) use super::heads::float;
 use super::heads::{Head, Heads};
-use super::list::List;
-use super::options::Options;
+use super::list::RunList;
+use super::options::RunOptions;
 
-/// Read units of an entity that is read by its key: its copy is one item.
+/// Read units of a run that is read by its key: its copy is one item.
 const READ: f64 = 1.0;
-/// Read units of an entity where many are read in one range, by time: copies next to each other share their units.
+/// Read units of a run where many are read in one range, by time: copies next to each other share
+/// their units.
 const READ_IN_RANGE: f64 = 0.3;
 /// Read units of an entry of a list.
 const ENTRY: f64 = 0.025;
 /// The read units that the time of a request is worth.
 const REQUEST: f64 = 2.0;
-/// How many entities are read by their keys in one request.
+/// How many runs are read by their keys in one request.
 const READ_BATCH: f64 = 100.0;
 /// How many read units a range brings per request: 1 MB.
 const RANGE_BATCH: f64 = 256.0;
-/// How many entities there are taken to be if all that is known is that they are more than were looked at. With fewer,
-/// every path is cheap; with more, gathering is, and reading whole is not.
+/// How many runs there are taken to be if all that is known is that they are more than were looked
+/// at. With fewer, every path is cheap; with more, gathering is, and reading whole is not.
 const UNKNOWN_TOTAL: f64 = 10_000.0;
-/// The part of the entities that is taken to pass an unknown condition.
+/// The part of the runs that is taken to pass an unknown condition.
 const UNKNOWN_SHARE: f64 = 0.5;
 /// No estimate says that fewer pass.
 const LEAST_SHARE: f64 = 0.001;
@@ -36,7 +36,7 @@ pub struct Cost {
     pub units: f64,
     /// Requests, whether sent one after another or at once.
     pub requests: f64,
-    /// How many entities there were taken to be, if that is a guess and the cost grows with it.
+    /// How many runs there were taken to be, if that is a guess and the cost grows with it.
     pub guessed_total: Option<f64>,
 }
 
@@ -55,37 +55,38 @@ impl fmt::Display for Cost {
 }
 
 /// Estimates for one search.
-pub(super) struct Estimates<'a, C: Columns> {
-    options: &'a Options<C>,
-    heads: &'a Heads<C>,
+pub(super) struct Estimates<'a> {
+    options: &'a RunOptions,
+    heads: &'a Heads,
     page_size: f64,
-    /// Entities per ms, of all.
+    /// Runs per ms, of all.
     rate: Option<f64>,
 }
 
-impl<'a, C: Columns> Estimates<'a, C> {
-    pub(super) fn new(options: &'a Options<C>, heads: &'a Heads<C>, page_size: usize) -> Self {
+impl<'a> Estimates<'a> {
+    pub(super) fn new(options: &'a RunOptions, heads: &'a Heads, page_size: usize) -> Self {
         // Without the list of all, the rate is estimated from the list with the highest one.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));
         let fastest = rates.max_by(|(_, left), (_, right)| left.total_cmp(right));
-        let rate = heads.rate(&List::All).or_else(|| fastest.map(|(list, rate)| rate / list.guessed_share()));
+        let rate = heads.rate(&RunList::All).or_else(|| fastest.map(|(list, rate)| rate / list.guessed_share()));
         Self { options, heads, page_size: float(page_size), rate }
     }
 
-    /// How many entities there are, if that is known. The list of all may have been read from some time on only.
+    /// How many runs there are, if that is known. The list of all may have been read from some time
+    /// on only.
     pub(super) fn known_total(&self) -> Option<f64> {
         if self.options.started.is_bounded() {
             return None;
         }
-        self.heads.length(&List::All).map(float)
+        self.heads.length(&RunList::All).map(float)
     }
 
     fn total(&self) -> f64 {
         self.known_total().unwrap_or(UNKNOWN_TOTAL)
     }
 
-    /// The part of the entities that a list holds.
-    pub(super) fn share(&self, list: &List<C>) -> f64 {
+    /// The part of the runs that a list holds.
+    pub(super) fn share(&self, list: &RunList) -> f64 {
         let share = match (self.heads.length(list), self.heads.rate(list), self.rate) {
             (Some(length), _, _) => float(length) / self.total().max(1.0),
             (None, Some(rate), Some(all)) => rate / all,
@@ -96,29 +97,29 @@ impl<'a, C: Columns> Estimates<'a, C> {
     }
 
     /// How many entries a list has.
-    fn length(&self, list: &List<C>) -> f64 {
+    fn length(&self, list: &RunList) -> f64 {
         let is_longer = self.heads.of(list).is_some_and(|head| !head.complete);
         let least = if is_longer { float(Head::ENTRIES + 1) } else { 0.0 };
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// The part of the entities that are in all the lists. Conditions of a filter are seldom
+    /// The part of the runs that are in all the lists. Conditions of a filter are seldom
     /// independent. So each further list is taken to leave out half at most.
-    fn joint_share(&self, lists: &[List<C>]) -> f64 {
+    fn joint_share(&self, lists: &[RunList]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
         shares.sort_by(f64::total_cmp);
         let joint = |(place, share): (usize, &f64)| if place == 0 { *share } else { share.max(0.5) };
         shares.iter().enumerate().map(joint).product()
     }
 
-    /// How many entities are in all the lists.
-    fn joint_length(&self, lists: &[List<C>]) -> f64 {
+    /// How many runs are in all the lists.
+    fn joint_length(&self, lists: &[RunList]) -> f64 {
         let shortest = lists.iter().map(|list| self.length(list)).fold(f64::INFINITY, f64::min);
         (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// How many of the entities in these lists are looked at for each one that passes.
-    pub(super) fn per_entity(&self, lists: &[List<C>]) -> f64 {
+    /// How many of the runs in these lists are looked at for each one that passes.
+    pub(super) fn per_run(&self, lists: &[RunList]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
         let unlisted = (0..self.options.unanswered).fold(1.0, |share, _| share * UNKNOWN_SHARE);
@@ -126,9 +127,9 @@ impl<'a, C: Columns> Estimates<'a, C> {
         1.0 / passing.clamp(LEAST_SHARE, 1.0)
     }
 
-    /// How many of the entities in these lists are looked at until a page is full.
-    fn candidates(&self, lists: &[List<C>]) -> f64 {
-        (self.page_size * self.per_entity(lists)).min(self.joint_length(lists))
+    /// How many of the runs in these lists are looked at until a page is full.
+    fn candidates(&self, lists: &[RunList]) -> f64 {
+        (self.page_size * self.per_run(lists)).min(self.joint_length(lists))
     }
 
     pub(super) fn whole(&self) -> Cost {
@@ -136,23 +137,23 @@ impl<'a, C: Columns> Estimates<'a, C> {
         Cost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
-    /// The cost of reading these lists at once until a page is full. Entities are read if they are
+    /// The cost of reading these lists at once until a page is full. Runs are read if they are
     /// in all of these lists, and in all that narrow them.
-    pub(super) fn in_order(&self, lists: &[List<C>], narrowed_by: &[List<C>]) -> Cost {
+    pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> Cost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);
-        let part = |list: &List<C>| entries((candidates * self.share(list) / joint).min(self.length(list)));
+        let part = |list: &RunList| entries((candidates * self.share(list) / joint).min(self.length(list)));
         let whole = narrowed_by.iter().map(|list| entries(self.length(list)));
         let read = self.candidates(&[lists, narrowed_by].concat()).min(candidates);
         lists.iter().map(part).chain(whole).fold(reads(read), plus)
     }
 
-    /// The cost of reading entities by time, until a page is full.
+    /// The cost of reading runs by time, until a page is full.
     pub(super) fn by_time(&self) -> Cost {
-        entries(self.candidates(&[List::All]) * READ_IN_RANGE / ENTRY)
+        entries(self.candidates(&[RunList::All]) * READ_IN_RANGE / ENTRY)
     }
 
-    pub(super) fn gather(&self, lists: &[List<C>]) -> Cost {
+    pub(super) fn gather(&self, lists: &[RunList]) -> Cost {
         let read = if self.options.newest_first { self.candidates(lists) } else { self.joint_length(lists) };
         let cost = lists.iter().map(|list| entries(self.length(list))).fold(reads(read), plus);
         let is_guess = self.known_total().is_none() && lists.iter().any(|list| self.heads.length(list).is_none());
@@ -165,7 +166,7 @@ pub(super) fn entries_for(candidates: f64) -> f64 {
     candidates * (ENTRY + READ) / ENTRY
 }
 
-/// The cost of reading so many entities by their keys.
+/// The cost of reading so many runs by their keys.
 pub(super) fn reads_of(count: usize) -> Cost {
     reads(float(count))
 }

@@ -1,10 +1,9 @@
 //! The known beginnings of lists, before a path is chosen.
 
-use super::column::Columns;
-use super::list::List;
+use super::list::RunList;
 
 /// The beginning of a list, as it was read. A list that is newest first is read within
-/// [`Options::started`](super::Options::started).
+/// [`RunOptions::started`](super::RunOptions::started).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// How many entries were read.
@@ -24,29 +23,30 @@ impl Head {
 
 /// The heads of some lists.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Heads<C: Columns>(Vec<(List<C>, Head)>);
+pub struct Heads(Vec<(RunList, Head)>);
 
-impl<C: Columns> FromIterator<(List<C>, Head)> for Heads<C> {
-    fn from_iter<T: IntoIterator<Item = (List<C>, Head)>>(heads: T) -> Self {
+impl FromIterator<(RunList, Head)> for Heads {
+    fn from_iter<T: IntoIterator<Item = (RunList, Head)>>(heads: T) -> Self {
         Self(heads.into_iter().collect())
     }
 }
 
-impl<C: Columns> Heads<C> {
+impl Heads {
     /// The head of a list, if it was read.
     #[must_use]
-    pub fn of(&self, list: &List<C>) -> Option<&Head> {
+    pub fn of(&self, list: &RunList) -> Option<&Head> {
         self.0.iter().find(|(known, _)| known == list).map(|(_, head)| head)
     }
 
     /// How many entries the whole list has, if its head is all of it.
-    pub(super) fn length(&self, list: &List<C>) -> Option<usize> {
+    pub(super) fn length(&self, list: &RunList) -> Option<usize> {
         self.of(list).filter(|head| head.complete).map(|head| head.entries)
     }
 
-    /// How often an entity of a list that is newest first starts, per ms, counted from the newest that is known.
+    /// How often a run of a list that is newest first starts, per ms, counted from the newest that
+    /// is known.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    pub(super) fn rate(&self, list: &List<C>) -> Option<f64> {
+    pub(super) fn rate(&self, list: &RunList) -> Option<f64> {
         let newest = self.0.iter().filter_map(|(_, head)| head.first).max()?;
         let head = self.of(list).filter(|head| head.entries > 0)?;
         let span = newest.saturating_sub(head.last?).saturating_add(1);
@@ -54,7 +54,7 @@ impl<C: Columns> Heads<C> {
     }
 
     /// The lists with a rate.
-    pub(super) fn lists(&self) -> impl Iterator<Item = &List<C>> {
+    pub(super) fn lists(&self) -> impl Iterator<Item = &RunList> {
         self.0.iter().map(|(list, _)| list)
     }
 }

@@ -1,37 +1,38 @@
-//! The lists of entities that an index holds.
+//! The lists of runs that an index holds.
 
 use std::fmt;
 
-use super::column::{Columns, TextColumn};
+use super::column::{Metric, RunColumn};
 use crate::filter::quoted;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
 use crate::tokens::END;
 
-/// A list of an experiment's entities. A text that is cut in the key counts as its beginning. So a
-/// list may hold more entities than it says, but never fewer of those whose last change is indexed.
+/// A list of an experiment's runs. A text that is cut in the key counts as its beginning. So a list
+/// may hold more runs than it says, but never fewer of those whose last change is indexed.
 #[derive(Clone, Debug, PartialEq)]
-pub enum List<C: Columns> {
-    /// All entities that are not deleted, newest first. The request that changes an entity writes it, not the indexer.
+pub enum RunList {
+    /// All runs that are not deleted, newest first. The request that changes a run writes it, not
+    /// the indexer.
     All,
     /// By a text.
     ByText {
         /// Which.
-        column: C::Text,
+        column: RunColumn,
         /// Its values.
         range: TextRange,
     },
     /// By a number, greatest first, NaN last.
     ByNumber {
         /// Which.
-        column: C::Number,
+        column: Metric,
         /// Its values.
         range: NumberRange,
     },
     /// Those whose number is NaN: the end of the list by this number.
     NotANumber {
         /// Which.
-        column: C::Number,
+        column: Metric,
     },
     /// By a token of a text.
     ByToken {
@@ -42,7 +43,7 @@ pub enum List<C: Columns> {
     },
 }
 
-impl<C: Columns> List<C> {
+impl RunList {
     /// Whether the list is ordered by time, the newest first, and then by id. That is so for the
     /// list of one text, or of all. Such lists are joined entry by entry. Other lists are ordered
     /// by their texts or numbers first.
@@ -61,7 +62,7 @@ impl<C: Columns> List<C> {
         *self != Self::All
     }
 
-    /// Whether an entity with this value is in it, given that the list is by that value.
+    /// Whether a run with this value is in it, given that the list is by that value.
     pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
             // A time: that of the beginning, or another in the form of keys.
@@ -88,7 +89,7 @@ impl<C: Columns> List<C> {
         }
     }
 
-    /// The part of all entities that it holds, guessed from its kind alone.
+    /// The part of all runs that it holds, guessed from its kind alone.
     pub(super) fn guessed_share(&self) -> f64 {
         match self {
             Self::All => 1.0,
@@ -109,10 +110,10 @@ fn share_of_number(range: &NumberRange) -> f64 {
     }
 }
 
-impl<C: Columns> fmt::Display for List<C> {
+impl fmt::Display for RunList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::All => formatter.write_str(C::ALL),
+            Self::All => formatter.write_str("runs"),
             Self::ByText { column, range } => write!(formatter, "{column} {range}"),
             Self::ByNumber { column, range } => write!(formatter, "{column} {range}"),
             Self::NotANumber { column } => write!(formatter, "{column} NaN"),

@@ -1,10 +1,9 @@
 //! The options that the index offers a search, independent of its content.
 
-use super::column::Columns;
-use super::list::List;
+use super::list::RunList;
 use super::question::{Ask, Sorting, number_range, times};
 use super::text;
-use super::walk::Walk;
+use super::walk::RunWalk;
 use crate::fields::CommonFields;
 use crate::range::{NumberRange, TimeRange};
 
@@ -13,28 +12,28 @@ const LISTS: usize = 6;
 /// How many lists are looked at before a path is chosen. Each is a request and three read units.
 const PROBES: usize = 3;
 
-/// The ways to the entities of a search.
+/// The ways to the runs of a search.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options<C: Columns> {
-    /// The entities that may pass, if the filter names them; none of them if it contradicts itself.
+pub struct RunOptions {
+    /// The runs that may pass, if the filter names them; none of them if it contradicts itself.
     pub ids: Option<Vec<String>>,
-    /// Lists that each contain every entity that passes and whose last change is indexed. The most
+    /// Lists that each contain every run that passes and whose last change is indexed. The most
     /// promising come first.
-    pub lists: Vec<List<C>>,
-    /// When the entities that pass started. Lists that are newest first are read only so far.
+    pub lists: Vec<RunList>,
+    /// When the runs that pass started. Lists that are newest first are read only so far.
     pub started: TimeRange,
     /// Lists in the order of the search.
-    pub walk: Option<Walk<C>>,
+    pub walk: Option<RunWalk>,
     /// How many conditions no list, time or id answers.
     pub(super) unanswered: usize,
-    /// Whether the order is that of the list of all entities.
+    /// Whether the order is that of the list of all runs.
     pub(super) newest_first: bool,
 }
 
-impl<C: Columns> Options<C> {
+impl RunOptions {
     /// The options of the index for a filter with these asks, and for this order.
     #[must_use]
-    pub fn of(asks: &[Ask<'_, C>], sorting: &Sorting<C>, fields: &CommonFields) -> Self {
+    pub fn of(asks: &[Ask<'_>], sorting: &Sorting, fields: &CommonFields) -> Self {
         let (mut lists, mut unanswered) = (Vec::new(), 0);
         for ask in asks {
             let found = lists_of(asks, ask, fields);
@@ -47,24 +46,24 @@ impl<C: Columns> Options<C> {
             }
         }
         let started = times(asks);
-        if started.is_bounded() && !lists.iter().any(List::is_newest_first) {
-            lists.push(List::All);
+        if started.is_bounded() && !lists.iter().any(RunList::is_newest_first) {
+            lists.push(RunList::All);
         }
         lists.sort_by(|left, right| left.guessed_share().total_cmp(&right.guessed_share()));
         lists.truncate(LISTS);
         let ids = if contradicts_itself(&lists, started) { Some(Vec::new()) } else { ids(asks) };
-        let walk = Walk::of(asks, sorting, fields);
+        let walk = RunWalk::of(asks, sorting, fields);
         Self { ids, lists, started, walk, unanswered, newest_first: sorting.is_newest_first() }
     }
 
     /// The lists to probe before a path is chosen: up to [`Head::ENTRIES`](super::Head::ENTRIES) of
     /// their first entries are read. The path may begin with these entries.
     #[must_use]
-    pub fn probes(&self) -> Vec<List<C>> {
+    pub fn probes(&self) -> Vec<RunList> {
         let nothing_to_choose = match &self.walk {
             _ if self.ids.is_some() => true,
-            // Then the entities are read by time, up to the end of the page.
-            Some(walk) => walk.segments == [List::All] && !self.lists.iter().any(List::is_indexed),
+            // Then the runs are read by time, up to the end of the page.
+            Some(walk) => walk.segments == [RunList::All] && !self.lists.iter().any(RunList::is_indexed),
             None => self.lists.is_empty(),
         };
         if nothing_to_choose {
@@ -73,26 +72,26 @@ impl<C: Columns> Options<C> {
         let mut probes: Vec<_> = self.lists.iter().take(PROBES).cloned().collect();
         // The lists themselves show whether they are short. Without a list, the whole has to be
         // probed. Without a walk, it counts how much of the whole a list leaves out.
-        if (probes.is_empty() || self.walk.is_none()) && !probes.contains(&List::All) {
-            probes.push(List::All);
+        if (probes.is_empty() || self.walk.is_none()) && !probes.contains(&RunList::All) {
+            probes.push(RunList::All);
         }
         probes
     }
 }
 
-fn lists_of<C: Columns>(asks: &[Ask<'_, C>], ask: &Ask<'_, C>, fields: &CommonFields) -> Vec<List<C>> {
+fn lists_of(asks: &[Ask<'_>], ask: &Ask<'_>, fields: &CommonFields) -> Vec<RunList> {
     match ask {
-        Ask::Text { column, test } => text::lists::<C>(column, *test, fields),
+        Ask::Text { column, test } => text::lists(column, *test, fields),
         Ask::Number { column, .. } => {
             let range = number_range(asks, column).unwrap_or(NumberRange::ANY);
-            vec![List::ByNumber { column: column.clone(), range }]
+            vec![RunList::ByNumber { column: column.clone(), range }]
         }
         Ask::Time(_) | Ask::Ids(_) | Ask::Other => Vec::new(),
     }
 }
 
 /// The ids that pass every condition that names some.
-fn ids<C: Columns>(asks: &[Ask<'_, C>]) -> Option<Vec<String>> {
+fn ids(asks: &[Ask<'_>]) -> Option<Vec<String>> {
     let named = asks.iter().filter_map(|ask| if let Ask::Ids(ids) = ask { Some(ids) } else { None });
     let ids = named.cloned().reduce(|mut left, right| {
         left.retain(|id| right.contains(id));
@@ -101,7 +100,7 @@ fn ids<C: Columns>(asks: &[Ask<'_, C>]) -> Option<Vec<String>> {
     ids.map(|ids| ids.into_iter().collect())
 }
 
-fn contradicts_itself<C: Columns>(lists: &[List<C>], started: TimeRange) -> bool {
-    let is_empty = |list: &List<C>| matches!(list, List::ByNumber { range, .. } if range.is_empty());
+fn contradicts_itself(lists: &[RunList], started: TimeRange) -> bool {
+    let is_empty = |list: &RunList| matches!(list, RunList::ByNumber { range, .. } if range.is_empty());
     started.is_empty() || lists.iter().any(is_empty)
 }

@@ -1,8 +1,8 @@
-//! The lists that contain every entity that passes the conditions on a text: its list by value, and
+//! The lists that contain every run that passes the conditions on a text: its list by value, and
 //! those by its tokens.
 
-use super::column::{Columns, TextColumn};
-use super::list::List;
+use super::column::RunColumn;
+use super::list::RunList;
 use super::question::Ask;
 use crate::fields::CommonFields;
 use crate::filter::TextTest;
@@ -10,23 +10,23 @@ use crate::like;
 use crate::range::TextRange;
 use crate::tokens;
 
-/// Lists that each contain every entity that passes. Empty if no list leaves any entity out.
-pub(super) fn lists<C: Columns>(column: &C::Text, test: Option<&TextTest>, fields: &CommonFields) -> Vec<List<C>> {
+/// Lists that each contain every run that passes. Empty if no list leaves any run out.
+pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &CommonFields) -> Vec<RunList> {
     let range = test.map_or(TextRange::ANY, range_of);
-    let by_value = |range| column.is_listed(fields).then(|| List::ByText { column: column.clone(), range });
+    let by_value = |range| column.is_listed(fields).then(|| RunList::ByText { column: column.clone(), range });
     let of_range = if range == TextRange::ANY { None } else { by_value(range.clone()) };
     if of_range.is_some() && matches!(range, TextRange::Equal(_)) {
         return of_range.into_iter().collect();
     }
     let tokens = match (column.text_field(fields), test) {
         (Some(field), Some(test)) => {
-            let list = |token| List::ByToken { field: field.clone(), token };
+            let list = |token| RunList::ByToken { field: field.clone(), token };
             chosen(tokens_of(test)).into_iter().map(list).collect()
         }
         _ => Vec::new(),
     };
     let lists: Vec<_> = of_range.into_iter().chain(tokens).collect();
-    // The keys of all values say which of them pass, and which entities have none.
+    // The keys of all values say which of them pass, and which runs have none.
     if lists.is_empty() && (column.may_be_missing() || column.values().is_empty() && test.is_some_and(is_selective)) {
         return by_value(TextRange::ANY).into_iter().collect();
     }
@@ -39,9 +39,9 @@ fn is_selective(test: &TextTest) -> bool {
         && !matches!(test, TextTest::Like(pattern) | TextTest::ILike(pattern) if pattern.as_str().chars().all(|one| one == '%'))
 }
 
-/// The values of a column that the conditions leave, as far as one range can say; `None` if they let entities pass that have
-/// none.
-pub(super) fn range<C: Columns>(asks: &[Ask<'_, C>], of: &C::Text) -> Option<TextRange> {
+/// The values of a column that the conditions leave, as far as one range can say; `None` if they
+/// let runs pass that have none.
+pub(super) fn range(asks: &[Ask<'_>], of: &RunColumn) -> Option<TextRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Text { column, test } if column == of => Some(test.map_or(TextRange::ANY, range_of)),
         _ => None,
@@ -79,12 +79,12 @@ fn chosen(tokens: Vec<String>) -> Vec<String> {
     tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-/// The tests that the texts in the keys of a list have to pass, for their entity to pass. If an
-/// entity may have several texts in the column, one may pass one condition and another the next.
-/// Only a single condition applies to each text then.
+/// The tests that the texts in the keys of a list have to pass, for their run to pass. If a run may
+/// have several texts in the column, one may pass one condition and another the next. Only a single
+/// condition applies to each text then.
 #[must_use]
-pub fn tests_of_keys<'a, C: Columns>(asks: &[Ask<'a, C>], list: &List<C>) -> Vec<&'a TextTest> {
-    let List::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };
+pub fn tests_of_keys<'a>(asks: &[Ask<'a>], list: &RunList) -> Vec<&'a TextTest> {
+    let RunList::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };
     let asked = asks.iter().filter_map(|ask| match ask {
         Ask::Text { column, test } if column == of => Some(*test),
         _ => None,

@@ -2,7 +2,7 @@
 //!
 //! The points of a run's first calls go into its document. Further calls add theirs to the run's
 //! journal, in a partition of the run's own; the stream's consumer packs them
-//! (`fts-indexer/src/pack.rs`). If a call has many points of one metric, they are packed here.
+//! (`metric-packing/src/pack.rs`). If a call has many points of one metric, they are packed here.
 //! Adding to a set needs no knowledge of its content, and may be repeated.
 
 use entities::attributes::{CALLS, CLOSING, DUE, JOURNAL, LEASED, OVERDUE};

@@ -7,15 +7,15 @@ use entities::{RunCopy, RunItems, RunLocation, Searched, read_all_runs, read_run
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::{Key, OwnStage};
-use listing::{Candidate, Lists, Pace, Reading, Source, Top};
+use listing::{Pace, Reading, Top};
 use mlflow_api::answer_size::PAGE_JSON;
 use mlflow_api::tracking::{self, ViewType};
 use mlflow_api::{ExperimentId, Result};
+use run_index::{Candidate, RunLists, Source};
 use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
 use super::asked::RunSearch;
-use super::lists::RunLists;
 use super::searched::{SearchedExperiment, Unlisted};
 use crate::store::Store;
 
@@ -203,7 +203,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Takes candidates in their order until the page is full.
-    pub(super) async fn take_from(&mut self, mut sources: Vec<Source<RunLists>>) -> Result<()> {
+    pub(super) async fn take_from(&mut self, mut sources: Vec<Source>) -> Result<()> {
         let table = &self.store.table;
         self.reading.begins_here();
         let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
@@ -213,7 +213,7 @@ impl<'a> Finder<'a> {
         let wanted = if all_pass { self.search.page_size } else { self.search.page_size.saturating_add(1) };
         let (mut passed, mut read) = (Passed::default(), 0);
         let mut portion_size = self.reading.portion(wanted.min(LARGEST_PORTION));
-        let mut last: Option<Candidate<RunLocation>> = None;
+        let mut last: Option<Candidate> = None;
         let mut narrowing = Narrowing::default();
         loop {
             if narrowing.is_due(self.plan.narrow_limit(read, passed.runs, wanted.saturating_sub(passed.runs))) {
@@ -226,7 +226,7 @@ impl<'a> Finder<'a> {
                     return self.look_at(runs).await;
                 }
                 if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
-                    // ReadFrom here on they are read by their keys, and none of those between them.
+                    // From here on they are read by their keys, and none of those between them.
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
                     fronts = vec![sources[0].next(table).await?];
@@ -278,15 +278,15 @@ impl<'a> Finder<'a> {
     }
 
     /// Reads candidates and keeps those that pass.
-    async fn look_at_candidates(&mut self, candidates: Vec<Candidate<RunLocation>>, passed: &mut Passed) -> Result<()> {
-        let in_tail = candidates.iter().filter(|candidate| candidate.is_in_tail);
-        let in_tail: HashSet<_> = in_tail.map(|candidate| candidate.at.clone()).collect();
+    async fn look_at_candidates(&mut self, candidates: Vec<Candidate>, passed: &mut Passed) -> Result<()> {
+        let without_value = candidates.iter().filter(|candidate| candidate.is_without_value);
+        let without_value: HashSet<_> = without_value.map(|candidate| candidate.at.clone()).collect();
         let runs = candidates.into_iter().map(|candidate| {
             let from = self.source_of(&candidate.at, candidate.started, candidate.item);
             (candidate.at, from)
         });
         let runs = runs.collect();
-        self.read(runs, &in_tail, passed).await
+        self.read(runs, &without_value, passed).await
     }
 
     fn is_newest_first(&self) -> bool {
@@ -321,7 +321,7 @@ impl<'a> Finder<'a> {
     async fn read(
         &mut self,
         runs: Vec<(RunLocation, ReadFrom)>,
-        in_tail: &HashSet<RunLocation>,
+        without_value: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<()> {
         let table = &self.store.table;
@@ -332,7 +332,7 @@ impl<'a> Finder<'a> {
                 _ if changed.contains(&at) => others.push(at),
                 ReadFrom::Read(copy) => {
                     let copy = RunCopy(Arc::unwrap_or_clone(copy));
-                    if let Some(at) = self.look_at_copy(at, Some(copy), in_tail, passed).await? {
+                    if let Some(at) = self.look_at_copy(at, Some(copy), without_value, passed).await? {
                         others.push(at);
                     }
                 }
@@ -343,7 +343,7 @@ impl<'a> Finder<'a> {
         let mut copies = table.get_many(&by_key.iter().map(|(_, key)| key.clone()).collect::<Vec<_>>()).await?;
         for (at, key) in by_key {
             let copy = copies.remove(&key).map(RunCopy);
-            if let Some(at) = self.look_at_copy(at, copy, in_tail, passed).await? {
+            if let Some(at) = self.look_at_copy(at, copy, without_value, passed).await? {
                 others.push(at);
             }
         }
@@ -351,7 +351,7 @@ impl<'a> Finder<'a> {
         let mut read = std::pin::pin!(read_runs(table, &others));
         while let Some((at, items)) = read.try_next().await? {
             self.pace.keep().await;
-            self.look_at_items(&at, &items, in_tail, passed)?;
+            self.look_at_items(&at, &items, without_value, passed)?;
         }
         Ok(())
     }
@@ -374,12 +374,12 @@ impl<'a> Finder<'a> {
         &mut self,
         at: RunLocation,
         copy: Option<RunCopy>,
-        in_tail: &HashSet<RunLocation>,
+        without_value: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<Option<RunLocation>> {
         let Some(items) = copy.and_then(RunCopy::into_values) else { return Ok(Some(at)) };
         self.pace.keep().await;
-        self.look_at_items(&at, &items, in_tail, passed)?;
+        self.look_at_items(&at, &items, without_value, passed)?;
         Ok(None)
     }
 
@@ -387,12 +387,12 @@ impl<'a> Finder<'a> {
         &mut self,
         at: &RunLocation,
         items: &RunItems,
-        in_tail: &HashSet<RunLocation>,
+        without_value: &HashSet<RunLocation>,
         passed: &mut Passed,
     ) -> Result<()> {
         let Some(within) = self.searched.get(&at.experiment) else { return Ok(()) };
         let run = run_whole(at, items, &within.state)?;
-        if !in_tail.contains(at) || self.lacks_first_value(&run) {
+        if !without_value.contains(at) || self.lacks_first_value(&run) {
             self.consider(run, items.size(), passed);
         }
         Ok(())

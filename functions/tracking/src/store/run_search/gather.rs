@@ -5,13 +5,12 @@ use std::collections::{HashMap, VecDeque};
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::place;
-use listing::{Candidate, Entry, Source, in_all};
 use mlflow_api::Result;
+use run_index::{Candidate, Entry, Source, in_all};
 use search::{RunList, SortKey};
 
 use super::AT_ONCE;
 use super::finder::Finder;
-use super::lists::RunLists;
 use super::searched::SearchedExperiment;
 
 impl Finder<'_> {
@@ -40,11 +39,11 @@ impl Finder<'_> {
         searched: &[&SearchedExperiment],
         lists: &[RunList],
         limit: usize,
-    ) -> Result<Option<Vec<Entry<RunLocation>>>> {
+    ) -> Result<Option<Vec<Entry>>> {
         let (limit, after) = (limit / searched.len().max(1), self.page_begins_after());
         let asks = &self.search.filter.asks();
         let gathered = searched.iter().map(|within| async {
-            let of_plan = RunLists::of_plan(within, self.plan, self.search.view);
+            let of_plan = within.lists_of(self.plan, self.search.view);
             in_all(&self.store.table, &of_plan, lists, asks, self.plan.started, after.as_deref(), limit).await
         });
         let gathered: Vec<Option<Vec<_>>> =
@@ -54,7 +53,7 @@ impl Finder<'_> {
 
     /// A source of known runs, in the order of the search. Where that is newest first, only those
     /// after the previous page.
-    pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source<RunLists> {
+    pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source {
         let is_exact = self.search.order.sorting().is_newest_first();
         let candidates = runs.map(|(at, started)| {
             let place = place::newest_first(started, at.run.as_str());

@@ -1,15 +1,14 @@
 //! Searching runs: carrying out a plan of the `search` crate.
 //!
-//! A plan names lists of the index ([`lists`] says where they are). Their entries are candidates,
-//! in one [`Source`] per experiment. Candidates of all experiments are taken in one order, read in
-//! portions, checked against the whole filter and sorted ([`finder`]), until the page is full. Runs
-//! that have changed since they were indexed may be in no list: they are looked at in any case
-//! ([`searched`]).
+//! A plan names lists of the index ([`RunLists`] says where they are). Their entries are
+//! candidates, in one [`Source`] per experiment. Candidates of all experiments are taken in one
+//! order, read in portions, checked against the whole filter and sorted ([`finder`]), until the
+//! page is full. Runs that have changed since they were indexed may be in no list: they are looked
+//! at in any case ([`searched`]).
 
 mod asked;
 mod finder;
 mod gather;
-mod lists;
 mod searched;
 
 use std::collections::HashMap;
@@ -18,15 +17,15 @@ use access::Granted;
 use entities::RunLocation;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{OwnStage, place};
-use listing::{Cursor, HEAD, Join, Lists, Page, Reading, Source, Walker};
+use listing::{Page, Reading};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
+use run_index::{Cursor, HEAD, Join, RunLists, Source, Walker};
 use search::{AccessPath, Ask, CommonFields, Head, Heads, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
 use finder::{Finder, Found, ReadFrom};
-use lists::RunLists;
 use searched::{Marks, SearchedExperiment, Unlisted};
 
 pub use asked::RunSearch;
@@ -42,7 +41,7 @@ const MANY_EXPERIMENTS: usize = 100;
 const LISTS_OF_MANY: usize = 1;
 
 /// Cursors of lists whose beginnings were read to plan.
-type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor<RunLists>)>>;
+type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
 impl Store {
     /// Searches runs of these experiments. `docs/search.md` has the cost of each kind of search.
@@ -108,7 +107,7 @@ impl Store {
             }
             AccessPath::Walk(walk) => {
                 let walker = |within: &SearchedExperiment, by_time: Option<RunLists>| {
-                    let lists = by_time.unwrap_or_else(|| RunLists::of_plan(within, &plan, view));
+                    let lists = by_time.unwrap_or_else(|| within.lists_of(&plan, view));
                     let walker = Walker::new(lists, walk.clone(), &sorting, after);
                     let is_by_time = plan.reads_by_time();
                     let walker =
@@ -227,8 +226,8 @@ fn sources(
     finder: &Finder<'_>,
     plan: &RunPlan,
     view: ViewType,
-    mut of: impl FnMut(&SearchedExperiment, Option<RunLists>) -> Source<RunLists>,
-) -> Vec<Source<RunLists>> {
+    mut of: impl FnMut(&SearchedExperiment, Option<RunLists>) -> Source,
+) -> Vec<Source> {
     let mut sources = Vec::new();
     for within in searched {
         let has_changed = finder.by_copies(within);
@@ -252,13 +251,13 @@ fn first_page(search: &RunSearch, experiments: usize) -> usize {
 }
 
 /// The runs of a list by time, from where the page begins.
-fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join<RunLists> {
+fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join {
     let cursor = from_page(all, &RunList::All, search.after.as_ref(), first_page);
     Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
 }
 
 /// The beginnings of lists, over all experiments.
-fn heads(options: &RunOptions, probed: &Probed) -> Heads<search::Runs> {
+fn heads(options: &RunOptions, probed: &Probed) -> Heads {
     let heads = options.probes().into_iter().map(|list| {
         let mut head = Head { entries: 0, complete: true, first: None, last: None };
         for cursor in probed.values().flatten().filter(|(probed, _)| *probed == list).map(|(_, cursor)| cursor) {
@@ -281,11 +280,11 @@ fn newest(
     plan: &RunPlan,
     search: &RunSearch,
     probed: &mut Probed,
-) -> Join<RunLists> {
+) -> Join {
     let lists = if lists.is_empty() { &[RunList::All] } else { lists };
     let wanted = search.page_size.saturating_add(1);
     let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
-    let of_plan = RunLists::of_plan(within, plan, search.view);
+    let of_plan = within.lists_of(plan, search.view);
     let cursors = lists.iter().map(|list| {
         let of_probe = take(probed, within.id, list).filter(|_| is_as_probed(within, list, plan, search.view));
         of_probe.unwrap_or_else(|| from_page(&of_plan, list, search.after.as_ref(), first_page))
@@ -294,7 +293,7 @@ fn newest(
 }
 
 /// The cursor of a list that was probed.
-fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor<RunLists>> {
+fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
     let cursors = probed.get_mut(&experiment)?;
     let position = cursors.iter().position(|(probed, _)| probed == list)?;
     Some(cursors.swap_remove(position).1)
@@ -307,7 +306,7 @@ fn is_as_probed(within: &SearchedExperiment, list: &RunList, plan: &RunPlan, vie
 }
 
 /// A cursor in a list; if the list is newest first, where the page of a search in that order begins.
-fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor<RunLists> {
+fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor {
     let range = lists.range(list);
     let range = match after.and_then(SortKey::latest_first) {
         Some((started, run)) if list.is_newest_first() => range.after(&place::newest_first(started, run)),

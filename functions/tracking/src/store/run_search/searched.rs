@@ -9,6 +9,8 @@ use key_schema::index::{RunsByTime, RunsChanged};
 use key_schema::{KeyRange, OwnStage, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result, RunId};
+use run_index::RunLists;
+use search::RunPlan;
 use table::{Item, Query, Table};
 
 /// Marks that a search reads at most: eight requests, and 1,700 read units. It may be a few more
@@ -68,6 +70,19 @@ impl SearchedExperiment {
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
             // Of runs that were deleted on their own, some may be active again; of a deleted experiment, all are deleted.
             _ => &OwnStage::ALL,
+        }
+    }
+
+    /// The lists that a plan reads. If that is only the list of all runs, it has those of the
+    /// stages that the view shows.
+    pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
+        match view {
+            _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
+            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, plan.started),
+            ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => {
+                RunLists::of_deleted(self.id, plan.started, self.state.version)
+            }
+            _ => RunLists::of_every_stage(self.id, plan.started),
         }
     }
 

@@ -1,12 +1,11 @@
 //! Tests of plans.
 
-mod kites;
 mod orders;
 mod page;
 mod plans;
 mod soundness;
 
-use crate::{CommonFields, Head, Heads, Options, RunFilter, RunList, RunOptions, RunOrder, Runs, parse_run_search};
+use crate::{CommonFields, Head, Heads, RunFilter, RunList, RunOptions, RunOrder, parse_run_search};
 
 fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
     let order_by: Vec<_> = order_by.iter().map(|&clause| clause.to_owned()).collect();
@@ -15,7 +14,7 @@ fn parsed(filter: &str, order_by: &[&str]) -> (RunFilter, RunOrder) {
 
 fn options(filter: &str, order_by: &[&str]) -> RunOptions {
     let (filter, order) = parsed(filter, order_by);
-    Options::of(&filter.asks(), &order.sorting(), &CommonFields::default())
+    RunOptions::of(&filter.asks(), &order.sorting(), &CommonFields::default())
 }
 
 fn shown(lists: &[RunList]) -> Vec<String> {
@@ -45,7 +44,7 @@ impl Known {
 }
 
 /// Heads of the lists that are printed so.
-fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads<Runs> {
+fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads {
     let probes = options.probes();
     for (name, _) in known {
         assert!(shown(&probes).iter().any(|probe| probe == name), "{name} is not among {:?}", shown(&probes));

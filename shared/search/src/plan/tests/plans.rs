@@ -1,8 +1,8 @@
 //! Plans in words: predicates and sizes, and the plans that follow from them.
 
 use super::Known::{self, Every, Whole};
-use super::{heads, options, shown};
-use crate::{RunPlan, choose};
+use super::{heads, options, parsed, shown};
+use crate::{CommonFields, IndexedFields, RunOptions, RunPlan, choose};
 
 pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> RunPlan {
     let options = options(filter, order_by);
@@ -251,6 +251,26 @@ fn without_an_index() {
             "newest first; started in [6, ..]; about 60 read units in 1 request",
         ),
     ]);
+}
+
+/// A tag that is indexed by its text alone is found by trigrams, and no list is in its order.
+#[test]
+fn by_text_alone() {
+    let text = vec!["tags.note".to_owned()];
+    let fields = CommonFields::of([IndexedFields { values: Vec::new(), text }]);
+    let planned = |filter: &str, order_by: &[&str]| {
+        let (filter, order) = parsed(filter, order_by);
+        let options = RunOptions::of(&filter.asks(), &order.sorting(), &fields);
+        choose(&options, &heads(&options, &[]), 100).to_string()
+    };
+    assert_eq!(
+        planned("tags.note ILIKE '%N BOX%'", &[]),
+        "newest first of 'n b' in tags.note\n  about 102 read units in 2 requests"
+    );
+    assert_eq!(
+        planned("", &["tags.note"]),
+        "the whole experiment\n  about 3000 read units in 12 requests, if there are 10000 runs"
+    );
 }
 
 /// Runs that are named are read.

@@ -9,8 +9,8 @@ use super::parsed;
 use crate::tests::TestRun;
 use crate::tokens::of_text;
 use crate::{
-    AccessPath, CommonFields, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, Options,
-    RunColumn, RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
+    AccessPath, CommonFields, DatasetField, DatasetInput, FirstValue, Head, Heads, IndexedFields, Metric, RunColumn,
+    RunFields, RunFilter, RunList, RunNumber, RunOptions, RunOrder, RunText, RunWalk, choose, tests_of_keys,
 };
 
 fn field_texts<'a>(run: &'a TestRun, field: &str) -> Vec<&'a str> {
@@ -230,7 +230,7 @@ proptest! {
 
     #[test]
     fn a_run_that_passes_stands_in_every_list(runs in runs(), (filter, order) in searches(), fields in fields()) {
-        let options = Options::of(&filter.asks(), &order.sorting(), &fields);
+        let options = RunOptions::of(&filter.asks(), &order.sorting(), &fields);
         prop_assert!(options.lists.len() <= 6 && options.probes().len() <= 4);
         for run in runs.iter().filter(|run| filter.matches(*run)) {
             let asks = filter.asks();
@@ -252,7 +252,7 @@ proptest! {
 
     #[test]
     fn a_walk_is_in_order(runs in runs(), (filter, order) in searches(), fields in fields()) {
-        let Some(walk) = Options::of(&filter.asks(), &order.sorting(), &fields).walk else { return Ok(()) };
+        let Some(walk) = RunOptions::of(&filter.asks(), &order.sorting(), &fields).walk else { return Ok(()) };
         let walked = walked(&runs, &walk);
         let keys: Vec<_> = walked.iter().map(|run| if walk.exact { order.key(run) } else { first_term(&order).key(run) }).collect();
         prop_assert!(keys.is_sorted(), "{} {}", order, walk);
@@ -271,9 +271,9 @@ proptest! {
     fn a_plan_loses_no_run(
         runs in runs(), (filter, order) in searches(), fields in fields(), page_size in 1_usize..20, limit in 1_usize..12,
     ) {
-        let options = Options::of(&filter.asks(), &order.sorting(), &fields);
+        let options = RunOptions::of(&filter.asks(), &order.sorting(), &fields);
         let probes = options.probes().into_iter();
-        let heads: Heads<_> = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
+        let heads: Heads = probes.map(|list| { let head = head(&runs, &options, &list, limit); (list, head) }).collect();
         let plan = choose(&options, &heads, page_size);
         let (lists, is_walk): (Vec<_>, _) = match &plan.path {
             AccessPath::Newest { lists } | AccessPath::Gather { lists } => (lists.clone(), false),
@@ -288,6 +288,7 @@ proptest! {
             let mut found = lists.iter().map(|list| stands_in(run, list));
             prop_assert!(if is_walk { found.any(|found| found) } else { found.all(|found| found) }, "{}", plan);
             prop_assert!(plan.narrow_by.iter().all(|list| stands_in(run, list)), "{}", plan);
+            prop_assert!(!matches!(&plan.path, AccessPath::Ids(ids) if !ids.contains(&run.id)), "{}", plan);
             prop_assert!(run.number(RunNumber::StartTime).is_some_and(|started| plan.started.contains(started)));
         }
     }

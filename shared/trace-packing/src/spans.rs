@@ -5,7 +5,7 @@ use mlflow_api::TraceId;
 use table::{Failure, Result};
 use trace_blocks::{ROOM, SpansToPack, read_few_spans};
 
-use super::{AT_ONCE, Packer};
+use crate::{AT_ONCE, Packer};
 
 impl Packer<'_> {
     /// The spans of traces, in their order. One request for each; a read unit per 4 KB.

@@ -6,13 +6,16 @@
 //! packs the partition meanwhile. [`pass`] sorts its marks by the blocks that own their places
 //! ([`ends`]). [`append`] makes new blocks, and [`rewrite`] changes existing ones. [`documents`]
 //! and [`spans`] read the traces, [`cut`] decides what fits, and [`write`] writes. [`marked`]
-//! counts the marks that a partition gets, and [`grow`] gives a day more partitions.
+//! counts the marks that a partition gets, and [`grow()`] gives a day more partitions.
 //!
 //! One rule holds at any moment, wherever a pass is cut off. At the place of each trace there is a
 //! mark, or the block that owns the place has the trace as it is. So spans are written first, then
 //! the block. Then the marks are deleted that were quiet when the traces were read, each on
 //! condition that it was not written again. A lock keeps out a second packer, and the removal of
 //! the experiment or of traces that are kept no longer.
+//!
+//! A crate of its own, and not a part of `trace-blocks`: functions that read blocks do without it,
+//! and only the indexer may pack (`tests/structure/test_layers.py`).
 
 mod append;
 mod asks;
@@ -32,9 +35,10 @@ use entities::Moment;
 use table::Table;
 use trace_blocks::{MOST_TRACES, TraceKey, TracePartition};
 
-pub(crate) use asks::{Asks, asking, partition_of_row, row_of};
-pub(crate) use marked::Marked;
-pub(crate) use pass::pack_partition;
+pub use asks::{Asks, asking, partition_of_row, row_of};
+pub use grow::grow;
+pub use marked::Marked;
+pub use pass::{Again, pack_partition};
 
 /// Marks of a block that are dealt with together: with the block's own traces, they make no more blocks than fit into a transaction.
 const MOST_WITHIN: usize = 128;

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use table::Result;
 use trace_blocks::{ToPack, TraceKey};
 
-use super::documents::Live;
-use super::write::{Home, Piece};
-use super::{Mark, Packer, cut};
+use crate::documents::Live;
+use crate::write::{Home, Piece};
+use crate::{Mark, Packer, cut};
 
 /// Marks whose documents are read at a time.
 const AT_A_TIME: usize = 100;

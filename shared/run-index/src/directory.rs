@@ -4,12 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use entities::attributes::NAME;
-use entities::{RUN, read_all};
+use entities::{RUN, failed, read_all};
 use key_schema::{Field, KeyRange, ranges, rows};
 use mlflow_api::ExperimentId;
 use table::{Item, Query, Result, Table, text};
 
-use crate::entries::{ListOf, failed};
+use crate::entries::ListOf;
 
 /// Lists that a process remembers at most, before it forgets them all: a few MB.
 const MOST_REMEMBERED: usize = 50_000;
@@ -17,7 +17,7 @@ const MOST_REMEMBERED: usize = 50_000;
 /// The lists that this process knows to be in the directory. Rows of the directory are only deleted
 /// with their experiment. Its id is never used again.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Directory {
+pub struct Directory {
     known: Arc<Mutex<HashMap<ExperimentId, HashSet<ListOf>>>>,
 }
 
@@ -25,7 +25,7 @@ impl Directory {
     /// Has lists of an experiment in the directory: to be called before their first entries are put. No request for lists that are known
     /// here; else one for the experiment's directory, once in a process, and one per 25 lists that it does not tell of. Of a directory
     /// longer than 1 MB only the beginning is read: a row may be put again.
-    pub(crate) async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListOf>) -> Result<()> {
+    pub async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListOf>) -> Result<()> {
         if lists.is_empty() || self.unknown(experiment, &lists).is_some_and(|unknown| unknown.is_empty()) {
             return Ok(());
         }

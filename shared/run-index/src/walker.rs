@@ -2,50 +2,53 @@
 
 use std::collections::{HashSet, VecDeque};
 
+use entities::RunLocation;
 use key_schema::{Ascending, KeyRange, Segment, place};
 use mlflow_api::Result;
-use search::{FirstValue, List, SortBy, SortKey, Sorting, Walk};
+use search::{FirstValue, RunList, RunWalk, SortBy, SortKey, Sorting};
 use table::Table;
 
 use crate::candidate::Candidate;
 use crate::cursor::{Cursor, HEAD, LARGEST_PAGE, read_page};
-use crate::lists::{Entry, Lists, number};
+use crate::lists::{Entry, RunLists, number};
 
-/// Entities with a value that are remembered where those without come: their keys fit into memory.
+/// Runs with a value that are remembered where those without come: their keys fit into memory.
 const MOST_LISTED: usize = 100_000;
 
 /// A walk through the lists of one partition.
-pub struct Walker<L: Lists> {
-    lists: L,
-    walk: Walk<L::Columns>,
-    /// The first term of the order is the time: its groups are the entities of one moment.
+pub struct Walker {
+    lists: RunLists,
+    walk: RunWalk,
+    /// The first term of the order is the time: its groups are the runs of one moment.
     by_time: bool,
-    /// Whether entities of one first value are in the order of the search when they are newest first.
+    /// Whether runs of one first value are in the order of the search when they are newest first.
     ties_are_exact: bool,
-    stage: Stage<L>,
-    buffer: VecDeque<Candidate<L::At>>,
+    stage: Stage,
+    buffer: VecDeque<Candidate>,
     /// Entries of the next page.
     page: usize,
 }
 
 /// How far a walk has come.
-enum Stage<L: Lists> {
+enum Stage {
     /// It reads the rest of a segment.
     Segment { segment: usize, rest: KeyRange },
     /// It reads a group of more than a page by itself, forwards, and then the rest of the segment.
-    Group { segment: usize, group: Cursor<L>, rest: KeyRange },
-    /// Next come the entities without a value that the search is ordered by, from this place on.
-    BeforeTail { after: Option<String> },
-    /// It reads the list of all entities, and passes over those that have a value: they had their place in the lists.
-    Tail { all: Cursor<L>, listed: HashSet<L::At> },
+    Group { segment: usize, group: Cursor, rest: KeyRange },
+    /// Next come the runs without a value that the search is ordered by, from this place on.
+    BeforeWithoutValue { after: Option<String> },
+    /// It reads the list of all runs, and passes over those that have a value: they had their place
+    /// in the lists.
+    WithoutValue { all: Cursor, listed: HashSet<RunLocation> },
     /// Nothing is left.
     End,
 }
 
-impl<L: Lists> Walker<L> {
-    /// A walk in an order. It begins after a page's last entity, or at the beginning of the group of that entity.
+impl Walker {
+    /// A walk in an order. It begins after a page's last run, or at the beginning of the group of
+    /// that run.
     #[must_use]
-    pub fn new(lists: L, walk: Walk<L::Columns>, sorting: &Sorting<L::Columns>, after: Option<&SortKey>) -> Self {
+    pub fn new(lists: RunLists, walk: RunWalk, sorting: &Sorting, after: Option<&SortKey>) -> Self {
         let mut walker = Self {
             lists,
             walk,
@@ -70,27 +73,27 @@ impl<L: Lists> Walker<L> {
     }
 
     /// The beginning of a segment, or the stage after the last one.
-    fn stage_of(&self, segment: usize) -> Stage<L> {
+    fn stage_of(&self, segment: usize) -> Stage {
         match self.walk.segments.get(segment) {
             Some(list) => Stage::Segment { segment, rest: self.lists.range(list) },
-            None => self.before_tail(None),
+            None => self.before_without_value(None),
         }
     }
 
-    fn before_tail(&self, after: Option<String>) -> Stage<L> {
-        if self.walk.missing_follow { Stage::BeforeTail { after } } else { Stage::End }
+    fn before_without_value(&self, after: Option<String>) -> Stage {
+        if self.walk.missing_follow { Stage::BeforeWithoutValue { after } } else { Stage::End }
     }
 
     /// Where a page goes on that begins after this key.
-    fn stage_after(&self, after: &SortKey) -> Stage<L> {
+    fn stage_after(&self, after: &SortKey) -> Stage {
         let place = after.started_and_id().filter(|_| self.ties_are_exact && !self.by_time);
         let place = place.map(|(started, id)| place::newest_first(started, id));
         let value = after.first_value();
         let segment = value.and_then(|value| Some((self.walk.segment_of(value)?, value)));
-        let Some((segment, value)) = segment else { return self.before_tail(place) };
+        let Some((segment, value)) = segment else { return self.before_without_value(place) };
         let Some(list) = self.walk.segments.get(segment) else { return Stage::End };
         let range = self.lists.range(list);
-        let group = if self.by_time { time_group(value) } else { value_group::<L>(list, value) };
+        let group = if self.by_time { time_group(value) } else { value_group(list, value) };
         let Some(group) = group else {
             // The list is one group.
             return Stage::Segment { segment, rest: behind(range, place.as_deref()) };
@@ -106,9 +109,9 @@ impl<L: Lists> Walker<L> {
         Stage::Group { segment, group: Cursor::new(&self.lists, rest_of_group, HEAD), rest }
     }
 
-    /// The next entity of the walk. One request for each page of a list; and where the entities without a value begin, the
-    /// keys of the lists, 25 read units per 1,000.
-    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
+    /// The next run of the walk. One request for each page of a list; and where the runs without a
+    /// value begin, the keys of the lists, 25 read units per 1,000.
+    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             if let Some(candidate) = self.buffer.pop_front() {
                 return Ok(Some(candidate));
@@ -125,18 +128,18 @@ impl<L: Lists> Walker<L> {
                         None => self.stage = Stage::Segment { segment, rest: rest.clone() },
                     }
                 }
-                Stage::BeforeTail { after } => {
-                    let range = behind(self.lists.range(&List::All), after.as_deref());
+                Stage::BeforeWithoutValue { after } => {
+                    let range = behind(self.lists.range(&RunList::All), after.as_deref());
                     let listed = self.listed(table).await?;
-                    self.stage = Stage::Tail { all: Cursor::new(&self.lists, range, HEAD), listed };
+                    self.stage = Stage::WithoutValue { all: Cursor::new(&self.lists, range, HEAD), listed };
                 }
-                Stage::Tail { all, listed } => match all.next(table).await? {
+                Stage::WithoutValue { all, listed } => match all.next(table).await? {
                     Some(entry) if listed.contains(&entry.at) => {}
                     Some(entry) => {
                         // All are one group.
                         let segment = self.walk.segments.len();
                         let candidate = Candidate::new(entry, segment, String::new(), self.ties_are_exact);
-                        return Ok(Some(candidate.in_tail()));
+                        return Ok(Some(candidate.without_value()));
                     }
                     None => self.stage = Stage::End,
                 },
@@ -145,8 +148,8 @@ impl<L: Lists> Walker<L> {
         }
     }
 
-    /// The entities in the lists of the walk, as many as are worth knowing: each saves reading an entity.
-    async fn listed(&self, table: &Table) -> Result<HashSet<L::At>> {
+    /// The runs in the lists of the walk, as many as are worth knowing: each saves reading a run.
+    async fn listed(&self, table: &Table) -> Result<HashSet<RunLocation>> {
         let mut listed = HashSet::new();
         for list in &self.walk.segments {
             let mut cursor = Cursor::new(&self.lists, self.lists.range(list), LARGEST_PAGE);
@@ -168,7 +171,7 @@ impl<L: Lists> Walker<L> {
         };
         // A list that is one group is never read from its end: its order is the same for either direction of the first term.
         let backwards = self.walk.backwards && self.has_groups(list);
-        let page = read_page(table, &self.lists, &rest, self.page, backwards).await?;
+        let page = read_page(table, self.lists.experiment, &rest, self.page, backwards).await?;
         self.page = (self.page * page.growth()).min(LARGEST_PAGE);
         let mut entries = page.entries;
         let end = entries.last().map(|entry| entry.place.clone()).filter(|_| !page.is_last);
@@ -191,8 +194,7 @@ impl<L: Lists> Walker<L> {
         };
         if backwards {
             // Groups come in the right order, but each of them from its end.
-            let is_one_group =
-                |a: &Entry<L::At>, b: &Entry<L::At>| self.group_of(list, &a.place) == self.group_of(list, &b.place);
+            let is_one_group = |a: &Entry, b: &Entry| self.group_of(list, &a.place) == self.group_of(list, &b.place);
             let groups = entries.chunk_by(is_one_group);
             entries = groups.flat_map(|group| group.iter().rev().cloned()).collect();
         }
@@ -202,37 +204,37 @@ impl<L: Lists> Walker<L> {
         Ok(())
     }
 
-    fn candidate(&self, segment: usize, entry: Entry<L::At>) -> Candidate<L::At> {
+    fn candidate(&self, segment: usize, entry: Entry) -> Candidate {
         let list = self.walk.segments.get(segment);
         let group = list.map_or("", |list| self.group_of(list, &entry.place));
         let is_whole = list.is_none_or(|list| self.is_whole_text(list, group));
-        let limit = list.map_or(usize::MAX, uncut::<L>);
+        let limit = list.map_or(usize::MAX, uncut);
         let group = if is_whole { group } else { &group[..group.ceil_char_boundary(limit)] };
         let group = group.to_owned();
         Candidate::new(entry, segment, group, self.ties_are_exact && is_whole)
     }
 
-    /// Whether the entities of a list have more than one first value.
-    fn has_groups(&self, list: &List<L::Columns>) -> bool {
+    /// Whether the runs of a list have more than one first value.
+    fn has_groups(&self, list: &RunList) -> bool {
         self.by_time || !list.is_newest_first()
     }
 
     /// The first value in a place of a list.
-    fn group_of<'a>(&self, list: &List<L::Columns>, place: &'a str) -> &'a str {
+    fn group_of<'a>(&self, list: &RunList, place: &'a str) -> &'a str {
         if self.has_groups(list) { place::value(place) } else { "" }
     }
 
     /// Whether a group's text is all of it, and not one of those that may have been cut.
-    fn is_whole_text(&self, list: &List<L::Columns>, group: &str) -> bool {
-        self.by_time || group.len() < uncut::<L>(list)
+    fn is_whole_text(&self, list: &RunList, group: &str) -> bool {
+        self.by_time || group.len() < uncut(list)
     }
 }
 
 /// From this length on, the text in a place of a list may have been cut.
-fn uncut<L: Lists>(list: &List<L::Columns>) -> usize {
+fn uncut(list: &RunList) -> usize {
     match list {
-        List::ByText { column, .. } => L::uncut(column),
-        List::All | List::ByNumber { .. } | List::NotANumber { .. } | List::ByToken { .. } => usize::MAX,
+        RunList::ByText { column, .. } => RunLists::uncut(column),
+        RunList::All | RunList::ByNumber { .. } | RunList::NotANumber { .. } | RunList::ByToken { .. } => usize::MAX,
     }
 }
 
@@ -250,14 +252,14 @@ fn time_group(value: FirstValue<'_>) -> Option<String> {
 }
 
 /// A value as a group of a list by it; `None` if the list has one only.
-fn value_group<L: Lists>(list: &List<L::Columns>, value: FirstValue<'_>) -> Option<String> {
+fn value_group(list: &RunList, value: FirstValue<'_>) -> Option<String> {
     match (list, value) {
         (list, _) if list.is_newest_first() => None,
         (_, FirstValue::Float(value)) => Some(number(value)),
         (_, FirstValue::NotANumber) => Some(number(f64::NAN)),
-        (List::ByText { column, .. }, FirstValue::Text(text)) => Some(L::text(column, text)),
-        // A time of entities other than that of their beginning.
-        (List::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
+        (RunList::ByText { column, .. }, FirstValue::Text(text)) => Some(RunLists::text(column, text)),
+        // A time of runs other than that of their beginning.
+        (RunList::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
         _ => None,
     }
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use entities::attributes::{NAME, PARAMS, START_TIME, TAGS, USER};
-use entities::{RUN, RunItems, RunLocation, entries, own_stage, run_inputs, searched_dataset};
+use entities::fields::from_json;
+use entities::{RUN, RunCopy, RunItems, RunLocation, entries, own_stage, run_inputs, searched_dataset, unreadable};
 use key_schema::{Descending, DescendingDouble, Field, Key, Level, ListKind, Name, OwnStage, TokenPart, Value, rows};
 use mlflow_api::Result;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use search::{DatasetField, tokens};
 
 /// A list: its kind, and its metric, param or field.
-pub(crate) type ListOf = (ListKind, String);
+pub type ListOf = (ListKind, String);
 
 /// The wanted entries of a run in the index, without its copy.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Entries {
     /// The keys of its entries: one for each metric and each param, and its tokens.
     pub keys: BTreeSet<Key>,
     /// The lists that they are of.
-    pub(crate) lists: BTreeSet<ListOf>,
+    pub lists: BTreeSet<ListOf>,
 }
 
 /// The entries of a run. One that was deleted on its own has none.
@@ -87,8 +88,36 @@ impl Entries {
     }
 }
 
-/// The error about an unreadable item, as a failure of the table.
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
-pub(crate) fn failed(error: mlflow_api::Error) -> table::Failure {
-    table::Failure::Unexpected(error.to_string())
+/// The entries of a run, by its copy.
+#[derive(Clone, Debug)]
+pub struct EntriesOfCopy {
+    /// Those that follow from the copy.
+    pub held: BTreeSet<Key>,
+    /// Those that were to be deleted when it was made.
+    pub stale: BTreeSet<Key>,
+}
+
+impl EntriesOfCopy {
+    /// Whether there may be this entry.
+    #[must_use]
+    pub fn contains(&self, entry: &Key) -> bool {
+        self.held.contains(entry) || self.stale.contains(entry)
+    }
+}
+
+/// The entries that a run's copy tells of.
+///
+/// # Errors
+/// An internal one if the copy cannot be read.
+pub fn entries_of_copy(copy: &RunCopy) -> Result<EntriesOfCopy> {
+    let held = if let Some(listed) = copy.listed_entries()? {
+        listed.into_iter().collect()
+    } else {
+        let (at, ..) = copy.place().ok_or_else(|| unreadable(&copy.0, "the key of a copy"))?;
+        let values = copy.clone().into_values().ok_or_else(|| unreadable(&copy.0, "the copy of a run"))?;
+        let fields = copy.fields().map_or_else(|| Some(IndexedFields::default()), from_json);
+        let fields = fields.ok_or_else(|| unreadable(&copy.0, "the fields of a copy"))?;
+        run_entries(&at, &values, &fields)?.keys
+    };
+    Ok(EntriesOfCopy { held, stale: copy.stale_entries()?.into_iter().collect() })
 }

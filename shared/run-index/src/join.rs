@@ -7,28 +7,28 @@ use table::Table;
 
 use crate::candidate::Candidate;
 use crate::cursor::Cursor;
-use crate::lists::Lists;
 
-/// The entities that are in all of some lists that are newest first.
-pub struct Join<L: Lists> {
-    cursors: Vec<Cursor<L>>,
+/// The runs that are in all of some lists that are newest first.
+pub struct Join {
+    cursors: Vec<Cursor>,
     /// Whether newest first is the order of the search, and not only the first term of it.
     is_exact: bool,
-    /// How many entities will be taken, as far as is known, and how many were.
+    /// How many runs will be taken, as far as is known, and how many were.
     wanted: usize,
     taken: usize,
 }
 
-impl<L: Lists> Join<L> {
-    /// A join of lists that were perhaps read from already, from which about so many entities will be taken.
+impl Join {
+    /// A join of lists that were perhaps read from already, from which about so many runs will be
+    /// taken.
     #[must_use]
-    pub fn new(cursors: Vec<Cursor<L>>, is_exact: bool, wanted: usize) -> Self {
+    pub fn new(cursors: Vec<Cursor>, is_exact: bool, wanted: usize) -> Self {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
-    /// The next entity that is in all lists. A list that lags goes on at the place of the others. A
+    /// The next run that is in all lists. A list that lags goes on at the place of the others. A
     /// request for each list whose page is used up.
-    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
+    pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             self.foresee();
             try_join_all(self.cursors.iter_mut().map(|cursor| async move { cursor.peek(table).await.map(|_| ()) }))
@@ -45,7 +45,7 @@ impl<L: Lists> Join<L> {
                     taken = cursor.next(table).await?;
                 }
                 self.taken += 1;
-                // Entities of one time are one group, where further terms order them.
+                // Runs of one time are one group, where further terms order them.
                 let group = if self.is_exact { "" } else { place::value(&farthest) };
                 return Ok(taken.map(|entry| Candidate::new(entry, 0, group.to_owned(), self.is_exact)));
             }
@@ -53,8 +53,9 @@ impl<L: Lists> Join<L> {
         }
     }
 
-    /// Tells the lists how much longer they will be read: as many entries for an entity as up to here. While few were taken,
-    /// that is not known well, and the next page is made to end before the last.
+    /// Tells the lists how much longer they will be read: as many entries for a run as up to here.
+    /// While few were taken, that is not known well, and the next page is made to end before the
+    /// last.
     fn foresee(&mut self) {
         if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
             let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };

@@ -1,24 +1,25 @@
-//! Entities that may be in the answer, and their order.
+//! Runs that may be in the answer, and their order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use entities::RunLocation;
 use table::Item;
 
 use crate::lists::Entry;
 
-/// An entity that may be in the answer.
+/// A run that may be in the answer.
 #[derive(Clone, Debug)]
-pub struct Candidate<A> {
+pub struct Candidate {
     /// Where it is.
-    pub at: A,
+    pub at: RunLocation,
     /// When it began, in ms.
     pub started: i64,
-    /// The entity, where the list holds entities.
+    /// The run's copy, where the list holds copies.
     pub item: Option<Arc<Item>>,
     rank: Rank,
-    /// It comes after all entities that have the value that the search is ordered by.
-    pub is_in_tail: bool,
+    /// It comes after all runs that have the value that the search is ordered by.
+    pub is_without_value: bool,
 }
 
 /// The rank of a candidate among those of all partitions.
@@ -34,22 +35,23 @@ pub(crate) struct Rank {
     pub(crate) place: String,
 }
 
-impl<A> Candidate<A> {
+impl Candidate {
     /// The candidate of an entry with this rank.
-    pub(crate) fn new(entry: Entry<A>, segment: usize, group: String, is_exact: bool) -> Self {
+    pub(crate) fn new(entry: Entry, segment: usize, group: String, is_exact: bool) -> Self {
         let rank = Rank { segment, group, is_exact, place: entry.newest_first };
-        Self { at: entry.at, started: entry.started, item: entry.item, rank, is_in_tail: false }
+        Self { at: entry.at, started: entry.started, item: entry.item, rank, is_without_value: false }
     }
 
-    /// A candidate among those of lists that were read whole: all are one group, in the order of the search or not.
+    /// A candidate among those of lists that were read whole: all are one group, in the order of
+    /// the search or not.
     #[must_use]
-    pub fn gathered(entry: Entry<A>, is_exact: bool) -> Self {
+    pub fn gathered(entry: Entry, is_exact: bool) -> Self {
         Self::new(entry, 0, String::new(), is_exact)
     }
 
-    /// The same, after all entities that have the value that the search is ordered by.
-    pub(crate) fn in_tail(self) -> Self {
-        Self { is_in_tail: true, ..self }
+    /// The same, after all runs that have the value that the search is ordered by.
+    pub(crate) fn without_value(self) -> Self {
+        Self { is_without_value: true, ..self }
     }
 
     /// Its place by start time.
@@ -65,7 +67,8 @@ impl<A> Candidate<A> {
         (a.segment, &a.group) != (b.segment, &b.group) || (a.is_exact && b.is_exact)
     }
 
-    /// The order of candidates; groups in descending order of their keys if the lists are read backwards.
+    /// The order of candidates; groups in descending order of their keys if the lists are read
+    /// backwards.
     #[must_use]
     pub fn order(&self, other: &Self, backwards: bool) -> Ordering {
         let groups = self.rank.group.cmp(&other.rank.group);

@@ -16,18 +16,19 @@ use trace_blocks::TracePartition;
 const MOST_A_SECOND: usize = 250;
 /// When marks were put in partitions, by the records of a batch.
 #[derive(Debug, Default)]
-pub(crate) struct Marked(HashMap<TracePartition, Vec<i64>>);
+pub struct Marked(HashMap<TracePartition, Vec<i64>>);
 
 impl Marked {
     /// Takes the record of a mark into account.
-    pub(crate) fn add(&mut self, partition: TracePartition, record: &Value) {
+    pub fn add(&mut self, partition: TracePartition, record: &Value) {
         let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
         let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
         self.0.entry(partition).or_default().extend::<Option<i64>>(at);
     }
 
     /// The days with a partition that got more marks than it takes.
-    pub(crate) fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
+    #[must_use]
+    pub fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
         let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
         crowded.map(|(partition, _)| (partition.experiment, partition.day)).collect()
     }

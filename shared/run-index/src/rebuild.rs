@@ -9,24 +9,23 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use entities::attributes::{INDEXED, REBUILD};
-use entities::{Marked, RUN, RunCopy, RunLocation, read_all};
+use entities::{Marked, RUN, RunCopy, RunLocation, failed, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
 use key_schema::{Key, KeyRange, Name, OwnStage, place, ranges, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
-use crate::Indexer;
+use crate::RunIndex;
 use crate::directory::lists_of;
-use crate::entries::failed;
-use crate::run::entries_of_copy;
+use crate::entries::entries_of_copy;
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
 /// So many runs are looked at one by one at a time.
 const SOME: usize = 1_000;
 
-impl Indexer {
+impl RunIndex {
     /// The experiments of a workspace, deleted ones included. A request per MB of their names.
     pub async fn experiments(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
         let rows = self.table.query(Query::of(ExperimentsByStage::all(&Name::from(workspace.as_str())))).await?;

@@ -16,16 +16,18 @@ const MOST_REMEMBERED: usize = 50_000;
 
 /// Which partitions have rows that say when they are to be packed, and until when. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
+pub struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
 
 impl Asks {
-    /// Whether a partition has no row that has it packed by this time, as far as is known.
-    pub(crate) fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
+    /// Whether a partition has no row that has it packed by this time, as far as is known. Times
+    /// are in ms.
+    #[must_use]
+    pub fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
         self.all().get(partition).is_none_or(|due| *due <= now || *due > by)
     }
 
     /// Says that a partition has a row now.
-    pub(crate) fn remember(&self, partition: TracePartition, due: i64, now: i64) {
+    pub fn remember(&self, partition: TracePartition, due: i64, now: i64) {
         let mut all = self.all();
         if all.len() >= MOST_REMEMBERED {
             all.retain(|_, due| *due > now);
@@ -42,14 +44,16 @@ impl Asks {
 }
 
 /// The row that says when a partition is to be packed.
-pub(crate) fn row_of(partition: &TracePartition, due: i64) -> Key {
+#[must_use]
+pub fn row_of(partition: &TracePartition, due: i64) -> Key {
     let name = format!("{}.{}", Ascending(partition.day).text(), partition.shard);
     let shard = Shard::of(&name);
     rows::Postponed::key(&shard, &Ascending(due), &TRACES.into(), &partition.experiment, &name.as_str().into())
 }
 
 /// The partition of such a row; `None` if it is about something else.
-pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
+#[must_use]
+pub fn partition_of_row(key: &Key) -> Option<TracePartition> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == TRACES)?;
     let (day, shard) = row.entity.0.split_once('.')?;
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
@@ -57,7 +61,8 @@ pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
 
 /// The row that asks the stream's consumer to pack a partition, from this mark on or from the
 /// oldest. It contains the time, so that each is another, and the stream brings it.
-pub(crate) fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
+#[must_use]
+pub fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     match from {
         Some(from) => item.with(FROM, text(from.text())),

@@ -7,22 +7,21 @@ use table::Table;
 
 use crate::candidate::Candidate;
 use crate::join::Join;
-use crate::lists::Lists;
 use crate::walker::Walker;
 
 /// The candidates of one partition.
-pub enum Source<L: Lists> {
-    /// Entities that are in all of some lists, newest first.
-    Joined(Join<L>),
-    /// Entities in the order of a list.
-    Walked(Box<Walker<L>>),
-    /// Entities that are known already.
-    Gathered(VecDeque<Candidate<L::At>>),
+pub enum Source {
+    /// Runs that are in all of some lists, newest first.
+    Joined(Join),
+    /// Runs in the order of a list.
+    Walked(Box<Walker>),
+    /// Runs that are known already.
+    Gathered(VecDeque<Candidate>),
 }
 
-impl<L: Lists> Source<L> {
+impl Source {
     /// The next candidate; `None` at the end. It costs as much as in the join or the walk.
-    pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate<L::At>>> {
+    pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         match self {
             Self::Joined(join) => join.next(table).await,
             Self::Walked(walker) => walker.next(table).await,

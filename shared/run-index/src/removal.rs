@@ -1,33 +1,19 @@
 //! Clears up after entities that are gone. These are runs, logged models and experiments that were
 //! removed for good, or by an operator's hand, and evaluation datasets that a client deleted. A
-//! process that removes an entity clears up itself ([`Indexer::clear_up_run`] and others). The
+//! process that removes an entity clears up itself ([`RunIndex::clear_up_run`] and others). The
 //! stream triggers it once more, for late writes.
 
 use entities::attributes::{EXPERIMENT, NAME};
-use entities::{ModelLocation, RUN, RunCopy, RunLocation};
+use entities::{ModelLocation, RUN, RunCopy, RunLocation, failed};
 use key_schema::{Key, KeyRange, OwnStage, part, ranges, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Table, Write, text};
 
-use crate::Indexer;
-use crate::batch::Subject;
+use crate::RunIndex;
 use crate::directory::lists_of;
-use crate::entries::failed;
-use crate::run::entries_of_copy;
+use crate::entries::entries_of_copy;
 
-impl Indexer {
-    /// Removes the remains of a deleted entity, unless it is there again.
-    pub(crate) async fn clear_up(&self, subject: &Subject) -> Result<()> {
-        match subject {
-            Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
-            Subject::RemovedRun(at, started) => self.clear_up_run(at, *started).await,
-            Subject::RemovedExperiment(experiment, workspace, name) => {
-                self.clear_up_experiment(*experiment, workspace, name).await
-            }
-            Subject::RemovedDataset(dataset) => self.clear_up_dataset(dataset).await,
-        }
-    }
-
+impl RunIndex {
     /// Removes a run's rows and the history of its metrics, unless the run is there. If its
     /// beginning is known, in ms, its copy and its entries in the index are removed, too. A request
     /// per 25 of them.
@@ -98,7 +84,10 @@ impl Indexer {
 
     /// Removes an evaluation dataset's records, the rows by which they are found, and its tags. A
     /// request per 25 of them.
-    async fn clear_up_dataset(&self, dataset: &EvaluationDatasetId) -> Result<()> {
+    ///
+    /// # Errors
+    /// Those of the table; then it may be done again.
+    pub async fn clear_up_dataset(&self, dataset: &EvaluationDatasetId) -> Result<()> {
         if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use entities::attributes::{BEHIND, EDITS, MARKED_AT};
-use entities::experiment_state;
+use entities::{experiment_state, failed};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::tracking::LifecycleStage;
@@ -12,8 +12,7 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Result, Write, number, text};
 use trace_blocks::{Block, ToPack, TraceKey, pack};
 
-use super::{AT_ONCE, Mark, Packer};
-use crate::entries::failed;
+use crate::{AT_ONCE, Mark, Packer};
 
 /// How long blocks are written for which a lock was taken: it runs out after [`trace_blocks::LOCK_LASTS`].
 const SAFE: Duration = Duration::from_mins(1);

@@ -2,15 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use entities::StoredTrace;
+use entities::{StoredTrace, failed};
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
 use table::{Failure, Result};
 use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, read_spans_to_pack, room};
 
-use super::write::Piece;
-use super::{Mark, Packer, cut};
-use crate::entries::failed;
+use crate::write::Piece;
+use crate::{Mark, Packer, cut};
 
 /// A trace that the block will have.
 struct Entry {

@@ -6,9 +6,9 @@ use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
 use trace_blocks::{Block, PartitionLock, QUIET, TraceKey, TracePartition};
 
-use super::ends::{Ends, Owner};
-use super::write::Home;
-use super::{MOST_WITHIN, Mark, Packer, Packing};
+use crate::ends::{Ends, Owner};
+use crate::write::Home;
+use crate::{MOST_WITHIN, Mark, Packer, Packing};
 
 /// Marks that are read at a time.
 const AT_A_TIME: usize = 1_000;
@@ -21,11 +21,11 @@ const RECENT: i64 = 900_000;
 
 /// When a partition is to be looked at again, if nothing else says so.
 #[derive(Debug, Default)]
-pub(crate) struct Again {
+pub struct Again {
     /// In ms from the beginning of the pass.
-    pub(crate) within: Option<i64>,
+    pub within: Option<i64>,
     /// At once, from this mark on: there was too little time.
-    pub(crate) from: Option<TraceKey>,
+    pub from: Option<TraceKey>,
 }
 
 impl Again {
@@ -55,11 +55,11 @@ struct Gathered {
 
 /// Packs the quiet traces of a partition, from a mark on or from the oldest. If marks are left,
 /// returns when the partition is to be looked at again. A read unit per 30 marks, one per 4 KB of
-/// each document and its spans, and a request for these. For the writes, see [`Packer::write`].
+/// each document and its spans, and a request for these. For the writes, see `write.rs`.
 ///
 /// # Errors
 /// Those of the table; then it may be done again.
-pub(crate) async fn pack_partition(
+pub async fn pack_partition(
     table: &Table,
     partition: TracePartition,
     from: Option<&TraceKey>,

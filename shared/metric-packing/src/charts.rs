@@ -11,11 +11,10 @@ use std::collections::{HashMap, HashSet};
 use entities::attributes::PACKED;
 use entities::chart::{ChartRow, ROW_POINTS, ROW_STANDS_FOR, RowNumber};
 use entities::points::Point;
-use entities::{Charted, RunLocation, SegmentName, SegmentStart, read_segment};
+use entities::{Charted, RunLocation, SegmentName, SegmentStart, failed, read_segment};
 use key_schema::{Digest, Name, ranges};
 use table::{Condition, Failure, Item, Query, Result, Table, number};
 
-use crate::entries::failed;
 use crate::sealing::Metric;
 
 /// How far after now a segment may begin that goes into rows, in ms. A segment that begins before

@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, HashSet};
 use entities::attributes::{CALLS, CHARTED, PACKED, WIDE};
 use entities::journal::{Series, is_call};
 use entities::{
-    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, latest, metric_attribute, metric_of, pack_set,
-    packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
+    MetricsPlace, RunItems, RunLocation, RunMetrics, SEAL_AT, charted, failed, latest, metric_attribute, metric_of,
+    pack_set, packed, place_of_metrics, read_journal_and_documents, waiting as points_in, with_charted,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Bucket, Key, rows};
@@ -21,7 +21,6 @@ use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Value, number};
 
 use crate::charts::Charting;
-use crate::entries::failed;
 use crate::portion::portion;
 use crate::sealing::Metric;
 
@@ -36,13 +35,13 @@ const ATTEMPTS: usize = 5;
 
 /// The result of packing a run.
 #[derive(Debug, Default)]
-pub(crate) struct Packed {
+pub struct Packed {
     /// How often that was done now.
-    pub(crate) times: i64,
+    pub times: i64,
     /// The points in its document that are elsewhere now.
-    pub(crate) from_document: Series,
+    pub from_document: Series,
     /// Whether there is more in the journal, for the next time.
-    pub(crate) leaves_some: bool,
+    pub leaves_some: bool,
 }
 
 /// The writes of a packing.
@@ -63,7 +62,7 @@ struct Document<'a> {
 }
 
 /// Whether there is something to pack: a journal, or a metric in the document with enough points for a segment.
-pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
+pub fn is_due(items: &RunItems) -> Result<bool> {
     if !items.metrics.tails.is_empty() {
         return Ok(true);
     }
@@ -76,16 +75,16 @@ pub(crate) fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run, or as much of its journal as is packed in one pass ([`portion`]). `now` is in ms.
+/// Packs a run, or as much of its journal as is packed in one pass (`portion.rs`). `now` is in ms.
 ///
 /// It takes a request per 25 segments, one per document, and one per tail (large calls: per 25).
 /// Each KB of them takes a write unit. Reading the documents of a run without a journal takes one
-/// more. Chart rows come on top ([`Charting::chart`]).
+/// more. Chart rows come on top (`charts.rs`).
 ///
 /// # Errors
 /// Those of the table; [`Failure::Unexpected`] where another pass packs the run as well: then it
 /// has to be read again.
-pub(crate) async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
+pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
     let read;
     let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
         &items.metrics

@@ -11,7 +11,7 @@ use mlflow_api::traces::TraceState;
 use table::{Condition, Failure, Item, Query, Result, Update, number};
 use trace_blocks::{LARGEST, room};
 
-use super::{AT_ONCE, Mark, Packer};
+use crate::{AT_ONCE, Mark, Packer};
 
 /// Documents read at a time: one request.
 const AT_A_TIME: usize = 100;

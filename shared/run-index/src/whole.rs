@@ -1,29 +1,30 @@
-//! Lists that are read whole: for filters that few entities pass, and for orders that no list has.
+//! Lists that are read whole: for filters that few runs pass, and for orders that no list has.
 
 use std::collections::HashMap;
 
+use entities::RunLocation;
+use listing::Pace;
 use mlflow_api::Result;
-use search::{Ask, List, TimeRange, tests_of_keys};
+use search::{Ask, RunList, TimeRange, tests_of_keys};
 use table::Table;
 
 use crate::cursor::{Cursor, HEAD};
-use crate::lists::{Entry, Lists};
-use crate::pace::Pace;
+use crate::lists::{Entry, RunLists};
 
-/// The entities that are in all of these lists and began within `started`, in any order. Those
-/// whose texts in keys do not pass the asked conditions are left out. `None` if the lists have more
+/// The runs that are in all of these lists and began within `started`, in any order. Those whose
+/// texts in keys do not pass the asked conditions are left out. `None` if the lists have more
 /// entries than the limit. Lists that are newest first are only read after a place. 25 read units
 /// per 1,000 entries.
-pub async fn in_all<L: Lists>(
+pub async fn in_all(
     table: &Table,
-    lists: &L,
-    named: &[List<L::Columns>],
-    asks: &[Ask<'_, L::Columns>],
+    lists: &RunLists,
+    named: &[RunList],
+    asks: &[Ask<'_>],
     started: TimeRange,
     after: Option<&str>,
     limit: usize,
-) -> Result<Option<Vec<Entry<L::At>>>> {
-    let mut in_all: Option<HashMap<L::At, Entry<L::At>>> = None;
+) -> Result<Option<Vec<Entry>>> {
+    let mut in_all: Option<HashMap<RunLocation, Entry>> = None;
     let mut left = limit;
     let mut turns = Pace::default();
     for list in named {
@@ -34,8 +35,8 @@ pub async fn in_all<L: Lists>(
         };
         let tests = tests_of_keys(asks, list);
         let passes = |place: &str| match list {
-            List::ByText { column, .. } if !tests.is_empty() => {
-                L::whole_text(column, place).is_none_or(|text| tests.iter().all(|test| test.passes(&text)))
+            RunList::ByText { column, .. } if !tests.is_empty() => {
+                RunLists::whole_text(column, place).is_none_or(|text| tests.iter().all(|test| test.passes(&text)))
             }
             _ => true,
         };

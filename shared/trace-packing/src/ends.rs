@@ -5,7 +5,7 @@ use key_schema::index::TraceBlocks;
 use table::{Query, Result};
 use trace_blocks::TraceKey;
 
-use super::Packer;
+use crate::Packer;
 
 /// Ends that are read at a time: about a read unit.
 const AT_A_TIME: usize = 40;

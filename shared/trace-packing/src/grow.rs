@@ -1,0 +1,52 @@
+//! More partitions for a day that gets more traces than its partitions take ([`marked`](crate::marked)).
+
+use std::collections::BTreeSet;
+
+use entities::attributes::{GREW, SHARDS};
+use key_schema::{Ascending, rows};
+use mlflow_api::ExperimentId;
+use table::{Condition, Failure, Result, Table, Update, number};
+
+/// Partitions of a day at most. A reader asks each of them: 64 carry 16,000 traces a second.
+const MOST_PARTITIONS: i64 = 64;
+/// For how long a day that got more partitions gets no further ones, in ms: until processes have read the new number.
+const SETTLES: i64 = 45_000;
+
+/// Gives days twice as many partitions as they have, unless they got more a moment ago. `now` is a
+/// clock, in ms. Two requests for each. One that fails is tried again with the next batch: it will be as
+/// full.
+pub async fn grow(table: &Table, days: BTreeSet<(ExperimentId, i64)>, now: impl Fn() -> i64) {
+    for (experiment, day) in days {
+        match grow_day(table, experiment, day, &now).await {
+            Ok(Some(partitions)) => {
+                tracing::info!(%experiment, day, partitions, "a day of traces got more partitions");
+            }
+            Ok(None) => {}
+            Err(failure) => {
+                tracing::warn!(?failure, %experiment, day, "a day of traces could not get more partitions");
+            }
+        }
+    }
+}
+
+async fn grow_day(table: &Table, experiment: ExperimentId, day: i64, now: impl Fn() -> i64) -> Result<Option<i64>> {
+    let key = rows::TraceDay::key(&experiment, &Ascending(day));
+    // Without a row, the experiment is gone.
+    let Some(row) = table.get(&key).await? else { return Ok(None) };
+    let (now, shards) = (now(), row.number(SHARDS).unwrap_or(1));
+    let is_settled = row.number(GREW).is_none_or(|grew| grew <= now.saturating_sub(SETTLES));
+    if shards >= MOST_PARTITIONS || !is_settled {
+        return Ok(None);
+    }
+    let is_as_read = row
+        .0
+        .get(SHARDS)
+        .map_or_else(Condition::item_missing, |shards| Condition::Equals(SHARDS.into(), shards.clone()));
+    let more = Update::new(key).set(SHARDS, number(shards * 2)).set(GREW, number(now)).only_if(is_as_read);
+    match table.apply(&more).await {
+        Ok(()) => Ok(Some(shards * 2)),
+        // Another consumer was faster, or the experiment is gone.
+        Err(Failure::Refused { .. }) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
