@@ -21,6 +21,12 @@ def test_no_library_uses_a_function() -> None:
     assert not {name: uses for name, uses in used.items() if uses}
 
 
+def test_what_stores_knows_no_message() -> None:
+    libraries = _manifests("shared")
+    for name in ("model", "key-schema", "table"):
+        assert "mlflow-api" not in libraries[name]["dependencies"], name
+
+
 def test_only_the_indexer_packs() -> None:
     """A second packer would pack what the first one packs."""
     folders = ("functions", "shared", ".", "bench")

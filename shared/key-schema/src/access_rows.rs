@@ -2,7 +2,7 @@
 //! no stream, so that no hash of a password leaves it. The rights that users are granted themselves
 //! are in the other table, next to the resources: [`rows`](crate::rows).
 
-use mlflow_api::UserName;
+use model::UserName;
 
 use crate::attributes::CREATION;
 use crate::rows::RowDescription;

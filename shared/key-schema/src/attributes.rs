@@ -1,10 +1,7 @@
 //! The attributes of items: their names, and the groups of them that several rows have. Each row
 //! declares its attributes with its key, in [`rows`](crate::rows).
 
-use mlflow_api::registry::ModelStage;
-use mlflow_api::traces::TraceState;
-use mlflow_api::tracking::{LifecycleStage, RunStatus};
-use mlflow_api::{DatasetRecordId, ExperimentId, ScorerId};
+use model::{DatasetRecordId, ExperimentId, LifecycleStage, ModelStage, RunStatus, ScorerId, TraceState};
 
 use crate::{Segment, WideDigest};
 

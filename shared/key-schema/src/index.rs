@@ -1,6 +1,6 @@
 //! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
 
-use mlflow_api::{ExperimentId, ModelId, RunId, TraceId, UserName};
+use model::{ExperimentId, ModelId, RunId, TraceId, UserName};
 
 use crate::definition::{GSI1, GSI2, GSI4, Index, LSI1, LSI2, LSI3, LSI4, LSI5};
 use crate::rows::RowDescription;

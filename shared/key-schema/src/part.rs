@@ -1,6 +1,6 @@
 //! Parts of keys that cannot be read whole: a text in them may have been cut.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, RunId};
+use model::{EvaluationDatasetId, ExperimentId, RunId};
 
 use crate::rows::{
     IndexList, MetricSegment, ModelVersion, Scorer, VersionOfRun, WorkspaceEvaluationDataset, WorkspaceScorer,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::Ascending;
     use crate::rows::{ExperimentEvaluationDataset, ModelVersionTag, ScorerVersion};
-    use mlflow_api::ScorerId;
+    use model::ScorerId;
 
     #[test]
     fn parts_of_keys_with_long_names_are_read() {

@@ -2,7 +2,7 @@
 //! are newest first, so a place is, or ends in, a time and an id. In lists by values, the value
 //! comes before these.
 
-use mlflow_api::{ModelId, RunId};
+use model::{ModelId, RunId};
 
 use crate::{Descending, Segment};
 

@@ -225,7 +225,7 @@ impl<Row, const GIVEN: usize> From<Prefix<Row, GIVEN>> for KeyRange {
 
 #[cfg(test)]
 mod tests {
-    use mlflow_api::{ExperimentId, RunId};
+    use model::{ExperimentId, RunId};
 
     use super::*;
     use crate::index::{IndexEntry, RunLocation, RunsByStage};

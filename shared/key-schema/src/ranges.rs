@@ -1,6 +1,6 @@
 //! Ranges that are no plain prefix of one row's keys.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
+use model::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
 use crate::index::{ExperimentsByStage, LoggedModelsByStage, RunsByStage};
 use crate::rows::{
@@ -133,7 +133,7 @@ pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRang
 
 #[cfg(test)]
 mod tests {
-    use mlflow_api::DatasetRecordId;
+    use model::DatasetRecordId;
 
     use super::*;
     use crate::index::IndexEntry;

@@ -4,7 +4,7 @@
 //! Rows of domains whose functions are not built yet are declared here already, so that their place
 //! in the table is decided once.
 
-use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
+use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
 
 use crate::attributes::{
     Attribute, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED,

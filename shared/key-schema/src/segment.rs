@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use sha2::Digest as _;
 
-use mlflow_api::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
+use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
 /// A value that can be written between two literals of a key.
 pub trait Segment: Sized {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use mlflow_api::{UserName, Workspace};
+use model::{UserName, Workspace};
 
 use crate::segment::{Segment, sha256_128};
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use percent_encoding::percent_decode_str;
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Layers of encoding that are taken off (`_decode` in MLflow's `uri.py`).
 const LAYERS: usize = 10;

@@ -4,10 +4,9 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Error, Result};
 use crate::json::{Json, read_value};
 use crate::proto_json::{field, message, parse_time, text, texts, time_text};
-use crate::{AssessmentId, TraceId};
+use crate::{AssessmentId, Error, Result, TraceId};
 
 /// Longest stack trace of an error in answers, in characters, and the beginning of a longer one.
 const STACK_TRACE: usize = 10_000;

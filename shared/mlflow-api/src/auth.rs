@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
 use crate::python;
+use crate::{Error, Result};
 
 /// The level of a grant. A later one includes the earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
 use crate::python;
+use crate::{Error, Result};
 
 /// The checks of one field, in their order.
 pub type FieldChecks = (&'static str, &'static [Check]);

@@ -1,11 +1,8 @@
 //! Messages declared once: [`messages!`](crate::messages) makes a struct, the protobuf fields it is read from, and its checks.
 
 use crate::checks::FieldChecks;
-use crate::error::Result;
-use crate::ids::{ExperimentId, ModelId, RunId};
-use crate::ids_registry::RegisteredModelName;
-use crate::ids_trace::TraceId;
 use crate::message::{Content, Field, Kind, Message};
+use crate::{ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId};
 
 /// A message with typed fields, as [`messages!`](crate::messages) declares it.
 pub trait Declared: Sized {

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use crate::error::{Error, Result};
 use crate::fields::{FieldValue, Scalar};
 use crate::key_value::KeyValue;
 use crate::limits;
 use crate::message::{Content, Kind};
 use crate::messages;
+use crate::{Error, Result};
 
 /// The tag of a dataset input with the dataset's use: training, evaluation.
 pub const CONTEXT_TAG: &str = "mlflow.data.context";

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::checks::invalid_value;
-use crate::error::{Error, Result};
 use crate::python;
+use crate::{Error, Result};
 
 /// Characters in the key of a metric, a param or a tag.
 pub const KEY: usize = 250;

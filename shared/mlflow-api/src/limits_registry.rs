@@ -1,9 +1,9 @@
 //! The model registry's limits of names and values (`utils/validation.py`), with its messages.
 
-use crate::error::{Error, Result};
 use crate::limits::{KEY, at_most, key_name, path_is_unique};
 use crate::python;
 use crate::registry::{LATEST_ALIAS, PROMPT_TEXT_TAG, VersionNumber};
+use crate::{Error, Result};
 
 /// Characters in a tag's value, and in a prompt's text.
 pub const TAG_VALUE: usize = 100_000;

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::error::{Error, Result};
 use crate::json::read_value;
 use crate::trace_retention::{TRACE_RETENTION_TAG, TraceRetention};
+use crate::{Error, Result};
 
 /// Traces on a page of a search.
 pub(crate) const SEARCH_RESULTS: i64 = 500;

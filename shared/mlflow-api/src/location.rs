@@ -2,9 +2,8 @@
 
 use percent_encoding::percent_decode_str;
 
-use crate::error::{Error, Result};
-use crate::ids::ExperimentId;
 use crate::limits::{ARTIFACT_LOCATION, at_most};
+use crate::{Error, ExperimentId, Result};
 
 /// Schemes that name a host the server would have to connect to (`host_policy.py`).
 const HOST_ADDRESSED: &[&str] =

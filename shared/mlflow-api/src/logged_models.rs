@@ -4,9 +4,9 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::enum_field;
-use crate::error::{Error, Result};
 use crate::python::repr;
 use crate::tracking::{KeyValue, serialize_double};
+use crate::{Error, Result};
 
 /// The characters that no name of a logged model may hold.
 const NOT_IN_NAMES: [char; 6] = ['/', ':', '.', '%', '"', '\''];

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
 use crate::python;
+use crate::{Error, Result};
 
 /// A field of a message.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! Messages of the model registry: registered models, their versions, aliases, stages (`model_registry.proto`).
 
-use std::fmt;
-
+pub use model::ModelStage;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
+use crate::Error;
 use crate::tracking::KeyValue;
 
 /// The tag that makes a registered model a prompt, and a version a prompt's.
@@ -38,63 +37,6 @@ impl VersionNumber {
 impl From<u32> for VersionNumber {
     fn from(number: u32) -> Self {
         Self { number: Some(number), printed: number.to_string() }
-    }
-}
-
-/// Stage of a model version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub enum ModelStage {
-    /// None yet.
-    None,
-    /// On trial.
-    Staging,
-    /// In use.
-    Production,
-    /// No longer in use.
-    Archived,
-}
-
-impl ModelStage {
-    /// All of them, in MLflow's order.
-    pub const ALL: [Self; 4] = [Self::None, Self::Staging, Self::Production, Self::Archived];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "None",
-            Self::Staging => "Staging",
-            Self::Production => "Production",
-            Self::Archived => "Archived",
-        }
-    }
-
-    /// The stage of exactly this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|stage| stage.name() == name)
-    }
-
-    /// The stage a client names, in any case (`get_canonical_stage`).
-    pub fn parse(text: &str) -> Result<Self> {
-        let lower = text.to_lowercase();
-        Self::ALL.into_iter().find(|stage| stage.name().to_lowercase() == lower).ok_or_else(|| {
-            Error::invalid(format!(
-                "Invalid Model Version stage: {text}. Value must be one of None, Staging, Production, Archived."
-            ))
-        })
-    }
-
-    /// Whether earlier versions in the stage can be archived when another one comes.
-    #[must_use]
-    pub const fn is_active(self) -> bool {
-        matches!(self, Self::Staging | Self::Production)
-    }
-}
-
-impl fmt::Display for ModelStage {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.name())
     }
 }
 

@@ -4,10 +4,10 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use crate::checks::{self, FieldChecks};
-use crate::error::{Error, Result};
 use crate::fields::Declared;
 use crate::json::{DEEPEST, Json, Unreadable, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
+use crate::{Error, Result};
 
 /// The part of an HTTP request that an endpoint gets.
 #[derive(Clone, Debug, Default)]

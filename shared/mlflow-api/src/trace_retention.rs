@@ -1,6 +1,6 @@
 //! How long the traces of an experiment are kept, as its tag or the setting of the server says.
 
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// The tag of an experiment that says it. MLflow has none of this name; its own, for archival, is `mlflow.trace.archivalRetention`.
 pub const TRACE_RETENTION_TAG: &str = "mlflow.trace.retention";

@@ -1,5 +1,6 @@
 //! Traces without their spans, in MLflow's third version and in its second (`TraceInfoV3` and `TraceInfo` in `service.proto`).
 
+pub use model::TraceState;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -45,65 +46,6 @@ pub const METADATA: usize = 250;
 const TAG_KEY: usize = 250;
 /// Longest value of a tag in answers, and longest name (`MAX_CHARS_IN_TRACE_INFO_TAGS_VALUE`).
 pub const TAG_VALUE: usize = 4_096;
-
-/// The outcome of a trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub enum TraceState {
-    /// Nobody has said.
-    #[default]
-    #[serde(rename = "STATE_UNSPECIFIED")]
-    Unspecified,
-    /// It went well.
-    #[serde(rename = "OK")]
-    Ok,
-    /// It failed.
-    #[serde(rename = "ERROR")]
-    Error,
-    /// It has not ended.
-    #[serde(rename = "IN_PROGRESS")]
-    InProgress,
-}
-
-impl TraceState {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Unspecified, Self::Ok, Self::Error, Self::InProgress];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unspecified => "STATE_UNSPECIFIED",
-            Self::Ok => "OK",
-            Self::Error => "ERROR",
-            Self::InProgress => "IN_PROGRESS",
-        }
-    }
-
-    /// Its name in the second version.
-    #[must_use]
-    pub const fn status(self) -> &'static str {
-        match self {
-            Self::Unspecified => "TRACE_STATUS_UNSPECIFIED",
-            other => other.name(),
-        }
-    }
-
-    /// The state of exactly this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
-    /// The state that JSON has as its name or its number; none, where it is neither.
-    #[must_use]
-    pub fn read(value: &Value) -> Option<Self> {
-        match value {
-            Value::String(name) => Self::from_name(name),
-            Value::Number(number) => Self::ALL.get(usize::try_from(number.as_u64()?).ok()?).copied(),
-            _ => None,
-        }
-    }
-}
 
 crate::enum_field!(TraceState {
     "TRACE_STATUS_UNSPECIFIED" = 0 => TraceState::Unspecified,

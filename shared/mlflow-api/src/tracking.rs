@@ -1,12 +1,12 @@
 //! Messages of the tracking domain: experiments, runs, metrics (`service.proto`).
 
+pub use model::{LifecycleStage, RunStatus};
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::inputs::RunInputs;
 pub use crate::key_value::KeyValue;
-use crate::workspace::Workspace;
-use crate::{enum_field, messages};
+use crate::{Workspace, enum_field, messages};
 
 /// The tag that holds a run's name.
 pub const RUN_NAME_TAG: &str = "mlflow.runName";
@@ -44,83 +44,12 @@ enum_field!(ViewType {
     "ALL" = 3 => Self::All,
 });
 
-/// Lifecycle stage of an experiment or a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LifecycleStage {
-    /// In use.
-    Active,
-    /// Deleted, and not yet beyond recall.
-    Deleted,
-}
-
-impl LifecycleStage {
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "active",
-            Self::Deleted => "deleted",
-        }
-    }
-
-    /// The stage of a name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Active, Self::Deleted].into_iter().find(|stage| stage.name() == name)
-    }
-}
-
-/// Status of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum RunStatus {
-    /// In progress.
-    Running,
-    /// To start later.
-    Scheduled,
-    /// Ended well.
-    Finished,
-    /// Ended badly.
-    Failed,
-    /// Ended by the user.
-    Killed,
-}
-
-impl RunStatus {
-    const ALL: [Self; 5] = [Self::Running, Self::Scheduled, Self::Finished, Self::Failed, Self::Killed];
-
-    /// Its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Running => "RUNNING",
-            Self::Scheduled => "SCHEDULED",
-            Self::Finished => "FINISHED",
-            Self::Failed => "FAILED",
-            Self::Killed => "KILLED",
-        }
-    }
-
-    /// The status of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-
-    /// Whether a run of this status has ended.
-    #[must_use]
-    pub fn has_ended(self) -> bool {
-        !matches!(self, Self::Running | Self::Scheduled)
-    }
-}
-
 enum_field!(RunStatus {
-    "RUNNING" = 1 => Self::Running,
-    "SCHEDULED" = 2 => Self::Scheduled,
-    "FINISHED" = 3 => Self::Finished,
-    "FAILED" = 4 => Self::Failed,
-    "KILLED" = 5 => Self::Killed,
+    "RUNNING" = 1 => RunStatus::Running,
+    "SCHEDULED" = 2 => RunStatus::Scheduled,
+    "FINISHED" = 3 => RunStatus::Finished,
+    "FAILED" = 4 => RunStatus::Failed,
+    "KILLED" = 5 => RunStatus::Killed,
 });
 
 /// An experiment.

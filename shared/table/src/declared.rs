@@ -53,7 +53,7 @@ fn holds(kind: Kind, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use key_schema::rows;
-    use mlflow_api::ExperimentId;
+    use model::ExperimentId;
 
     use super::*;
     use crate::{Map, bytes, map, number, text};
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_metric_of_a_document_is_checked() {
-        let run = mlflow_api::RunId::new(1, ExperimentId::DEFAULT, 1);
+        let run = model::RunId::new(1, ExperimentId::DEFAULT, 1);
         let document = Item::new(rows::RunMetrics::key(&run)).with("packed", number(1));
         let set = || crate::bytes_set([vec![1]]);
         assert_eq!(check(&[document.clone().with(".a", set()).with(".b", set())]), Ok(()));

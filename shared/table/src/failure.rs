@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::CancellationReason;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use mlflow_api::{Error, ErrorCode};
+use model::{Error, ErrorCode};
 
 use crate::Item;
 

@@ -165,7 +165,7 @@ mod tests {
                 [Write::Put(item(), condition()), Write::Update(update), Write::Delete(key(), condition())]
             ),
             format!("{:#?}", Page { items: vec![item()], next: None }),
-            mlflow_api::Error::from(refused).to_string(),
+            model::Error::from(refused).to_string(),
         ];
         for text in printed {
             assert!(!text.contains("secret"), "{text}");

@@ -22,7 +22,7 @@ fn full_text(experiment: ExperimentId, chosen: &Name, other: &Name, time: i64) -
 
 /// The key of a name in the default workspace.
 fn model_key(name: &Name) -> ModelKey {
-    ModelKey::of(&mlflow_api::Workspace::default(), &name.0)
+    ModelKey::of(&model::Workspace::default(), &name.0)
 }
 
 proptest! {
@@ -138,7 +138,7 @@ fn only_rows_of_one_entity_begin_alike() {
 #[test]
 fn the_longest_keys_fit_into_dynamodb() {
     let longest = Name("\u{1F600}#".repeat(300));
-    let team = mlflow_api::Workspace::parse(&"w".repeat(63)).unwrap();
+    let team = model::Workspace::parse(&"w".repeat(63)).unwrap();
     let longest_model = ModelKey::of(&team, &"\u{1F600}#/".repeat(300));
     let experiment = ExperimentId::from_number((1 << 60) - 1).unwrap();
     let run = RunId::parse(&"r".repeat(256)).unwrap();

@@ -4,7 +4,7 @@ use std::iter::Peekable;
 use std::str::CharIndices;
 
 use super::value::{Json, Object};
-use crate::error::{Error, Result};
+use crate::{Error, Result};
 
 /// Arrays and objects within each other that are read. Python reads some 950 of them before it fails. Whatever walks through a value calls itself once for
 /// each, on a stack of 2 MB.

@@ -1,6 +1,6 @@
 //! Requests about experiments.
 
-use crate::ids::ExperimentId;
+use crate::ExperimentId;
 use crate::key_value::KeyValue;
 use crate::messages;
 use crate::tracking::ViewType;

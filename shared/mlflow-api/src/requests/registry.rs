@@ -1,7 +1,7 @@
 //! Requests about registered models, their versions and aliases (`model_registry.proto`).
 
+use crate::RegisteredModelName;
 use crate::checks::at_most;
-use crate::ids_registry::RegisteredModelName;
 use crate::key_value::KeyValue;
 use crate::limits_registry as limits;
 use crate::messages;

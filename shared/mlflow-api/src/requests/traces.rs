@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use crate::Result;
 use crate::checks::at_most;
-use crate::error::Result;
 use crate::limits_trace;
 use crate::messages;
 use crate::trace_metrics::{AggregationType, ViewOfMetrics};

@@ -4,8 +4,7 @@
 use serde_json::Value;
 
 use crate::checks::invalid_value;
-use crate::error::Error;
-use crate::{messages, python};
+use crate::{Error, messages, python};
 
 messages! {
     /// `POST workspaces`

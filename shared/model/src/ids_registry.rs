@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::error::Error;
 
-/// The name of a registered model or a prompt. It may be any text: [`crate::limits_registry`]
-/// checks new names, and a key encodes them.
+/// The name of a registered model or a prompt. It may be any text: `limits_registry` of
+/// `mlflow-api` checks new names, and a key encodes them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegisteredModelName(String);
 

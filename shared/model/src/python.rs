@@ -163,7 +163,8 @@ fn write_json(value: &Value, style: Style, printed: &mut String) {
     }
 }
 
-pub(crate) fn write_json_text(text: &str, printed: &mut String) {
+/// A JSON string in ASCII, as `json.dumps` prints it.
+pub fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
         match character {
@@ -186,7 +187,7 @@ pub(crate) fn write_json_text(text: &str, printed: &mut String) {
 }
 
 /// A JSON string with only the necessary escapes.
-pub(crate) fn write_unicode_text(text: &str, printed: &mut String) {
+pub fn write_unicode_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
         match character {
