@@ -1,7 +1,7 @@
 """Searches of very many runs while new ones arrive, starts on their file, and commands over it.
 
     .venv/bin/python -m bench.many --output docs/many-runs.md     # a million runs: some hours
-    .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300    # does it work at all; prints the page
+    .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300 --repetitions 5    # does it work at all; prints the page
 
 Everything is done with an experiment of `--few` runs, too, on a server of its own: what a search
 asks of the table has to be the same.
@@ -118,7 +118,7 @@ class Server:
         return told[0].requests
 
 
-def measure(program: Path, directory: Path, runs: int, removed: int) -> Measured:
+def measure(program: Path, directory: Path, runs: int, removed: int, repetitions: int) -> Measured:
     """Load, search, start, and run both commands. Data that is there from an earlier call is taken."""
     measured, loaded = Measured(runs), directory / "loaded"
     if not loaded.exists():
@@ -129,10 +129,10 @@ def measure(program: Path, directory: Path, runs: int, removed: int) -> Measured
     server = Server(program, directory)
     experiment = server.experiment()
     measured.start_after_stop = server.start
-    measured.settled = probe(server, experiment, _REPETITIONS)
+    measured.settled = probe(server, experiment, repetitions)
     measured.requests = requests_of(server, experiment)
     with arriving(server.url, experiment) as counted:
-        measured.arriving = probe(server, experiment, _REPETITIONS)
+        measured.arriving = probe(server, experiment, repetitions)
         measured.requests_arriving = requests_of(server, experiment)
         measured.memory = memory(server.pid)
         measured.arrived = counted()
@@ -315,7 +315,7 @@ def memory(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
 
 
-def page(program: Path, few: Measured, many: Measured, removed: int) -> str:
+def page(program: Path, few: Measured, many: Measured, options: argparse.Namespace) -> str:
     """What is written."""
     return "\n".join([
         "# Very many runs",
@@ -326,7 +326,7 @@ def page(program: Path, few: Measured, many: Measured, removed: int) -> str:
         f"- {machine.version_of(program)}, release build, `serve` with the embedded engine",
         f"- {machine.described()}",
         f"- Each run has 10 metrics, 5 params and 3 tags. An answer has {_ROWS} runs at most.",
-        f"- Each search was made {_REPETITIONS} times, after 5 to warm up.",
+        f"- Each search was made {options.repetitions} times, after 5 to warm up.",
         *(_loaded(measured) for measured in (few, many)),
         "",
         "## Searches",
@@ -347,7 +347,7 @@ def page(program: Path, few: Measured, many: Measured, removed: int) -> str:
         "|---:|---:|---:|",
         *(f"| {one.runs:,} | {one.start_after_stop:.2f} | {one.start_after_kill:.2f} |" for one in (few, many)),
         "",
-        *_commands(many, removed),
+        *_commands(many, options.removed),
     ])
 
 
@@ -408,6 +408,7 @@ def _options() -> argparse.Namespace:
     arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
     arguments.add_argument("--runs", type=int, default=1_000_000, help="(1000000)")
     arguments.add_argument("--few", type=int, default=10_000, help="runs of the experiment to compare with (10000)")
+    arguments.add_argument("--repetitions", type=int, default=_REPETITIONS, help=f"of each search ({_REPETITIONS})")
     arguments.add_argument("--removed", type=int, default=100_000, help="runs that gc removes; 0: no commands (100000)")
     arguments.add_argument("--keep", type=Path, help="directory of the data; loaded if it has none yet. What is measured changes it")
     arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
@@ -423,9 +424,9 @@ def main() -> int:
     program = options.subject.resolve()
     with tempfile.TemporaryDirectory() as temporary:
         directory = (options.keep or Path(temporary)).resolve()
-        few = measure(program, directory / f"{options.few}", options.few, 0)
-        many = measure(program, directory / f"{options.runs}", options.runs, options.removed)
-    text = page(program, few, many, options.removed)
+        few = measure(program, directory / f"{options.few}", options.few, 0, options.repetitions)
+        many = measure(program, directory / f"{options.runs}", options.runs, options.removed, options.repetitions)
+    text = page(program, few, many, options)
     if options.output:
         options.output.write_text(text)
     else:
