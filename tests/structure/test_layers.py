@@ -8,6 +8,9 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 #: What an entry is put by. Two indexers may not work on one run (docs/run-index.md, "One writer").
 _OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")
 
+#: What has crates below it.
+_FOLDERS = ("functions", "shared", ".", "bench")
+
 
 def _manifests(folder: str) -> dict[str, dict]:
     found = (tomllib.loads(path.read_text()) for path in sorted(_REPOSITORY.glob(f"{folder}/*/Cargo.toml")))
@@ -21,6 +24,19 @@ def test_no_library_uses_a_function() -> None:
     assert not {name: uses for name, uses in used.items() if uses}
 
 
+def test_no_crates_use_each_other() -> None:
+    """Directly or by way of others, in tests included: cargo would compile one of them twice."""
+    everybody = {name: manifest for folder in _FOLDERS for name, manifest in _manifests(folder).items()}
+    left = {
+        name: {used for kind in ("dependencies", "dev-dependencies", "build-dependencies") for used in manifest.get(kind, {})} & set(everybody)
+        for name, manifest in everybody.items()
+    }
+    while free := [name for name, used in left.items() if not used & set(left)]:
+        for name in free:
+            del left[name]
+    assert not left
+
+
 def test_what_stores_knows_no_message() -> None:
     libraries = _manifests("shared")
     for name in ("model", "key-schema", "table"):
@@ -29,8 +45,7 @@ def test_what_stores_knows_no_message() -> None:
 
 def test_only_the_indexer_packs() -> None:
     """A second packer would pack what the first one packs."""
-    folders = ("functions", "shared", ".", "bench")
-    everybody = {name: manifest for folder in folders for name, manifest in _manifests(folder).items()}
+    everybody = {name: manifest for folder in _FOLDERS for name, manifest in _manifests(folder).items()}
     assert {"mlflow-serverless", "domains", "sweep", "fts-indexer"} <= set(everybody)
     packing = {"metric-packing", "trace-packing"}
     users = {name for name, manifest in everybody.items() if packing & set(manifest.get("dependencies", {}))}
