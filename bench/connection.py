@@ -4,7 +4,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,3 +99,32 @@ def calls_a_second(url: str, calls: list[Call], warm_up: float, seconds: float) 
     if failed:
         raise failed[0]
     return sum(counted) / seconds
+
+
+def for_each(url: str, items: Iterable[Any], act: Callable[[Connection, Any], Any], connections: int) -> None:
+    """Act on each item over one of so many connections, in no order. The first failure ends it."""
+    rest, failed = iter(items), []
+    taking = threading.Lock()
+
+    def client() -> None:
+        connection = Connection(url)
+        try:
+            while not failed:
+                with taking:
+                    item = next(rest, None)
+                if item is None:
+                    return
+                act(connection, item)
+        except BaseException as error:
+            failed.append(error)
+            raise
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=client) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]

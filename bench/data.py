@@ -96,10 +96,10 @@ def load_by_http(side: Side, made: list[RunData]) -> None:
 
 def _load_run(side: Side, experiment: str, run: RunData) -> None:
     body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
-    created = post(side, "runs/create", body | {"tags": _pairs(run.tags)})
+    created = post(side, "runs/create", body | {"tags": pairs(run.tags)})
     run_id = created["run"]["info"]["run_id"]
-    metrics = [pair | {"timestamp": run.end_time, "step": 0} for pair in _pairs(run.metrics)]
-    post(side, "runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": _pairs(run.params)})
+    metrics = [pair | {"timestamp": run.end_time, "step": 0} for pair in pairs(run.metrics)]
+    post(side, "runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": pairs(run.params)})
     post(side, "runs/update", {"run_id": run_id, "status": run.status, "end_time": run.end_time})
 
 
@@ -117,5 +117,6 @@ def post(side: Side, path: str, body: dict[str, Any]) -> dict[str, Any]:
     return answer.body
 
 
-def _pairs(values: dict[str, Any]) -> list[dict[str, Any]]:
+def pairs(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """As requests have them."""
     return [{"key": key, "value": value} for key, value in values.items()]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import bench.data as data
-from bench.connection import Connection
+from bench.connection import Connection, for_each
 from bench.indexed import wait_until_indexed
 from bench.throughput import CONNECTIONS
 
@@ -113,40 +113,18 @@ def sizes(directory: Path) -> tuple[int, int, int]:
 def _send(url: str, experiment: str, made: list[data.RunData]) -> float:
     """All the runs, from several clients at a time; the seconds that took."""
     start = time.monotonic()
-    rest, failed = iter(made), []
-    taking = threading.Lock()
-
-    def client() -> None:
-        connection = Connection(url)
-        try:
-            while not failed:
-                with taking:
-                    run = next(rest, None)
-                if run is None:
-                    return
-                _send_run(connection, experiment, run)
-        except BaseException as error:
-            failed.append(error)
-            raise
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=client) for _ in range(CONNECTIONS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failed:
-        raise failed[0]
+    for_each(url, made, lambda connection, run: send_run(connection, experiment, run), CONNECTIONS)
     return time.monotonic() - start
 
 
-def _send_run(connection: Connection, experiment: str, run: data.RunData) -> None:
+def send_run(connection: Connection, experiment: str, run: data.RunData, with_tags: bool = False) -> None:
+    """Create it, log all values at once, end it."""
     body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
+    if with_tags:
+        body["tags"] = data.pairs(run.tags)
     run_id = json.loads(connection.post("runs/create", body))["run"]["info"]["run_id"]
-    metrics = [{"key": key, "value": value, "timestamp": run.end_time, "step": 0} for key, value in run.metrics.items()]
-    params = [{"key": key, "value": value} for key, value in run.params.items()]
-    connection.post("runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": params})
+    metrics = [pair | {"timestamp": run.end_time, "step": 0} for pair in data.pairs(run.metrics)]
+    connection.post("runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": data.pairs(run.params)})
     connection.post("runs/update", {"run_id": run_id, "status": run.status, "end_time": run.end_time})
 
 

@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,8 +27,9 @@ import bench.data as data
 import bench.load as load
 import bench.machine as machine
 import bench.search as search
-from bench.connection import Connection
+from bench.connection import Connection, for_each
 from bench.indexed import wait_until_indexed
+from bench.load import send_run
 from bench.throughput import CONNECTIONS
 from tests.support.servers import ServerlessMlflow
 from tools.cost.lines import read
@@ -166,33 +167,7 @@ def _load(measured: Measured, program: Path, directory: Path) -> None:
 
 def _send(url: str, experiment: str, count: int) -> None:
     """So many runs, over some connections at a time."""
-    rest, taking = iter(data.runs(count, _SEED)), threading.Lock()
-
-    def client(_: int) -> None:
-        connection = Connection(url)
-        while True:
-            with taking:
-                run = next(rest, None)
-            if run is None:
-                return
-            send_run(connection, experiment, run)
-
-    with ThreadPoolExecutor(CONNECTIONS) as clients:
-        list(clients.map(client, range(CONNECTIONS)))
-
-
-def send_run(connection: Connection, experiment: str, run: data.RunData) -> None:
-    """Create it with its tags, log all values at once, end it."""
-    body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
-    created = connection.post("runs/create", body | {"tags": _pairs(run.tags)})
-    run_id = json.loads(created)["run"]["info"]["run_id"]
-    metrics = [pair | {"timestamp": run.end_time, "step": 0} for pair in _pairs(run.metrics)]
-    connection.post("runs/log-batch", {"run_id": run_id, "metrics": metrics, "params": _pairs(run.params)})
-    connection.post("runs/update", {"run_id": run_id, "status": run.status, "end_time": run.end_time})
-
-
-def _pairs(values: dict) -> list[dict]:
-    return [{"key": key, "value": value} for key, value in values.items()]
+    for_each(url, data.runs(count, _SEED), lambda connection, run: send_run(connection, experiment, run, with_tags=True), CONNECTIONS)
 
 
 @contextmanager
@@ -222,7 +197,7 @@ def _arrive(url: str, experiment: str, ended, count) -> None:
             return
         later = {"start_time": run.start_time + _LATER * 1000, "end_time": run.end_time + _LATER * 1000}
         try:
-            send_run(connection, experiment, replace(run, **later))
+            send_run(connection, experiment, replace(run, **later), with_tags=True)
         except OSError:
             # The server was killed.
             return
@@ -260,19 +235,7 @@ def _delete(url: str, experiment: str, count: int) -> None:
         after = found.get("next_page_token")
         if not after:
             break
-    rest, taking = iter(ids), threading.Lock()
-
-    def client(_: int) -> None:
-        own = Connection(url)
-        while True:
-            with taking:
-                run = next(rest, None)
-            if run is None:
-                return
-            own.post("runs/delete", {"run_id": run})
-
-    with ThreadPoolExecutor(CONNECTIONS) as clients:
-        list(clients.map(client, range(CONNECTIONS)))
+    for_each(url, ids, lambda own, run: own.post("runs/delete", {"run_id": run}), CONNECTIONS)
 
 
 def command(program: Path, directory: Path, server: Server, experiment: str, name: str) -> Command:
@@ -323,7 +286,7 @@ def page(program: Path, few: Measured, many: Measured, options: argparse.Namespa
         "Written by `bench/many.py`; see `bench/README.md`. Times are in ms, from a request to the last",
         "byte of its answer, over one connection.",
         "",
-        f"- {machine.version_of(program)}, release build, `serve` with the embedded engine",
+        f"- {machine.version_of(program)}, `serve` with the embedded engine",
         f"- {machine.described()}",
         f"- Each run has 10 metrics, 5 params and 3 tags. An answer has {_ROWS} runs at most.",
         f"- Each search was made {options.repetitions} times, after 5 to warm up.",

@@ -15,7 +15,7 @@ use crate::lists::{Entry, RunLists};
 /// times as many, or twice as many where the list holds copies of runs.
 pub const HEAD: usize = Head::ENTRIES;
 /// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
-pub const LARGEST_PAGE: usize = 8_192;
+pub(crate) const LARGEST_PAGE: usize = 8_192;
 
 /// A page of a list.
 #[derive(Debug)]

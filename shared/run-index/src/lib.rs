@@ -33,7 +33,7 @@ mod whole;
 use table::Table;
 
 pub use candidate::Candidate;
-pub use cursor::{Cursor, HEAD, LARGEST_PAGE};
+pub use cursor::{Cursor, HEAD};
 pub use directory::Directory;
 pub use entries::{Entries, EntriesOfCopy, ListOf, entries_of_copy, run_entries};
 pub use indexed_fields::IndexedFieldsCache;
