@@ -123,8 +123,8 @@ def measure(program: Path, directory: Path, runs: int, removed: int, repetitions
     """Load, search, start, and run both commands. Data that is there from an earlier call is taken."""
     measured, loaded = Measured(runs), directory / "loaded"
     if not loaded.exists():
-        _load(measured, program, directory)
-        loaded.touch()
+        loaded.write_text(json.dumps(_load(program, directory, runs)))
+    measured.loading, measured.indexed_after = json.loads(loaded.read_text())
     measured.disk = load.sizes(directory / "data")[0]
     _say(f"{runs:,} runs are loaded")
     server = Server(program, directory)
@@ -152,17 +152,19 @@ def measure(program: Path, directory: Path, runs: int, removed: int, repetitions
     return measured
 
 
-def _load(measured: Measured, program: Path, directory: Path) -> None:
+def _load(program: Path, directory: Path, runs: int) -> tuple[float, float]:
+    """The seconds that this took, and those until all were indexed."""
     server = Server(program, directory, tells=False)
     made = server.connection.post("experiments/create", {"name": data.EXPERIMENT})
     experiment = json.loads(made)["experiment_id"]
     start = time.monotonic()
     # In a process of its own, or it would wait for the interpreter that measures.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as sender:
-        sender.submit(_send, server.url, experiment, measured.runs).result()
-    measured.loading = time.monotonic() - start
-    measured.indexed_after = wait_until_indexed(directory / "data", patience=4 * 3600)
+        sender.submit(_send, server.url, experiment, runs).result()
+    loading = time.monotonic() - start
+    indexed_after = wait_until_indexed(directory / "data", patience=4 * 3600)
     server.stop()
+    return loading, indexed_after
 
 
 def _send(url: str, experiment: str, count: int) -> None:
@@ -315,8 +317,8 @@ def page(program: Path, few: Measured, many: Measured, options: argparse.Namespa
 
 
 def _loaded(measured: Measured) -> str:
-    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else ""
-    return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
+    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later"
+    return f"- {measured.runs:,} runs: {loading}; {measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
 
 
 def _row(name: str, few: Measured, many: Measured) -> str:

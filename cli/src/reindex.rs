@@ -1,6 +1,6 @@
 //! `mlflow-serverless reindex`: builds the index of searches again, while it is in use.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use clock::sleep;
@@ -11,7 +11,7 @@ use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
 use key_schema::rows;
 use mlflow_api::ExperimentId;
-use run_index::RunIndex;
+use run_index::{HELD_AT_ONCE, RunIndex};
 use search::IndexedFields;
 use table::Table;
 use workspaces::Workspaces;
@@ -35,17 +35,21 @@ pub(crate) struct Options {
     /// From now on, index trigrams of fields that match, for example 'tags.note' or 'params.*'.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
+    /// Runs that wait to be indexed, at most. Searches read these from their documents. More are
+    /// faster where the indexer gathers changes for long [default: 200; 1000 over DynamoDB].
+    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    at_once: Option<u32>,
     #[command(flatten)]
     place: Place,
 }
 
 const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the fields indexed before";
-/// Pause between two checks of how many runs are left.
-const LOOK: Duration = Duration::from_millis(500);
 /// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
-/// How long to wait while no run is indexed: changes may be gathered for five minutes before the indexer gets them.
-const PATIENCE: Duration = Duration::from_mins(15);
+/// Runs that wait to be indexed, at most, unless somebody says otherwise.
+const AT_ONCE: u32 = 200;
+/// The same in AWS, where changes are gathered before the indexer gets them.
+const AT_ONCE_IN_AWS: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
@@ -61,7 +65,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             Part::Experiment(id, fields)
         }
     };
-    rebuild(&table, engine, &options.place.name, part).await
+    rebuild(&table, engine, &options.place.name, part, options.at_once).await
 }
 
 /// The runs that are indexed again. With fields, these are indexed from now on.
@@ -73,8 +77,15 @@ pub(crate) enum Part {
     Experiment(ExperimentId, Option<OwnFields>),
 }
 
-/// Indexes runs again.
-pub(crate) async fn rebuild(table: &Table, engine: Option<Engine>, name: &str, part: Part) -> Result<(), Failure> {
+/// Indexes runs again, so many at a time.
+pub(crate) async fn rebuild(
+    table: &Table,
+    engine: Option<Engine>,
+    name: &str,
+    part: Part,
+    at_once: Option<u32>,
+) -> Result<(), Failure> {
+    let at_once = at_once.unwrap_or(if engine.is_some() { AT_ONCE } else { AT_ONCE_IN_AWS });
     let table = table.clone().in_background();
     // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
     // server has one.
@@ -82,7 +93,7 @@ pub(crate) async fn rebuild(table: &Table, engine: Option<Engine>, name: &str, p
         let consumer = InProcess(Indexer::new(table.clone()).alone());
         Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
     });
-    let outcome = rebuild_fed(&table, part).await;
+    let outcome = rebuild_fed(&table, part, at_once as usize).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
@@ -224,53 +235,27 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
     Ok(())
 }
 
-async fn rebuild_fed(table: &Table, part: Part) -> Result<(), Failure> {
+async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Failure> {
     let index = RunIndex::new(table.clone());
     let setting = part.change_fields(table).await?;
     let experiments = part.experiments(table, &index).await?;
 
-    let bar = spinner("runs marked");
-    let mut left = Vec::new();
-    for experiment in experiments.iter().copied() {
-        let marked = index.mark_runs(experiment, |runs| bar.inc(runs as u64)).await;
-        left.push((experiment, marked.map_err(|failure| format!("runs could not be marked: {failure:?}"))?));
-    }
-    let runs = left.iter().map(|(_, runs)| runs.len()).sum::<usize>() as u64;
-    bar.finish_and_clear();
-
-    let bar = ProgressBar::new(runs).with_style(style("{bar:40} {pos}/{len} runs indexed, {eta} left")?);
-    let mut moved = Instant::now();
-    while !left.is_empty() && moved.elapsed() < PATIENCE {
-        let count = left.iter().map(|(_, runs)| runs.len()).sum::<usize>();
-        // A look reads all marks.
-        sleep(LOOK + Duration::from_micros(50) * u32::try_from(count).unwrap_or(u32::MAX)).await;
-        for (experiment, runs) in &mut left {
-            let dropped = index.drop_rebuilt(*experiment, runs).await;
-            dropped.map_err(|failure| format!("the index could not be read: {failure:?}"))?;
-        }
-        left.retain(|(_, runs)| !runs.is_empty());
-        let now = left.iter().map(|(_, runs)| runs.len()).sum::<usize>();
-        if now < count {
-            moved = Instant::now();
-        }
-        bar.set_position(runs - now as u64);
-    }
-    bar.finish_and_clear();
-    // They stay marked, and searches look at them.
-    let left: Vec<_> = left.iter().flat_map(|(_, runs)| runs).collect();
-    if let Some(first) = left.first() {
-        say(&format!("{} runs could not be indexed, {first} among them; the indexer's log says why", left.len()));
+    let runs = rebuilding::index_again(table, &index, &part, &experiments, at_once).await?;
+    let again = runs.indexed;
+    if let Some(first) = runs.left.first() {
+        // They stay marked, and searches look at them.
+        say(&format!("{} runs could not be indexed, {first} among them; the indexer's log says why", runs.left.len()));
     }
 
     let bar = spinner("entries of no run removed");
     for experiment in &experiments {
-        let swept = index.sweep(*experiment).await;
+        let swept = index.sweep(*experiment, HELD_AT_ONCE).await;
         bar.inc(swept.map_err(|failure| format!("the index could not be swept: {failure:?}"))? as u64);
     }
     let swept = bar.position();
     bar.finish_and_clear();
     part.rely_on_fields(table, &setting).await?;
-    say(&format!("{runs} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
+    say(&format!("{again} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
     Ok(())
 }
 
@@ -336,5 +321,6 @@ fn style(template: &str) -> Result<ProgressStyle, Failure> {
     Ok(ProgressStyle::with_template(template)?)
 }
 
+mod rebuilding;
 #[cfg(test)]
 mod tests;

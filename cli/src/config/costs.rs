@@ -5,11 +5,12 @@
 use artifact_store::Artifacts;
 use entities::now_ms;
 use key_schema::IndexEntry;
-use key_schema::index::{RunsByName, RunsByTime};
+use key_schema::index::RunsByName;
+use mlflow_api::TraceRetention;
 use mlflow_api::proto_json::time_text;
-use mlflow_api::{ExperimentId, TraceRetention};
 use retention::{Age, Entity, Retention};
-use table::{Query, Table};
+use run_index::RunIndex;
+use table::Table;
 use workspaces::Workspaces;
 
 use super::settings::{Kind, Setting};
@@ -44,7 +45,9 @@ pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value:
         Kind::TraceRetention => of_traces(value, holder),
         Kind::IndexedValues | Kind::IndexedTexts => {
             if let Holder::Experiment(id) = holder {
-                return Ok(of_reindex_of(count_of_runs(table, *id).await?));
+                return Ok(of_reindex_of(
+                    RunIndex::new(table.clone()).count_runs(*id).await.map_err(|failure| format!("{failure:?}"))?,
+                ));
             }
             of_reindex(table.count_of_index(RunsByName::INDEX.name).await.map_err(|error| format!("{error:?}"))?)
         }
@@ -99,20 +102,6 @@ fn of_traces(value: &str, holder: &Holder) -> String {
          for each document, and for each part of its spans.",
         time_text(since)
     )
-}
-
-/// The runs of an experiment, deleted ones included. A request per 8,000 of them, and a read unit
-/// per 40.
-async fn count_of_runs(table: &Table, experiment: ExperimentId) -> Result<u64, Failure> {
-    let (mut query, mut runs) = (Query::of(RunsByTime::all(&experiment)), 0);
-    loop {
-        let page = table.query_page(&query).await.map_err(|failure| format!("{failure:?}"))?;
-        runs += page.items.len() as u64;
-        match page.next {
-            Some(next) => query = query.starting_at(next),
-            None => return Ok(runs),
-        }
-    }
 }
 
 fn of_reindex(runs: Option<u64>) -> String {

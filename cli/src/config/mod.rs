@@ -200,7 +200,7 @@ async fn make(
         (Kind::TraceRetention, Holder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
         (Kind::IndexedValues | Kind::IndexedTexts, _) => {
             let part = values::fields_with(&table, setting.kind, holder, value).await?;
-            reindex::rebuild(&table, engine, &place.name, part).await?;
+            reindex::rebuild(&table, engine, &place.name, part, None).await?;
         }
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }

@@ -1,9 +1,11 @@
 use clock::Simulation;
+use entities::attributes::REBUILD;
 use entities::fields::OwnSetting;
 use serde_json::json;
 use test_site::{Api, Site, TABLE};
 use tracking::store::Store;
 
+use super::rebuilding::Rebuilding;
 use super::*;
 
 #[test]
@@ -42,7 +44,12 @@ impl Lab {
     }
 
     async fn rebuild(&self, part: Part) {
-        let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part);
+        self.rebuild_some(part, None).await;
+    }
+
+    /// The same, so many runs at a time.
+    async fn rebuild_some(&self, part: Part, at_once: Option<u32>) {
+        let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part, at_once);
         tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
     }
 
@@ -163,4 +170,40 @@ async fn experiments_with_fields_of_their_own_are_real_and_few() {
     }
     let refused = check_experiment(&lab.site.table, one).await.unwrap_err().to_string();
     assert_eq!(refused, "at most 100 experiments may have fields of their own");
+}
+
+/// How many runs wait for a rebuild.
+async fn waiting(lab: &Lab) -> usize {
+    lab.site.items().await.iter().filter(|item| item.get(REBUILD).is_some()).count()
+}
+
+#[tokio::test]
+async fn few_runs_wait_at_a_time() {
+    let lab = Lab::new().await;
+    let experiments = [lab.experiment("one").await, lab.experiment("other").await];
+    let index = RunIndex::new(lab.site.table.clone());
+    let mut runs = Rebuilding::of(&index, &experiments);
+    for expected in [3, 3, 4] {
+        runs.mark(expected).await.unwrap();
+        assert_eq!((runs.waiting(), waiting(&lab).await), (expected, expected));
+    }
+    lab.rebuild_some(Part::Table(None), Some(1)).await;
+    assert_eq!(waiting(&lab).await, 0);
+    assert_eq!(lab.found(&experiments, "tags.note = 'a long walk'").await, 2);
+}
+
+/// Runs that cannot be indexed take the only place for a while. Then all others get theirs.
+#[tokio::test]
+async fn runs_that_nobody_indexes_are_marked_and_left() {
+    let lab = Lab::new().await;
+    let experiments = [lab.experiment("one").await, lab.experiment("other").await];
+    let index = RunIndex::new(lab.site.table.clone());
+    let mut runs = Rebuilding::of(&index, &experiments);
+    runs.patience = Duration::from_secs(20);
+    let bar = ProgressBar::hidden();
+    let again = runs.finish(1, &bar);
+    let outcome = tokio::select! { outcome = again => outcome.unwrap(), () = lab.clock.drive() => unreachable!() };
+    assert_eq!((outcome.indexed, outcome.left.len(), waiting(&lab).await), (0, 4, 4));
+    let time = lab.clock.elapsed();
+    assert!((Duration::from_secs(40)..Duration::from_secs(44)).contains(&time), "{time:?}");
 }

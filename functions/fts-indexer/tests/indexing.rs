@@ -4,6 +4,7 @@
 
 mod overlap;
 mod postponed;
+mod rebuild;
 mod traces;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,7 @@ use fts_indexer::{Batch, Indexer};
 use key_schema::index::{RunsByEnd, RunsByStage, RunsByStatus, RunsByTime, RunsChanged};
 use key_schema::{Ascending, Descending, Digest, IndexEntry, Name, Ordinal, OwnStage, Stage, WideDigest, rows};
 use mlflow_api::{ExperimentId, ModelId, RunId};
-use run_index::RunIndex;
+use run_index::{HELD_AT_ONCE, RunIndex};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
 
@@ -407,28 +408,6 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), [foreign.key().unwrap().text()]);
 }
 
-#[tokio::test]
-async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
-    let site = Site::new().await;
-    let at = site.run(1, "rebuilt").await;
-    site.log(&at, "loss", 1, 0.5).await;
-    assert!(site.handle(changed(&at)).await.is_empty());
-    let whole = site.index().await;
-    // An operator's hand.
-    let lost = rows::RankByParam::key(&at.experiment, &"lr".into(), &"0.1".into(), &Descending(TIME), &at.run);
-    let stray = rows::RankByParam::key(&at.experiment, &"lr".into(), &"9".into(), &Descending(TIME), &at.run);
-    site.table.write_many(vec![Item::new(stray)], &[lost]).await.unwrap();
-    let mut left = site.rebuilding().mark_runs(at.experiment, |_| {}).await.unwrap();
-    assert_eq!(left.len(), 1);
-    site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
-    assert_eq!(left.len(), 1, "nobody has indexed it yet");
-    assert!(site.handle(changed(&at)).await.is_empty());
-    site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
-    assert!(left.is_empty());
-    assert_eq!(site.rebuilding().sweep(at.experiment).await.unwrap(), 1);
-    assert_eq!(site.index().await, whole);
-}
-
 /// A run that is deleted on its own leaves the lists, and its copy goes to those of deleted ones; restored, it is back.
 #[tokio::test]
 async fn a_run_has_one_copy_whatever_its_stage() {
@@ -446,7 +425,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
             let copy = site.copy(&at, OwnStage::Deleted).await.unwrap();
             assert!(!copy.0.is_in(RunsByStatus::INDEX) && copy.into_values().is_some());
         }
-        assert_eq!(site.rebuilding().sweep(at.experiment).await.unwrap(), 0);
+        assert_eq!(site.rebuilding().sweep(at.experiment, HELD_AT_ONCE).await.unwrap(), 0);
         site.set_stage(&at, "active").await;
         assert!(site.handle(changed(&at)).await.is_empty());
         assert!(site.copy(&at, OwnStage::Deleted).await.is_none());

@@ -39,6 +39,7 @@ pub use entries::{Entries, EntriesOfCopy, ListOf, entries_of_copy, run_entries};
 pub use indexed_fields::IndexedFieldsCache;
 pub use join::Join;
 pub use lists::{Entry, RunLists};
+pub use rebuild::{HELD_AT_ONCE, Unmarked};
 pub use source::Source;
 pub use walker::Walker;
 pub use whole::in_all;

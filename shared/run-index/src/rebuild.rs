@@ -1,10 +1,11 @@
 //! Rebuilding the index while it is in use.
 //!
 //! Only the stream's consumer writes entries. So a rebuild marks runs as changed, and the stream
-//! has them indexed again. Meanwhile searches read these runs from their documents. Finally,
-//! entries that no copy knows are deleted. An indexer of another version may have left them, or a
-//! manual change.
+//! has them indexed again. Meanwhile searches read these runs from their documents: only some are
+//! marked at a time. Finally, entries that no copy knows are deleted. An indexer of another version
+//! may have left them, or a manual change.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,7 +13,8 @@ use entities::attributes::{INDEXED, REBUILD};
 use entities::{Marked, RUN, RunCopy, RunLocation, failed, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
-use key_schema::{Key, KeyRange, Name, OwnStage, place, ranges, rows};
+use key_schema::rows::IndexedCopy;
+use key_schema::{Key, KeyRange, Name, OwnStage, place, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
 use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
 
@@ -22,8 +24,39 @@ use crate::entries::entries_of_copy;
 
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
-/// So many runs are looked at one by one at a time.
+/// So many runs are marked, or looked at one by one, at a time.
 const SOME: usize = 1_000;
+/// Entries that a sweep holds at a time. With as many, it needs some 80 MB, and goes through the
+/// lists of a million runs with 25 entries each four times.
+pub const HELD_AT_ONCE: usize = 7_000_000;
+
+/// The runs of an experiment that a rebuild has not marked yet.
+#[derive(Debug)]
+pub struct Unmarked {
+    experiment: ExperimentId,
+    /// `None` once all are marked.
+    next: Option<Query>,
+}
+
+impl Unmarked {
+    /// All runs of an experiment.
+    #[must_use]
+    pub fn all(experiment: ExperimentId) -> Self {
+        Self { experiment, next: Some(Query::of(RunsByTime::all(&experiment))) }
+    }
+
+    /// The experiment whose runs they are.
+    #[must_use]
+    pub fn experiment(&self) -> ExperimentId {
+        self.experiment
+    }
+
+    /// Whether none is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+}
 
 impl RunIndex {
     /// The experiments of a workspace, deleted ones included. A request per MB of their names.
@@ -33,32 +66,40 @@ impl RunIndex {
         Ok(listed.into_iter().map(|listed| listed.experiment).collect())
     }
 
-    /// Marks all runs of an experiment, so that they are indexed as if nothing of them was; returns them. One write of each
-    /// run's document; `done` is told of each page.
-    pub async fn mark_runs(&self, experiment: ExperimentId, mut done: impl FnMut(usize)) -> Result<HashSet<RunId>> {
-        let mut all = HashSet::new();
-        let mut query = Query::of(RunsByTime::all(&experiment));
+    /// The number of runs of an experiment, deleted ones included. A request per 8,000 of them, and
+    /// a read unit per 40.
+    pub async fn count_runs(&self, experiment: ExperimentId) -> Result<u64> {
+        let (mut query, mut runs) = (Query::of(RunsByTime::all(&experiment)), 0);
         loop {
             let page = self.table.query_page(&query).await?;
-            let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
-            let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
-                let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
-                match self.table.apply(&update).await {
-                    Ok(()) => Ok(Some(run)),
-                    // Gone by now.
-                    Err(Failure::Refused { .. }) => Ok(None),
-                    Err(failure) => Err(failure),
-                }
-            });
-            let marked: Vec<_> =
-                stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
-            done(marked.len());
-            all.extend(marked.into_iter().flatten());
+            runs += page.items.len() as u64;
             match page.next {
                 Some(next) => query = query.starting_at(next),
-                None => return Ok(all),
+                None => return Ok(runs),
             }
         }
+    }
+
+    /// Marks the next runs of an experiment, at most so many, so that they are indexed as if
+    /// nothing of them was. Returns them. A request, and one write of each run's document.
+    pub async fn mark_runs(&self, unmarked: &mut Unmarked, most: usize) -> Result<HashSet<RunId>> {
+        let experiment = unmarked.experiment;
+        let Some(query) = unmarked.next.take() else { return Ok(HashSet::new()) };
+        let query = query.limit(most.clamp(1, SOME));
+        let page = self.table.query_page(&query).await?;
+        let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
+        let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
+            let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
+            match self.table.apply(&update).await {
+                Ok(()) => Ok(Some(run)),
+                // Gone by now.
+                Err(Failure::Refused { .. }) => Ok(None),
+                Err(failure) => Err(failure),
+            }
+        });
+        let marked: Vec<_> = stream::iter(marks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
+        unmarked.next = page.next.map(|next| query.starting_at(next));
+        Ok(marked.into_iter().flatten().collect())
     }
 
     /// Drops the runs that have been indexed again since they were marked. A request per MB of
@@ -80,44 +121,68 @@ impl RunIndex {
         Ok(())
     }
 
-    /// Deletes entries of an experiment that belong to no run as it was last indexed; says how many. Reads the experiment's copies and the
-    /// lists of its directory once, and a transaction for each entry that goes.
-    pub async fn sweep(&self, experiment: ExperimentId) -> Result<usize> {
-        let mut known = HashSet::new();
-        for copies in ranges::copies(&experiment, &RUN.into()) {
-            let mut query = Query::of(copies);
+    /// Deletes entries of an experiment that belong to no run as it was last indexed; returns their
+    /// number. Holds some entries at a time, [`HELD_AT_ONCE`] except in tests, give or take those
+    /// of a page of copies. Reads the experiment's copies once, and the lists of its directory once
+    /// per so many entries. A transaction for each entry that goes.
+    pub async fn sweep(&self, experiment: ExperimentId, held_at_once: usize) -> Result<usize> {
+        // A run that was deleted has no entries in the long run, and its copy is elsewhere.
+        let copies = IndexedCopy::partition(&experiment, &OwnStage::Active, &RUN.into());
+        let mut copies = Some(Query::of(copies).limit(held_at_once.clamp(1, SOME)));
+        let (mut swept, mut after): (_, Option<Place>) = (0, None);
+        while let Some(query) = copies.take() {
+            let (known, next) = self.known(query, after.take(), held_at_once).await?;
+            after.clone_from(&known.until);
+            copies = next;
+            let mut page = None;
             loop {
-                let page = self.table.query_page(&query).await?;
-                for copy in page.items.into_iter().map(RunCopy) {
-                    let entries = entries_of_copy(&copy).map_err(failed)?;
-                    known.extend(entries.held.iter().chain(&entries.stale).map(hash));
+                let (lists, next) = lists_of(&self.table, experiment, page).await?;
+                for list in lists {
+                    swept += self.sweep_list(experiment, list, &known).await?;
                 }
-                match page.next {
-                    Some(next) => query = query.starting_at(next),
-                    None => break,
+                page = next;
+                if page.is_none() {
+                    break;
                 }
             }
         }
-        let (mut swept, mut page) = (0, None);
+        Ok(swept)
+    }
+
+    /// The entries that the next copies tell of, and where those copies end; `None` after the last
+    /// one.
+    async fn known(
+        &self,
+        mut query: Query,
+        after: Option<Place>,
+        held_at_once: usize,
+    ) -> Result<(Known, Option<Query>)> {
+        let mut known = Known { entries: HashSet::new(), after, until: None };
         loop {
-            let (lists, next) = lists_of(&self.table, experiment, page).await?;
-            for list in lists {
-                swept += self.sweep_list(experiment, list, &known).await?;
+            let page = self.table.query_page(&query).await?;
+            let mut last = None;
+            for copy in page.items.into_iter().map(RunCopy) {
+                last = copy.place().map(|(at, started, _)| (Reverse(started), at.run));
+                let entries = entries_of_copy(&copy).map_err(failed)?;
+                known.entries.extend(entries.held.iter().chain(&entries.stale).map(hash));
             }
-            page = next;
-            if page.is_none() {
-                return Ok(swept);
+            let Some(next) = page.next else { return Ok((known, None)) };
+            query = query.starting_at(next);
+            if known.entries.len() >= held_at_once && last.is_some() {
+                known.until = last;
+                return Ok((known, Some(query)));
             }
         }
     }
 
-    /// Deletes the entries of a list that are not among those known; says how many.
-    async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &HashSet<u64>) -> Result<usize> {
+    /// Deletes the entries of a list that are of these runs, and not among those known; returns
+    /// their number.
+    async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &Known) -> Result<usize> {
         let mut swept = 0;
         let mut query = Query::of(list);
         loop {
             let page = self.table.query_page(&query).await?;
-            for key in page.items.iter().filter_map(Item::key).filter(|key| !known.contains(&hash(key))) {
+            for key in page.items.iter().filter_map(Item::key).filter(|key| known.misses(key)) {
                 swept += usize::from(self.sweep_entry(experiment, key).await?);
             }
             match page.next {
@@ -150,6 +215,30 @@ impl RunIndex {
             Err(Failure::Cancelled(_)) => Ok(false),
             Err(failure) => Err(failure),
         }
+    }
+}
+
+/// A run's place among the copies: the latest start comes first.
+type Place = (Reverse<i64>, RunId);
+
+/// The entries of the runs between two places.
+struct Known {
+    /// Their hashes. Two that are equal by chance only keep a stray entry.
+    entries: HashSet<u64>,
+    /// The last place before them; `None` if they begin with the first.
+    after: Option<Place>,
+    /// Their last place; `None` if they end with the last.
+    until: Option<Place>,
+}
+
+impl Known {
+    /// Whether this is an entry of one of these runs that its copy does not tell of.
+    fn misses(&self, entry: &Key) -> bool {
+        let Some((started, run)) = place::started_and_run(&entry.sk) else { return false };
+        let place = (Reverse(started), run);
+        let is_here = self.after.as_ref().is_none_or(|after| *after < place)
+            && self.until.as_ref().is_none_or(|until| place <= *until);
+        is_here && !self.entries.contains(&hash(entry))
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fts_indexer::{Batch, Indexer};
 use key_schema::rows::RowDescription;
 use mlflow_api::ExperimentId;
-use run_index::RunIndex;
+use run_index::{RunIndex, Unmarked};
 use serde_json::json;
 
 use crate::indexed::{changes, index};
@@ -80,7 +80,9 @@ async fn what_is_declared_is_written() {
     }
     indexer.with_clock(|| entities::now_ms() + 600_000).tick().await.unwrap();
     server.post("runs/delete", json!({ "run_id": running })).await.ok();
-    RunIndex::new(site.table.clone()).mark_runs(ExperimentId::parse(&experiment).unwrap(), |_| {}).await.unwrap();
+    let mut unmarked = Unmarked::all(ExperimentId::parse(&experiment).unwrap());
+    RunIndex::new(site.table.clone()).mark_runs(&mut unmarked, 1_000).await.unwrap();
+    assert!(unmarked.is_empty());
     // Attributes of special cases only: items that are full, wide or big, incomplete copies, and
     // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
     // them, and a deleted logged model.
