@@ -2,17 +2,16 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{DUE, FROM, NAME, OVERDUE, REVISION, SEEN, START_TIME, TO_PACK, WORKSPACE};
-use entities::{RunLocation, workspace_named};
-use key_schema::index::RunsChanged;
-use key_schema::{IndexEntry, Key, rows};
+use entities::attributes::{FROM, NAME, START_TIME, TO_PACK, WORKSPACE};
+use entities::{Attributes, IndexingState, RunLocation, workspace_named};
+use key_schema::{Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 use trace_blocks::{TraceKey, TracePartition};
 use trace_packing::Marked;
 
-use crate::schedule::{Urgency, is_urgent};
+use crate::schedule::Urgency;
 
 /// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
 #[derive(Clone, Debug, Default)]
@@ -163,8 +162,10 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
             if image.get(TO_PACK).is_some() {
                 return Ok(of_traces(&key, image));
             }
-            let is_marked = image.get(RunsChanged::INDEX.sort).is_some();
-            Ok(if is_marked && !was_seen(image) { changed(&key) } else { None })
+            let image = Image(image);
+            let state = IndexingState::of(&image);
+            // A write of the indexer itself to a run whose mark stays brings nothing new.
+            Ok(if state.is_marked && !state.was_seen() { changed(&key) } else { None })
         }
         _ => Err("it has an unknown name"),
     }
@@ -173,17 +174,25 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
 /// When a run is to be indexed, by a record about it. Its document says whether it has ended, and
 /// each document since when it may be indexed.
 fn urgency(record: &Value) -> Urgency {
-    let Some(image) = record.pointer("/dynamodb/NewImage") else { return Urgency::default() };
-    let text = |name: &str, kind: &str| image.get(name)?.get(kind)?.as_str().map(str::to_owned);
-    let due = text(DUE, "N").and_then(|due| due.parse().ok());
-    Urgency { now: is_urgent(|name| text(name, "S"), |name| image.get(name).is_some()), due }
+    let image = record.pointer("/dynamodb/NewImage");
+    image.map_or_else(Urgency::default, |image| Urgency::of(&IndexingState::of(&Image(image))))
 }
 
-/// Whether the record is about a write of the indexer itself to a run whose mark stays: it has seen
-/// this revision.
-fn was_seen(image: &Value) -> bool {
-    let number = |name: &str| image.get(name)?.get("N")?.as_str();
-    number(SEEN).is_some() && number(SEEN) == number(REVISION) && image.get(OVERDUE).is_none()
+/// A document as a record of the stream has it.
+struct Image<'a>(&'a Value);
+
+impl Attributes for Image<'_> {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.get("S")?.as_str()
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.0.get(name)?.get("N")?.as_str()?.parse().ok()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.0.get(name).is_some()
+    }
 }
 
 fn changed(key: &Key) -> Option<Subject> {
@@ -214,6 +223,8 @@ fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) ->
 
 #[cfg(test)]
 mod tests {
+    use key_schema::IndexEntry;
+    use key_schema::index::RunsChanged;
     use serde_json::json;
 
     use super::*;

@@ -15,30 +15,27 @@
 //!
 //! A run whose copy another indexer has just written is put off ([`turns`](crate::turns)).
 //!
-//! While calls add to a run's journal, its mark stays ([`Mark`]): they rely on it, and write
+//! While calls add to a run's journal, its mark stays ([`MarkFate`]): they rely on it, and write
 //! nothing to the document.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use entities::attributes::{
-    CLOSING, DUE, END_TIME, INDEXED, JOURNAL, LEASED, NAME, OVERDUE, PACKED, REBUILD, REVISION, SEEN, START_TIME,
-    STATUS,
-};
+use entities::attributes::{END_TIME, INDEXED, NAME, START_TIME, STATUS};
 use entities::fields::{Setting, to_json};
 use entities::{
-    Moment, RunCopy, RunItems, RunLocation, failed, metric_attribute, own_stage, pack_set, read_runs, unreadable,
+    Indexed, IndexingState, MarkFate, Moment, Reliance, RunCopy, RunItems, RunLocation, failed, metric_attribute,
+    own_stage, pack_set, read_runs, unreadable,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus, RunsChanged};
-use key_schema::{Ascending, Descending, IndexEntry, Key, OwnStage};
+use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus};
+use key_schema::{Ascending, Descending, Key, OwnStage};
 use metric_packing::{Packed, pack};
 use mlflow_api::ExperimentId;
 use run_index::{ListOf, entries_of_copy, run_entries};
 use search::IndexedFields;
-use table::{Condition, Failure, Item, Result, Table, Update, Write, number, text};
+use table::{Condition, Failure, Item, Result, Table, Update, Write, text};
 
 use crate::Indexer;
-use crate::schedule::{Mark, Schedule};
 use crate::turns::{self, Turns};
 
 /// Requests under way at a time.
@@ -61,40 +58,17 @@ struct Plan {
     /// The lists of the entries in `puts`.
     lists: BTreeSet<ListOf>,
     deletes: Vec<Key>,
-    mark: Mark,
-    /// The revision that was read.
-    revision: i64,
-    /// Names this indexing.
-    indexing: String,
-    /// When the run is due again, in ms.
-    due: Option<i64>,
+    /// What is noted in the run's document at the end.
+    indexed: Indexed,
 }
 
 impl Plan {
-    /// The last write: it notes this indexing in the run's document, and what becomes of its mark.
-    fn conclusion(&self, times_packed: i64, packed: Option<&Packed>, closing: Option<i64>) -> Update {
-        let update = Update::new(self.at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
-        let update = match self.due {
-            Some(due) => update.set(DUE, number(due)),
-            None => update.remove(DUE),
-        };
-        let update = if times_packed > 0 { update.set(PACKED, number(times_packed)) } else { update };
+    /// The last write. It also takes out what was packed of the points in the document.
+    fn conclusion(&self, times_packed: i64, packed: Option<&Packed>, closing: i64) -> Update {
+        let update = self.indexed.update(&self.at, times_packed, closing);
         // The remaining points are also in the metrics documents, and are read once.
         let points = packed.into_iter().flat_map(|packed| &packed.from_document).take(UPDATE_METRICS);
-        let update =
-            points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)));
-        let update = match self.mark {
-            Mark::Goes => {
-                let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
-                update.remove(CLOSING).remove(SEEN)
-            }
-            Mark::Stays { .. } => update.set(SEEN, number(self.revision)),
-        };
-        let update = match closing {
-            Some(time) => update.set(CLOSING, number(time)),
-            None => update,
-        };
-        update.only_if(Condition::Equals(REVISION.into(), number(self.revision)))
+        points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)))
     }
 }
 
@@ -111,37 +85,42 @@ impl Indexer {
         let places = |at: &RunLocation| items.get(at).map(|items| RunCopy::keys(at, &items.run)).unwrap_or_default();
         let mut copies = self.table.get_many(&runs.iter().flat_map(places).collect::<Vec<_>>()).await?;
         let mut plans = Vec::new();
+        let states: HashMap<_, _> = items.iter().map(|(at, items)| (at, IndexingState::of(&items.run))).collect();
         let put_off = items.iter().filter_map(|(at, items)| {
             let of_another = || {
                 let keys = RunCopy::keys(at, &items.run).into_iter();
                 let mut olds = keys.filter_map(|key| copies.get(&key)?.text(INDEXED));
-                olds.find_map(|indexing| self.belongs_to_another(at, &items.run, indexing))
+                olds.find_map(|indexing| self.belongs_to_another(at, &states[at], indexing))
             };
-            Some((at.clone(), self.schedule.not_before(items).or_else(of_another)?))
+            Some((at.clone(), self.schedule.not_before(&states[at]).or_else(of_another)?))
         });
         let put_off: HashMap<_, _> = put_off.collect();
         let mut later = put_off.clone();
-        let mut packed = self.pack_runs(items.iter().filter(|(at, _)| !put_off.contains_key(*at))).await?;
+        let now = items.iter().filter(|(at, _)| !put_off.contains_key(*at) && states[at].is_marked);
+        let mut packed = self.pack_runs(now).await?;
         let begin = Moment::now();
         for at in runs.iter().filter(|at| !put_off.contains_key(*at)) {
             let olds: Vec<_> = places(at).iter().filter_map(|key| copies.remove(key).map(RunCopy)).collect();
             match items.get(at) {
                 Some(items) => {
-                    let due = self.schedule.next(&items.run);
+                    let state = &states[at];
+                    let due = self.schedule.next(state);
                     let leaves_some = packed.get(at).and_then(Option::as_ref).is_some_and(|packed| packed.leaves_some);
-                    let mark = match Schedule::mark(items, before_read) {
-                        _ if leaves_some => Mark::Stays { closes: false },
+                    let mark = match state.fate_of_mark(before_read, !items.metrics.tails.is_empty()) {
+                        _ if leaves_some => MarkFate::Stays { closes: false },
                         mark => mark,
                     };
                     let fields = setting.indexed_in(&at.experiment);
-                    match plan(at, items, &olds, fields.as_ref(), (due, mark), Turns::name(self.schedule.now())) {
+                    match plan(at, items, state, &olds, fields.as_ref(), (due, mark), Turns::name(self.schedule.now()))
+                    {
                         Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
                         // It stays marked: searches look at it themselves, and say so.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),
                     }
-                    if items.run.has(LEASED) || leaves_some {
-                        // Nothing in the stream says that calls have added to the journal: somebody has to look.
-                        let early = self.schedule.early_ms(&items.run);
+                    if state.is_relied_on() || leaves_some {
+                        // Nothing in the stream says that calls have added to the journal: somebody
+                        // has to look.
+                        let early = self.schedule.early_ms(state);
                         let at_rest = || if leaves_some { before_read } else { self.schedule.closing() };
                         later.insert(at.clone(), due.map_or_else(at_rest, |due| due - early));
                     }
@@ -151,7 +130,7 @@ impl Indexer {
             }
         }
         let written = plans.into_iter().map(|plan| async {
-            self.turns.begin(&plan.at, &plan.indexing);
+            self.turns.begin(&plan.at, &plan.indexed.indexing);
             match write_copy(&self.table, &plan).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
@@ -188,7 +167,7 @@ impl Indexer {
         }
         let concluded = plans.iter().filter_map(|plan| {
             let packed = packed.remove(&plan.at).flatten();
-            Some(self.conclude(plan, items.get(&plan.at)?, packed))
+            Some(self.conclude(plan, items.get(&plan.at)?, states.get(&plan.at)?.reliance, packed))
         });
         let closing = stream::iter(concluded.collect::<Vec<_>>()).buffer_unordered(AT_ONCE);
         let closing: Vec<_> = closing.try_collect().await?;
@@ -203,18 +182,18 @@ impl Indexer {
 
     /// Until when a run is left to another indexer, by the name in its copy; `None` if there is
     /// none, or it has finished.
-    fn belongs_to_another(&self, at: &RunLocation, run: &Item, indexing: &str) -> Option<i64> {
-        let is_finished = run.text(INDEXED) == Some(indexing);
+    fn belongs_to_another(&self, at: &RunLocation, run: &IndexingState, indexing: &str) -> Option<i64> {
+        let is_finished = run.indexing == Some(indexing);
         (!is_finished).then(|| self.turns.of_another(at, indexing, self.schedule.now())).flatten()
     }
 
-    /// Packs those of the runs that are to be packed. One is left out that could not be: it keeps its mark.
+    /// Packs those of the runs that are to be packed. One is left out that could not be: it keeps
+    /// its mark.
     async fn pack_runs<'a>(
         &self,
         runs: impl Iterator<Item = (&'a RunLocation, &'a RunItems)>,
     ) -> Result<HashMap<RunLocation, Option<Packed>>> {
-        let runs: Vec<_> = runs.filter(|(_, items)| items.run.is_in(RunsChanged::INDEX)).collect();
-        let packed = runs.into_iter().map(|(at, items)| async move {
+        let packed = runs.map(|(at, items)| async move {
             let packed = if metric_packing::is_due(items).map_err(failed)? {
                 match pack(&self.table, at, items, self.schedule.now()).await {
                     Err(Failure::TooLarge) => {
@@ -240,18 +219,22 @@ impl Indexer {
         &self,
         plan: &Plan,
         items: &RunItems,
+        reliance: Reliance,
         packed: Option<Packed>,
     ) -> Result<Option<(RunLocation, Option<i64>)>> {
         let times = packed.as_ref().map_or_else(|| items.metrics.packed(), |packed| packed.times);
-        let closing = (plan.mark == Mark::Stays { closes: true }).then(|| self.schedule.closing());
+        // Reckoned now: calls that have read the run before this write may rely on the mark for
+        // some time.
+        let closing = self.schedule.closing();
         match self.table.apply(&plan.conclusion(times, packed.as_ref(), closing)).await {
-            Ok(()) if plan.mark == Mark::Goes => {
+            Ok(()) if plan.indexed.mark == MarkFate::Goes => {
                 self.turns.end(&plan.at);
                 Ok(Some((plan.at.clone(), None)))
             }
             Ok(()) => {
                 self.turns.end(&plan.at);
-                let closing = closing.or_else(|| items.run.number(CLOSING));
+                let closes = plan.indexed.mark == MarkFate::Stays { closes: true };
+                let closing = if closes { Some(closing) } else { reliance.closing() };
                 Ok(closing.map(|time| (plan.at.clone(), Some(time))))
             }
             Err(Failure::Refused { .. }) => Ok(None),
@@ -265,7 +248,9 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     if plan.moved.is_empty() {
         return match table.put(plan.copy.0.clone(), &plan.condition).await {
             // It was written, and the answer lost.
-            Err(Failure::Refused { item: Some(found), .. }) if found.text(INDEXED) == Some(plan.indexing.as_str()) => {
+            Err(Failure::Refused { item: Some(found), .. })
+                if found.text(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
+            {
                 Ok(())
             }
             written => written,
@@ -281,17 +266,18 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
 fn plan(
     at: &RunLocation,
     items: &RunItems,
+    present: &IndexingState,
     olds: &[RunCopy],
     fields: &IndexedFields,
-    (due, mark): (Option<i64>, Mark),
+    (due, mark): (Option<i64>, MarkFate),
     indexing: String,
 ) -> mlflow_api::Result<Option<Plan>> {
-    if !items.run.is_in(RunsChanged::INDEX) {
+    if !present.is_marked {
         return Ok(None);
     }
-    let revision = items.run.number(REVISION).ok_or_else(|| unreadable(&items.run, "the revision of a run"))?;
+    let revision = present.revision.ok_or_else(|| unreadable(&items.run, "the revision of a run"))?;
     let wanted = run_entries(at, items, fields)?;
-    let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| items.run.text(INDEXED) == Some(old));
+    let was_finished = olds.iter().filter_map(RunCopy::indexing).any(|old| present.indexing == Some(old));
     let (mut held, mut stale) = (BTreeSet::new(), BTreeSet::new());
     for old in olds {
         let of_copy = entries_of_copy(old)?;
@@ -301,7 +287,7 @@ fn plan(
     if was_finished {
         stale.clear();
     }
-    let is_finished = was_finished && !items.run.has(REBUILD);
+    let is_finished = was_finished && !present.is_to_be_rebuilt;
     let deletes: Vec<Key> = held.union(&stale).filter(|entry| !wanted.keys.contains(*entry)).cloned().collect();
     let puts = wanted.keys.iter().filter(|entry| !is_finished || !held.contains(*entry));
 
@@ -324,14 +310,12 @@ fn plan(
         lists: wanted.lists,
         deletes,
         copy,
-        mark,
-        revision,
-        indexing,
-        due,
+        indexed: Indexed { revision, indexing, due, mark },
     }))
 }
 
-/// The copy with its keys in the lists by status, by name and by end. Those lists are of active runs.
+/// The copy with its keys in the lists by status, by name and by end. Those lists are of active
+/// runs.
 fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
     if own_stage(run) == OwnStage::Deleted {
         return copy;

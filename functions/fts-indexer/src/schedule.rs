@@ -3,7 +3,7 @@
 //!
 //! A run that changes all the time would be indexed with every batch of the stream, and each time
 //! costs more than the change itself. So it is indexed when it has ended, when it never was, or
-//! when the last time is an interval ago. Its documents hold that time ([`DUE`]). In between it
+//! when the last time is an interval ago. Its document holds that time ([`IndexingState::due`]). In between it
 //! stays marked, and searches read it from its documents.
 //!
 //! The next change after that time has it indexed. There may be none, for example because its job
@@ -15,28 +15,15 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{CLOSING, DUE, LEASED, OVERDUE, REBUILD, STATUS};
-use entities::{CLOSING_TIME, RUN, RunItems, RunLocation, now_ms};
-use key_schema::index::RunsChanged;
-use key_schema::{Ascending, IndexEntry, Key, Shard, rows};
+use entities::{CLOSING_TIME, IndexingState, RUN, RunLocation, now_ms};
+use key_schema::{Ascending, Key, Shard, rows};
 use mlflow_api::RunId;
-use mlflow_api::tracking::RunStatus;
-use table::Item;
 
 /// How often a run that is being logged to is indexed at most, unless somebody says otherwise.
 pub const INTERVAL: Duration = Duration::from_mins(1);
 
 /// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
-
-/// The fate of a run's mark when the run was indexed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// It is taken off: calls from now on mark the run again.
-    Goes,
-    /// It stays, because calls add to the journal without a mark of their own. It may be said now that they are not to do so any more.
-    Stays { closes: bool },
-}
 
 /// How often runs are indexed, and which were put off. Cheap to clone.
 #[derive(Clone)]
@@ -78,18 +65,15 @@ pub(crate) struct Urgency {
 }
 
 impl Urgency {
+    /// The urgency of a run in this state.
+    pub(crate) fn of(run: &IndexingState) -> Self {
+        Self { now: run.is_urgent(), due: run.due }
+    }
+
     /// The urgency of several records together.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { now: self.now || other.now, due: self.due.max(other.due) }
     }
-}
-
-/// Whether a document says that its run has ended, or is to be indexed at once.
-pub(crate) fn is_urgent(text: impl Fn(&str) -> Option<String>, has: impl Fn(&str) -> bool) -> bool {
-    let has_ended = text(STATUS).as_deref().and_then(RunStatus::from_name).is_some_and(RunStatus::has_ended);
-    // One that was leased since it was indexed: from now on only ticks tell of it.
-    let was_leased = has(LEASED) && !has(DUE);
-    has_ended || has(REBUILD) || has(OVERDUE) || was_leased
 }
 
 impl Schedule {
@@ -108,36 +92,22 @@ impl Schedule {
     }
 
     /// When a run that is indexed now is due again; `None` where every change has it indexed.
-    pub(crate) fn next(&self, run: &Item) -> Option<i64> {
-        let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
-        (!has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
+    pub(crate) fn next(&self, run: &IndexingState) -> Option<i64> {
+        (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
     }
 
-    /// When a run is due that need not be indexed now, by its items.
-    pub(crate) fn not_before(&self, items: &RunItems) -> Option<i64> {
-        let run = &items.run;
-        if is_urgent(|name| run.text(name).map(str::to_owned), |name| run.has(name)) || self.interval.is_zero() {
+    /// When a run is due that need not be indexed now.
+    pub(crate) fn not_before(&self, run: &IndexingState) -> Option<i64> {
+        if run.is_urgent() || !run.is_marked || self.interval.is_zero() {
             return None;
         }
-        let due = run.number(DUE).filter(|due| *due > self.now())?;
-        run.is_in(RunsChanged::INDEX).then_some(due)
+        run.due.filter(|due| *due > self.now())
     }
 
-    /// The fate of a run's mark when it is indexed. Its items were read after this time, in ms.
-    pub(crate) fn mark(items: &RunItems, before_read: i64) -> Mark {
-        let run = &items.run;
-        let closing = run.number(CLOSING);
-        if !run.has(LEASED) || closing.is_some_and(|closing| closing <= before_read) {
-            return Mark::Goes;
-        }
-        let has_ended = is_urgent(|name| run.text(name).map(str::to_owned), |_| false);
-        Mark::Stays { closes: closing.is_none() && (has_ended || items.metrics.tails.is_empty()) }
-    }
-
-    /// How long before it is due a run is looked at by a tick: a leased one is looked at by ticks alone, and would miss the next one if
-    /// it had to be due.
-    pub(crate) fn early_ms(&self, run: &Item) -> i64 {
-        if run.has(LEASED) { self.interval_ms() / 2 } else { 0 }
+    /// How long before it is due a run is looked at by a tick. One whose mark is relied on is looked at by ticks alone, and would miss the
+    /// next one if it had to be due.
+    pub(crate) fn early_ms(&self, run: &IndexingState) -> i64 {
+        if run.is_relied_on() { self.interval_ms() / 2 } else { 0 }
     }
 
     /// The time, in ms, from which a mark may be removed if it starts closing now.

@@ -1,18 +1,16 @@
 //! Looks after runs that were put off: once a minute, whatever the stream brings.
 //!
 //! A tick indexes nothing, and packs nothing. It marks a run again and asks for it to be indexed at
-//! once ([`OVERDUE`]). The stream brings that to its consumer. So the consumer stays the only one
-//! that indexes the runs of an experiment. A row is deleted only after that write.
+//! once ([`Marked::marked_overdue`]). The stream brings that to its consumer. So the consumer stays
+//! the only one that indexes the runs of an experiment. A row is deleted only after that write.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use entities::attributes::{CLOSING, DUE, OVERDUE};
-use entities::{Marked, Moment, RunLocation};
+use entities::{IndexingState, Marked, Moment, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::index::RunsChanged;
-use key_schema::{Ascending, IndexEntry, Key, Segment, Shard, rows};
-use table::{Failure, Item, Query, Result, Update, number};
+use key_schema::{Ascending, Key, Segment, Shard, rows};
+use table::{Failure, Item, Query, Result, Update};
 use trace_packing::{asking, partition_of_row};
 
 use crate::Indexer;
@@ -22,8 +20,8 @@ use crate::schedule::{row_of, run_of_row};
 const AT_A_TIME: usize = 50;
 /// Requests under way at a time.
 const AT_ONCE: usize = 16;
-/// Pause after as many runs were asked for: they may be of one experiment, whose partition takes 1,000 write units a second, and its
-/// clients should not notice.
+/// Pause after as many runs were asked for: they may be of one experiment, whose partition takes
+/// 1,000 write units a second, and its clients should not notice.
 const REST: Duration = Duration::from_millis(100);
 /// How long a tick lasts; the next goes on.
 const LONGEST: Duration = Duration::from_mins(1);
@@ -39,9 +37,10 @@ enum Due {
 }
 
 impl Indexer {
-    /// Looks at the runs that are due by now, and has those indexed that still are to be; has partitions of traces packed that are due. A request for each of a few
-    /// shards; and for 50 runs that are due one, one for each that is to be indexed, and two to four to write and delete rows.
-    /// It logs a line with the requests and units, as functions do for a request.
+    /// Looks at the runs that are due by now, and has those indexed that still are to be; has
+    /// partitions of traces packed that are due. A request for each of a few shards; and for 50
+    /// runs that are due one, one for each that is to be indexed, and two to four to write and
+    /// delete rows. It logs a line with the requests and units, as functions do for a request.
     pub async fn tick(&self) -> Result<()> {
         Box::pin(service::told_work("tick", self.look_at_all_due())).await
     }
@@ -101,19 +100,20 @@ impl Indexer {
 
     fn due(&self, run: Option<&Item>) -> Due {
         let Some(run) = run else { return Due::Never };
-        let due = run.number(DUE).map(|due| due.saturating_sub(self.schedule.early_ms(run)));
-        let later = due.max(run.number(CLOSING));
+        let run = IndexingState::of(run);
+        let due = run.due.map(|due| due.saturating_sub(self.schedule.early_ms(&run)));
+        let later = due.max(run.reliance.closing());
         match later.filter(|due| *due > self.schedule.now()) {
             // A process that relies on this row has it looked at again at that time.
             Some(due) => Due::Later(due),
-            None if run.is_in(RunsChanged::INDEX) => Due::Now,
+            None if run.is_marked => Due::Now,
             None => Due::Never,
         }
     }
 
     /// Marks a run so that it is indexed at once.
     async fn ask_for(&self, at: &RunLocation) -> Result<()> {
-        let update = Update::new(at.key()).set(OVERDUE, number(1)).marked(&at.run);
+        let update = Update::new(at.key()).marked_overdue(&at.run);
         match self.table.apply(&update).await {
             // Gone by now.
             Ok(()) | Err(Failure::Refused { .. }) => Ok(()),

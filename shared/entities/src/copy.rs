@@ -12,10 +12,10 @@ use mlflow_api::{Result, RunId};
 use table::{Item, Map, Value, map, text};
 
 use crate::attributes::{
-    CLOSING, DELETED_TIME, DUE, ENTRIES, FIELDS, INDEXED, JOURNAL, LEASED, LINK_ROWS, LINKS, NONCE, OVERDUE, PACKED,
-    PARAM_ROWS, PARAMS, REBUILD, REVISION, ROOM, SEEN, STAGE, STALE, START_TIME, TAG_ROWS, TAGS, metric_attribute,
-    metric_of,
+    DELETED_TIME, ENTRIES, FIELDS, INDEXED, LINK_ROWS, LINKS, NONCE, PARAM_ROWS, PARAMS, ROOM, STAGE, STALE,
+    START_TIME, TAG_ROWS, TAGS, metric_attribute, metric_of,
 };
+use crate::indexing_state;
 use crate::links;
 use crate::maps::{entries, entry_name};
 use crate::metrics::pack_set;
@@ -31,26 +31,7 @@ pub const RUN: &str = "run";
 const MOST_BYTES: usize = 24 << 10;
 
 /// Attributes of a run's document that its copy has otherwise, or not at all.
-const NOT_COPIED: [&str; 18] = [
-    PARAMS,
-    TAGS,
-    PARAM_ROWS,
-    TAG_ROWS,
-    LINKS,
-    JOURNAL,
-    LEASED,
-    CLOSING,
-    SEEN,
-    PACKED,
-    REVISION,
-    INDEXED,
-    REBUILD,
-    NONCE,
-    DUE,
-    OVERDUE,
-    DELETED_TIME,
-    ROOM,
-];
+const NOT_COPIED: [&str; 8] = [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, NONCE, DELETED_TIME, ROOM];
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +95,7 @@ impl RunCopy {
     fn with_values(at: &RunLocation, items: &RunItems) -> Result<Self> {
         let of_the_document = |name: &str| {
             let of_an_index = definition::DATA.key_attributes().any(|attribute| attribute == name);
-            of_an_index || NOT_COPIED.contains(&name)
+            of_an_index || NOT_COPIED.contains(&name) || indexing_state::ATTRIBUTES.contains(&name)
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());

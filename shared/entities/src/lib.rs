@@ -11,13 +11,13 @@ mod client_request;
 pub mod content;
 mod copy;
 pub mod fields;
+mod indexing_state;
 pub mod journal;
 pub mod layout;
 mod links;
 mod logged_model;
 mod logged_model_points;
 mod maps;
-mod mark;
 mod metric_segment;
 mod metrics;
 pub mod points;
@@ -40,6 +40,7 @@ pub use awaited_trace::{AwaitedTrace, TraceItem, read_trace_item};
 pub use charted::{Charted, charted, with_charted};
 pub use client_request::{client_request_entry, is_found_by_client_request, traces_of_client_request};
 pub use copy::{RUN, RunCopy, own_stage};
+pub use indexing_state::{Attributes, Indexed, IndexingState, MarkFate, Marked, Reliance, marked_item};
 pub use links::{dataset_digest, dataset_key, dataset_link, is_dataset, run_inputs, run_outputs};
 pub use logged_model::{
     ModelItems, ModelLocation, group_by_model, locate_model, model_whole, read_model_items, read_model_segments,
@@ -47,7 +48,6 @@ pub use logged_model::{
 };
 pub use logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 pub use maps::{entries, entry_key, entry_name};
-pub use mark::{Marked, marked_item};
 pub use metric_segment::{SEAL_AT, SegmentName, SegmentStart, read_segment, segments};
 pub use metrics::{latest, pack_set, waiting};
 pub use run::{run_artifact_uri, run_info, run_whole};

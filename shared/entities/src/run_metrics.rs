@@ -12,8 +12,9 @@ use key_schema::{Bucket, KeyRange, ranges, rows};
 use mlflow_api::Result;
 use table::{Failure, Item, Query, Table};
 
-use crate::attributes::{JOURNAL, PACKED, WIDE, metric_attribute, metric_of};
+use crate::attributes::{PACKED, WIDE, metric_attribute, metric_of};
 use crate::charted::{Charted, charted};
+use crate::indexing_state::IndexingState;
 use crate::journal::{Journal, Series, is_names, is_tail, read_journal};
 use crate::metrics::{latest, waiting};
 use crate::points::Point;
@@ -33,9 +34,10 @@ pub enum MetricsPlace {
 /// Where a run's metrics are, by its document.
 #[must_use]
 pub fn place_of_metrics(run: &Item) -> MetricsPlace {
-    if run.has(JOURNAL) {
+    let state = IndexingState::of(run);
+    if state.journal_marks.is_some() {
         MetricsPlace::Journal
-    } else if run.has(PACKED) {
+    } else if state.packed.is_some() {
         MetricsPlace::Documents
     } else {
         MetricsPlace::Nowhere

@@ -312,7 +312,7 @@ pub const TAGGED: &[Attribute] = attributes! {
 /// The attributes of a document about its params.
 pub const WITH_PARAMS: &[Attribute] = attributes! {
     PARAMS: Texts required "params, but for those that have rows of their own",
-    PARAM_ROWS: Count "how many transactions have written rows of params: who adds a param checks it against all rows, or sees this change",
+    PARAM_ROWS: Count "the number of transactions that have written rows of params: a writer of a param checks it against all rows, or sees this change",
 };
 
 /// The attributes of an item about its creation by a client.
@@ -322,8 +322,8 @@ pub const CREATION: &[Attribute] = attributes! {
 
 /// A user's grant for one resource.
 pub const GRANTED: &[Attribute] = attributes! {
-    USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
-    RESOURCE: Text "tells the resource from another of its name, behind its workspace and a `/` where that is not the default one; missing where there was none when it was granted: it grants nothing then",
+    USER_ID: Count required "the user's id: a later user of the same name is granted nothing by it",
+    RESOURCE: Text "tells the resource from another of its name, after its workspace and a `/` unless that is the default one; missing if there was none when it was granted: then it grants nothing",
     NAME: Text required "the resource, which may be cut in the key",
     LEVEL: Text required "the level, by MLflow's name",
 };

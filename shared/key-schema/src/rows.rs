@@ -66,14 +66,14 @@ rows! {
     /// A run, a document: info, params, tags, and the points of its first calls.
     Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
         LINKS: Number "it has rows of datasets or logged models",
-        REBUILD: Number "beside the mark: its entries in the index are to be put again, those too that should be there",
+        REBUILD: Number "set with the mark: all its entries in the index are to be put again, even those that should be there",
         DELETED_TIME: Number "when it was deleted by itself, in ms",
-        OVERDUE: Number "beside the mark: it was not indexed in time, and is to be indexed at once",
-        ROOM: Bytes "what makes room for its end, which takes it away: a partition that is full takes nothing by which it grows",
+        OVERDUE: Number "set with the mark: it was not indexed in time, and is to be indexed at once",
+        ROOM: Bytes "bytes that are removed when the run ends: a full partition takes only writes by which it does not grow",
         METRIC: Set "of a metric: the points of the run's first calls",
-        JOURNAL: Number "beside the mark: there may be points in the journal; how many calls said so",
-        LEASED: Number "beside the mark: calls that see this add to the journal and write nothing here",
-        CLOSING: Number "beside that: they do so no longer; from this time on, in ms, none is under way that had not seen it",
+        JOURNAL: Number "set with the mark: there may be points in the journal; the number of calls that said so",
+        LEASED: Number "set with the mark: calls that read this add to the journal, and write nothing here",
+        CLOSING: Number "set with `leased`: calls must mark the run again; from this time on, in ms, each call under way has read this",
         SEEN: Number "the revision that was indexed last, where the mark stayed",
         PACKED: Count "how often points were packed into the metrics documents, when the run was indexed last",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
@@ -132,7 +132,7 @@ rows! {
         NAME: Text required "name",
         DIGEST: Text required "digest, as the client computed it",
         SOURCE_TYPE: Text required "type of the source",
-        CONTEXTS: TextSet required "the contexts it was read in, each behind a `=`; `-` for none",
+        CONTEXTS: TextSet required "the contexts in which it was read, each with a `=` before it; `-` for none",
         CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
         ..LONG_CONTENT
     };
@@ -228,7 +228,7 @@ rows! {
         PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
         MARKED_AT: Number required "when its mark was put last, in ms",
         SHARD: Count "in which of its day's partitions its mark is; missing for the first",
-        EDITS: Number required "counts the writes to the document, from a random number on: one that was made anew has others",
+        EDITS: Number required "counts the writes to the document, from a random number on: a document that is made a second time has other numbers",
         EXPIRES: Number "of a stub: until when it waits, in seconds; documents have none",
         ..CREATION
     };
@@ -258,7 +258,7 @@ rows! {
     TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId> {
         NEWEST: Number required "when the newest of its traces began, in ms",
         COUNT: Count required "how many traces",
-        EDITS: Number required "drawn anew with each write of the block",
+        EDITS: Number required "a new random number with each write of the block",
         WRITTEN: Number required "when it was written, in ms",
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
@@ -272,7 +272,7 @@ rows! {
     };
     /// The lease for packing or removing the partition: only its holder does so.
     PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
-        NONCE: Bytes required "drawn by who has it",
+        NONCE: Bytes required "a random number of the holder",
         UNTIL: Number required "until when, in ms"
     };
     /// The spans of some traces of a block, packed together. They are in partitions of their own:
@@ -363,7 +363,7 @@ rows! {
         EDITS: Number required "counts the writes to the document",
         VERSIONS: Count required "how many versions it has had",
         LATEST: Counts required "the greatest version of each stage",
-        ALIASES: Counts required "the version that each alias stands for",
+        ALIASES: Counts required "the version of each alias",
         ..TAGGED, ..CREATION
     };
     /// The current name of the model whose rows this partition holds.
@@ -404,9 +404,9 @@ rows! {
         LOCATION: Text "where its new experiments keep their artifacts, where that is not below the server's own place",
         ARCHIVE: Text "where MLflow's archive of traces would be; it is kept, and nothing is archived",
         ARCHIVE_AFTER: Text "after what time MLflow would archive traces; likewise",
-        STATE: Text "of one that is being deleted: where to what it holds goes; it is not written to any more",
-        QUOTAS: Numbers "by what is counted: how much of it a day may bring",
-        EXHAUSTED: Numbers "by what is counted: the UTC day, in days since 1970, that has brought as much as it may",
+        STATE: Text "of a workspace that is being deleted, and takes no writes: the place to which its entities go",
+        QUOTAS: Numbers "by the kind of entity: the most that a day may bring",
+        EXHAUSTED: Numbers "by the kind of entity: the UTC day, in days since 1970, that has brought its most",
         ..CREATION
     };
     /// The usage of a workspace on a UTC day.
@@ -416,7 +416,7 @@ rows! {
         BYTES: Number "bytes of spans that came"
     };
     /// Lists all workspaces but the default one, and those that nobody can name any more and whose contents are to be removed.
-    ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1, if what its days may bring is bounded" };
+    ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1, if it has quotas" };
     /// Claims the name of an experiment, and lists the workspace's experiments by name, (LSI1) newest first and (LSI2) by their last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key",
@@ -448,8 +448,8 @@ rows! {
     };
     /// A user's grants for all resources of a type.
     TypePermissions = "USER#" <user: UserName> / "U#TPERM" {
-        USER_ID: Count required "the user's id: one of the same name who came later is granted nothing by it",
-        LEVELS: Texts required "by MLflow's name of a type, behind its workspace and a `/` where that is not the default one: the level, by MLflow's name"
+        USER_ID: Count required "the user's id: a later user of the same name is granted nothing by it",
+        LEVELS: Texts required "levels by type, both by MLflow's names; the workspace and a `/` come before the type, unless it is the default one"
     };
     /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
@@ -458,7 +458,7 @@ rows! {
         EXPERIMENT: ExperimentId "of the fields of one experiment: the experiment",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",
         SEARCHED: Text "of the fields: which of them are searched, as JSON",
-        KEPT_FOR: Text "of the TTL policy: how long what was deleted is kept, such as 30d; of that of traces: how long these are",
+        KEPT_FOR: Text "of a TTL policy: how long deleted entities are kept, such as 30d; of the TTL policy of traces: how long traces are kept",
         OWN: TextSet "of the TTL policy of traces: experiments that may have one of their own, which is a tag"
     };
 

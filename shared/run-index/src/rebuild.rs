@@ -9,14 +9,14 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use entities::attributes::{INDEXED, REBUILD};
-use entities::{Marked, RUN, RunCopy, RunLocation, failed, read_all};
+use entities::attributes::INDEXED;
+use entities::{IndexingState, Marked, RUN, RunCopy, RunLocation, failed, read_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{ExperimentsByStage, RunsByTime, RunsChanged};
 use key_schema::rows::IndexedCopy;
 use key_schema::{Key, KeyRange, Name, OwnStage, place, rows};
 use mlflow_api::{ExperimentId, RunId, Workspace};
-use table::{Condition, Failure, Item, Query, Result, Update, Write, number, text};
+use table::{Condition, Failure, Item, Query, Result, Update, Write, text};
 
 use crate::RunIndex;
 use crate::directory::lists_of;
@@ -26,7 +26,7 @@ use crate::entries::entries_of_copy;
 const AT_ONCE: usize = 16;
 /// So many runs are marked, or looked at one by one, at a time.
 const SOME: usize = 1_000;
-/// Entries that a sweep holds at a time. With as many, it needs some 80 MB, and goes through the
+/// Entries that a sweep holds at a time. With as many, it needs up to 115 MB, and goes through the
 /// lists of a million runs with 25 entries each four times.
 pub const HELD_AT_ONCE: usize = 7_000_000;
 
@@ -84,12 +84,12 @@ impl RunIndex {
     /// nothing of them was. Returns them. A request, and one write of each run's document.
     pub async fn mark_runs(&self, unmarked: &mut Unmarked, most: usize) -> Result<HashSet<RunId>> {
         let experiment = unmarked.experiment;
-        let Some(query) = unmarked.next.take() else { return Ok(HashSet::new()) };
+        let Some(query) = unmarked.next.clone() else { return Ok(HashSet::new()) };
         let query = query.limit(most.clamp(1, SOME));
         let page = self.table.query_page(&query).await?;
         let listed = read_all(&page.items, "a place in the list of runs", Item::entry::<RunsByTime>);
         let marks = listed.map_err(failed)?.into_iter().map(|RunsByTime { run, .. }| async move {
-            let update = Update::new(rows::Run::key(&experiment, &run)).set(REBUILD, number(1)).marked(&run);
+            let update = Update::new(rows::Run::key(&experiment, &run)).marked_for_rebuild(&run);
             match self.table.apply(&update).await {
                 Ok(()) => Ok(Some(run)),
                 // Gone by now.
@@ -114,7 +114,7 @@ impl RunIndex {
         let keys: Vec<_> = some.iter().map(|run| rows::Run::key(&experiment, run)).collect();
         let documents = self.table.get_many(&keys).await?;
         for (run, key) in some.iter().zip(&keys) {
-            if !documents.get(key).is_some_and(|item| item.has(REBUILD)) {
+            if !documents.get(key).is_some_and(|run| IndexingState::of(run).is_to_be_rebuilt) {
                 runs.remove(run);
             }
         }

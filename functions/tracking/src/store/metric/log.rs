@@ -5,7 +5,7 @@
 //! (`metric-packing/src/pack.rs`). If a call has many points of one metric, they are packed here.
 //! Adding to a set needs no knowledge of its content, and may be repeated.
 
-use entities::attributes::{CALLS, CLOSING, DUE, JOURNAL, LEASED, OVERDUE};
+use entities::attributes::CALLS;
 use entities::journal::{Sealed, Series};
 use entities::points::{self, Point};
 use entities::{
@@ -14,7 +14,7 @@ use entities::{
 use experiments::check_run_is_active;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result};
-use table::{Condition, Failure, Item, Update, Value, bytes_set, number};
+use table::{Condition, Failure, Item, Update, Value, bytes_set};
 
 use crate::store::Store;
 use crate::store::run::{LoggedRun, RunDocument};
@@ -105,11 +105,9 @@ impl Store {
         if run.mark_stays() && !addition.asks_for_packing {
             return Ok(());
         }
-        let update = Update::new(document.key()).marked(&document.at.run).only_if(document.writable());
-        let update = update.add(JOURNAL, number(1)).remove(CLOSING);
-        // From now on nothing in the stream tells of it: it is indexed at once, and from then on when ticks say so.
-        let update = if run.is_to_be_leased() { update.set(LEASED, number(1)).remove(DUE) } else { update };
-        let update = if addition.asks_for_packing { update.set(OVERDUE, number(1)) } else { update };
+        let update = Update::new(document.key()).only_if(document.writable());
+        let (rely, asks_for_packing) = (run.may_be_relied_on(), addition.asks_for_packing);
+        let update = update.marked_for_journal(&document.at.run, rely, asks_for_packing);
         let since = Moment::now();
         match self.table.update(&update).await {
             Ok(item) => {

@@ -13,9 +13,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{CALLS, CLOSING, JOURNAL, LEASED, PACKED, STAGE, STAGE_VERSION};
+use entities::attributes::{CALLS, STAGE, STAGE_VERSION};
 use entities::journal::{Sealed, Series, Step, pack_call};
-use entities::{MARK_STAYS, Moment, RunLocation, metric_of, packed};
+use entities::{IndexingState, MARK_STAYS, Moment, Reliance, RunLocation, metric_of};
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
@@ -47,16 +47,13 @@ pub(crate) struct LoggedRun {
     since: Moment,
     /// The attributes of its document about its lifecycle stage.
     pub(crate) stage: Item,
-    /// How many calls have said that there may be points in the journal.
-    marks: i64,
-    /// Whether the mark stays while calls add to the journal.
-    is_leased: bool,
-    /// How often its journal was packed.
-    packed: i64,
+    /// How many calls have marked it for the journal, if it has one.
+    journal_marks: Option<i64>,
+    reliance: Reliance,
+    /// How often its journal was packed, if it was.
+    packed: Option<i64>,
     /// Bytes of points in the document.
     inline: usize,
-    /// Whether no points were logged before, or only such as are in the document.
-    is_new: bool,
 }
 
 impl LoggedRun {
@@ -66,37 +63,30 @@ impl LoggedRun {
         let stage = Item(stage.map(|(name, value)| (name.clone(), value.clone())).collect());
         let points = run.0.iter().filter(|(name, _)| metric_of(name).is_some());
         let points = Item(points.map(|(name, value)| (name.clone(), value.clone())).collect());
-        Self {
-            since,
-            stage,
-            marks: run.number(JOURNAL).unwrap_or_default(),
-            is_leased: run.has(LEASED) && !run.has(CLOSING),
-            packed: packed(run),
-            inline: points.size(),
-            is_new: !run.has(JOURNAL) && !run.has(PACKED),
-        }
+        let IndexingState { journal_marks, reliance, packed, .. } = IndexingState::of(run);
+        Self { since, stage, journal_marks, reliance, packed, inline: points.size() }
     }
 
     /// Whether no points were logged to it.
     pub(crate) fn is_empty(&self) -> bool {
-        self.inline == 0 && self.is_new
+        self.inline == 0 && self.journal_marks.is_none() && self.packed.is_none()
     }
 
     /// Whether the document has room for these points, where it takes so many bytes of them.
     pub(crate) fn takes(&self, series: &Series, most: usize) -> bool {
         let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
         let size: usize = series.iter().map(size).sum();
-        !self.is_leased && series.len() <= INLINE_METRICS && self.inline + size <= most
+        self.reliance != Reliance::Open && series.len() <= INLINE_METRICS && self.inline + size <= most
     }
 
     /// Whether points that were added to the journal are found without a mark for them.
     pub(crate) fn mark_stays(&self) -> bool {
-        self.is_leased && self.since.age() < MARK_STAYS
+        self.reliance == Reliance::Open && self.since.age() < MARK_STAYS
     }
 
-    /// Whether the next mark is one that stays: one call has marked the run before, and there will be more.
-    pub(crate) fn is_to_be_leased(&self) -> bool {
-        self.marks > 0
+    /// Whether calls may rely on the next mark: one has marked the run before, and there will be more.
+    pub(crate) fn may_be_relied_on(&self) -> bool {
+        self.journal_marks.is_some_and(|marks| marks > 0)
     }
 }
 

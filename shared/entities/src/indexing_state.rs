@@ -1,0 +1,329 @@
+//! A run's state of indexing: one type, read from its document, and the updates that change it.
+//!
+//! | event | writer | update |
+//! |---|---|---|
+//! | it is new | the request that creates it | [`marked_item`] |
+//! | it changed | a request that writes to its document or its rows | [`Marked::marked`] |
+//! | a call added points to the journal | a request that logs | [`Marked::marked_for_journal`] |
+//! | nobody has indexed it in time | a tick | [`Marked::marked_overdue`] |
+//! | its entries are to be put again | `reindex` | [`Marked::marked_for_rebuild`] |
+//! | it was indexed | the indexer | [`Indexed::update`] |
+//!
+//! **The mark.** Each such request sets the mark, a key of a sparse local index, and counts the
+//! revision up. The indexer takes the mark off on condition that the revision is still the one
+//! it indexed. So at any moment, a consistent read of this index gives the runs that a search must
+//! not take from the other indexes. Setting a mark that is set costs nothing.
+//!
+//! **Reliance.** A call that adds to the journal writes nothing to the document while it may rely
+//! on a mark that is there ([`Reliance`]). `docs/run-metrics.md` tells that protocol, and
+//! `run_times.rs` has its times.
+
+use key_schema::IndexEntry;
+use key_schema::index::RunsChanged;
+use mlflow_api::RunId;
+use mlflow_api::tracking::RunStatus;
+use table::{Condition, Item, Update, number, text};
+
+use crate::attributes::{CLOSING, DUE, INDEXED, JOURNAL, LEASED, OVERDUE, PACKED, REBUILD, REVISION, SEEN, STATUS};
+use crate::run_location::RunLocation;
+
+/// The attributes that hold this state, and nothing else of the run.
+pub(crate) const ATTRIBUTES: [&str; 10] =
+    [JOURNAL, LEASED, CLOSING, SEEN, PACKED, REVISION, INDEXED, REBUILD, DUE, OVERDUE];
+
+/// Attributes of a document, as an item of the table or as the stream brings it.
+pub trait Attributes {
+    /// A text.
+    fn text(&self, name: &str) -> Option<&str>;
+    /// An integer.
+    fn number(&self, name: &str) -> Option<i64>;
+    /// Whether there is an attribute of this name.
+    fn has(&self, name: &str) -> bool;
+}
+
+impl Attributes for Item {
+    fn text(&self, name: &str) -> Option<&str> {
+        Self::text(self, name)
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        Self::number(self, name)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        Self::has(self, name)
+    }
+}
+
+/// A run's state of indexing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an attribute of its own, and any of them go together")]
+pub struct IndexingState<'a> {
+    /// Whether it carries the mark: searches read it from its documents.
+    pub is_marked: bool,
+    /// Counts the changes that matter to the index.
+    pub revision: Option<i64>,
+    /// The revision that was indexed last, where the mark stayed.
+    pub seen: Option<i64>,
+    /// The name of the last indexing that was finished.
+    pub indexing: Option<&'a str>,
+    /// Whether the run has ended.
+    pub has_ended: bool,
+    /// Before this time, in ms, it need not be indexed again.
+    pub due: Option<i64>,
+    /// Whether it is to be indexed at once, because nobody did so in time.
+    pub is_overdue: bool,
+    /// Whether all of its entries are to be put again.
+    pub is_to_be_rebuilt: bool,
+    /// How many calls have marked it for what they added to the journal; `None` if it has no
+    /// journal.
+    pub journal_marks: Option<i64>,
+    /// Whether calls that log rely on the mark.
+    pub reliance: Reliance,
+    /// How often points had been packed when it was indexed last; `None` if none were.
+    pub packed: Option<i64>,
+}
+
+/// Whether calls that add to the journal rely on the mark, and write nothing to the document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reliance {
+    /// Each call marks the run itself.
+    None,
+    /// Calls rely on the mark.
+    Open,
+    /// Calls mark the run again. Those that have not seen that have ended at this time, in ms.
+    Closing(i64),
+}
+
+/// The fate of a run's mark when the run is indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkFate {
+    /// It is taken off: calls from now on mark the run again.
+    Goes,
+    /// It stays, because calls rely on it, or because points are left to be packed.
+    Stays {
+        /// Whether calls are told to stop relying on it.
+        closes: bool,
+    },
+}
+
+impl Reliance {
+    /// When no call relies on the mark any more, in ms; `None` if that is not foreseen.
+    #[must_use]
+    pub fn closing(self) -> Option<i64> {
+        match self {
+            Self::Closing(time) => Some(time),
+            Self::None | Self::Open => None,
+        }
+    }
+}
+
+impl<'a> IndexingState<'a> {
+    /// The state that a run's document tells.
+    #[must_use]
+    pub fn of(run: &'a impl Attributes) -> Self {
+        let has_ended = run.text(STATUS).and_then(RunStatus::from_name).is_some_and(RunStatus::has_ended);
+        let reliance = match (run.has(LEASED), run.number(CLOSING)) {
+            (false, _) => Reliance::None,
+            (true, None) => Reliance::Open,
+            (true, Some(time)) => Reliance::Closing(time),
+        };
+        Self {
+            is_marked: run.has(RunsChanged::INDEX.sort),
+            revision: run.number(REVISION),
+            seen: run.number(SEEN),
+            indexing: run.text(INDEXED),
+            has_ended,
+            due: run.number(DUE),
+            is_overdue: run.has(OVERDUE),
+            is_to_be_rebuilt: run.has(REBUILD),
+            journal_marks: run.number(JOURNAL),
+            reliance,
+            packed: run.number(PACKED),
+        }
+    }
+
+    /// Whether calls have relied on its mark, so that only ticks tell of what they logged.
+    #[must_use]
+    pub fn is_relied_on(&self) -> bool {
+        self.reliance != Reliance::None
+    }
+
+    /// Whether it is to be indexed at once. It has ended, or somebody asks for it, or calls began
+    /// to rely on its mark since it was indexed.
+    #[must_use]
+    pub fn is_urgent(&self) -> bool {
+        let begins_to_be_relied_on = self.is_relied_on() && self.due.is_none();
+        self.has_ended || self.is_to_be_rebuilt || self.is_overdue || begins_to_be_relied_on
+    }
+
+    /// Whether the indexer has seen this revision, and left the mark where it was.
+    #[must_use]
+    pub fn was_seen(&self) -> bool {
+        self.seen.is_some() && self.seen == self.revision && !self.is_overdue
+    }
+
+    /// The fate of its mark when it is indexed. It was read after `before_read`, in ms, with or
+    /// without points that wait in the journal.
+    #[must_use]
+    pub fn fate_of_mark(&self, before_read: i64, points_wait: bool) -> MarkFate {
+        match self.reliance {
+            Reliance::None => MarkFate::Goes,
+            Reliance::Closing(time) if time <= before_read => MarkFate::Goes,
+            Reliance::Closing(_) => MarkFate::Stays { closes: false },
+            Reliance::Open => MarkFate::Stays { closes: self.has_ended || !points_wait },
+        }
+    }
+}
+
+/// Updates of a run's document that mark it as changed.
+pub trait Marked: Sized {
+    /// The run changed.
+    #[must_use]
+    fn marked(self, run: &RunId) -> Self;
+
+    /// A call added points to the journal. Perhaps later calls may `rely` on this mark, and perhaps
+    /// so many points wait that the call `asks_for_packing`.
+    #[must_use]
+    fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self;
+
+    /// Nobody has indexed it in time.
+    #[must_use]
+    fn marked_overdue(self, run: &RunId) -> Self;
+
+    /// Its entries are to be put again.
+    #[must_use]
+    fn marked_for_rebuild(self, run: &RunId) -> Self;
+}
+
+impl Marked for Update {
+    fn marked(self, run: &RunId) -> Self {
+        self.indexed(RunsChanged::key(run)).add(REVISION, number(1))
+    }
+
+    fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self {
+        let update = self.marked(run).add(JOURNAL, number(1)).remove(CLOSING);
+        // From now on nothing in the stream tells of it. Without a time it is indexed at once, and
+        // from then on when ticks say so.
+        let update = if rely { update.set(LEASED, number(1)).remove(DUE) } else { update };
+        if asks_for_packing { update.set(OVERDUE, number(1)) } else { update }
+    }
+
+    fn marked_overdue(self, run: &RunId) -> Self {
+        self.marked(run).set(OVERDUE, number(1))
+    }
+
+    fn marked_for_rebuild(self, run: &RunId) -> Self {
+        self.marked(run).set(REBUILD, number(1))
+    }
+}
+
+/// A new item of a run, marked as changed.
+#[must_use]
+pub fn marked_item(item: Item, run: &RunId) -> Item {
+    item.indexed(RunsChanged::key(run)).with(REVISION, number(1))
+}
+
+/// A run was indexed.
+#[derive(Clone, Debug)]
+pub struct Indexed {
+    /// The revision that was read.
+    pub revision: i64,
+    /// The name of this indexing, which its copy has, too.
+    pub indexing: String,
+    /// When it is due again, in ms; `None` if each change has it indexed.
+    pub due: Option<i64>,
+    /// What becomes of its mark.
+    pub mark: MarkFate,
+}
+
+impl Indexed {
+    /// The last write of an indexing. `packed` is how often points of the run were packed. From
+    /// `closing` on, in ms, no call relies on the mark, if this write tells calls to stop. It is
+    /// refused if the run has changed since it was read.
+    #[must_use]
+    pub fn update(&self, at: &RunLocation, packed: i64, closing: i64) -> Update {
+        let update = Update::new(at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
+        let update = match self.due {
+            Some(due) => update.set(DUE, number(due)),
+            None => update.remove(DUE),
+        };
+        let update = if packed > 0 { update.set(PACKED, number(packed)) } else { update };
+        let update = match self.mark {
+            MarkFate::Goes => {
+                let update = update.not_indexed(RunsChanged::INDEX).remove(JOURNAL).remove(LEASED);
+                update.remove(CLOSING).remove(SEEN)
+            }
+            MarkFate::Stays { closes: false } => update.set(SEEN, number(self.revision)),
+            MarkFate::Stays { closes: true } => update.set(SEEN, number(self.revision)).set(CLOSING, number(closing)),
+        };
+        update.only_if(Condition::Equals(REVISION.into(), number(self.revision)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::ExperimentId;
+
+    use super::*;
+
+    fn run() -> RunId {
+        RunId::parse("run").unwrap()
+    }
+
+    /// A document with these numbers.
+    fn document(numbers: &[(&str, i64)]) -> Item {
+        let at = RunLocation { experiment: ExperimentId::DEFAULT, run: run() };
+        numbers.iter().fold(Item::new(at.key()), |item, (name, value)| item.with(*name, number(*value)))
+    }
+
+    #[test]
+    fn a_new_run_is_marked_and_nothing_else() {
+        let new = marked_item(document(&[]), &run());
+        let state = IndexingState::of(&new);
+        assert!(state.is_marked && state.revision == Some(1));
+        assert!(!state.is_urgent() && !state.was_seen() && !state.is_relied_on());
+    }
+
+    #[test]
+    fn each_attribute_of_the_state_changes_it() {
+        let empty = document(&[]);
+        let plain = IndexingState::of(&empty);
+        for name in ATTRIBUTES.into_iter().filter(|name| ![CLOSING, INDEXED].contains(name)) {
+            assert_ne!(IndexingState::of(&document(&[(name, 1)])), plain, "{name}");
+        }
+        assert_eq!(IndexingState::of(&document(&[(LEASED, 1), (CLOSING, 7)])).reliance, Reliance::Closing(7));
+        let indexed = document(&[]).with(INDEXED, text("that one"));
+        assert_eq!(IndexingState::of(&indexed).indexing, Some("that one"));
+    }
+
+    #[test]
+    fn a_run_is_urgent_if_it_ended_or_somebody_asks_or_calls_begin_to_rely_on_its_mark() {
+        let urgent = |numbers: &[_]| IndexingState::of(&document(numbers)).is_urgent();
+        assert!(urgent(&[(REBUILD, 1), (DUE, 9)]) && urgent(&[(OVERDUE, 1), (DUE, 9)]) && urgent(&[(LEASED, 1)]));
+        assert!(!urgent(&[(LEASED, 1), (DUE, 9)]) && !urgent(&[(JOURNAL, 1)]));
+        for (status, ended) in [("RUNNING", false), ("SCHEDULED", false), ("FINISHED", true), ("KILLED", true)] {
+            assert_eq!(IndexingState::of(&document(&[]).with(STATUS, text(status))).is_urgent(), ended, "{status}");
+        }
+    }
+
+    #[test]
+    fn a_revision_was_seen_unless_somebody_asks_again() {
+        let seen = |numbers: &[_]| IndexingState::of(&document(numbers)).was_seen();
+        assert!(seen(&[(REVISION, 3), (SEEN, 3)]));
+        assert!(!seen(&[(REVISION, 4), (SEEN, 3)]) && !seen(&[(REVISION, 3)]) && !seen(&[]));
+        assert!(!seen(&[(REVISION, 3), (SEEN, 3), (OVERDUE, 1)]));
+    }
+
+    #[test]
+    fn a_mark_goes_when_no_call_can_rely_on_it() {
+        let fate = |numbers: &[_], points_wait| IndexingState::of(&document(numbers)).fate_of_mark(100, points_wait);
+        let [stays, closes] = [false, true].map(|closes| MarkFate::Stays { closes });
+        assert_eq!(fate(&[], true), MarkFate::Goes);
+        assert_eq!((fate(&[(LEASED, 1)], true), fate(&[(LEASED, 1)], false)), (stays, closes));
+        assert_eq!(fate(&[(LEASED, 1), (CLOSING, 101)], false), stays);
+        assert_eq!(fate(&[(LEASED, 1), (CLOSING, 100)], true), MarkFate::Goes);
+        let ended = document(&[(LEASED, 1)]).with(STATUS, text("FINISHED"));
+        assert_eq!(IndexingState::of(&ended).fate_of_mark(100, true), closes);
+    }
+}
