@@ -35,9 +35,10 @@ pub(crate) struct Options {
     /// From now on, index trigrams of fields that match, for example 'tags.note' or 'params.*'.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
-    /// Runs that wait to be indexed, at most. Searches read these from their documents. More are
-    /// faster where the indexer gathers changes for long [default: 200; 1000 over DynamoDB].
-    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Runs that wait to be indexed, at most. Searches read these from their documents, so there
+    /// is a limit of 20000. More are faster where the indexer gathers changes for long
+    /// [default: 200; 1000 over DynamoDB].
+    #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     at_once: Option<u32>,
     #[command(flatten)]
     place: Place,
@@ -48,8 +49,8 @@ const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the fields
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
 /// Runs that wait to be indexed, at most, unless somebody says otherwise.
 const AT_ONCE: u32 = 200;
-/// The same in AWS, where changes are gathered before the indexer gets them.
-const AT_ONCE_IN_AWS: u32 = 1_000;
+/// The same with an engine elsewhere: in AWS, changes are gathered before the indexer gets them.
+const AT_ONCE_ELSEWHERE: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
@@ -85,7 +86,7 @@ pub(crate) async fn rebuild(
     part: Part,
     at_once: Option<u32>,
 ) -> Result<(), Failure> {
-    let at_once = at_once.unwrap_or(if engine.is_some() { AT_ONCE } else { AT_ONCE_IN_AWS });
+    let at_once = at_once.unwrap_or(if engine.is_some() { AT_ONCE } else { AT_ONCE_ELSEWHERE });
     let table = table.clone().in_background();
     // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
     // server has one.
@@ -237,14 +238,14 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
 
 async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Failure> {
     let index = RunIndex::new(table.clone());
+    let count = rebuilding::count(table, &index, &part).await?;
     let setting = part.change_fields(table).await?;
     let experiments = part.experiments(table, &index).await?;
 
-    let runs = rebuilding::index_again(table, &index, &part, &experiments, at_once).await?;
-    let again = runs.indexed;
-    if let Some(first) = runs.left.first() {
+    let (indexed, runs) = rebuilding::index_again(&index, &experiments, at_once, count).await?;
+    if let Some(one) = &runs.one_left {
         // They stay marked, and searches look at them.
-        say(&format!("{} runs could not be indexed, {first} among them; the indexer's log says why", runs.left.len()));
+        say(&format!("{} runs could not be indexed, {one} among them; the indexer's log says why", runs.left));
     }
 
     let bar = spinner("entries of no run removed");
@@ -255,7 +256,7 @@ async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Fa
     let swept = bar.position();
     bar.finish_and_clear();
     part.rely_on_fields(table, &setting).await?;
-    say(&format!("{again} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
+    say(&format!("{indexed} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
     Ok(())
 }
 

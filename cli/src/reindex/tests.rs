@@ -187,23 +187,38 @@ async fn few_runs_wait_at_a_time() {
         runs.mark(expected).await.unwrap();
         assert_eq!((runs.waiting(), waiting(&lab).await), (expected, expected));
     }
+    let [one, _] = experiments;
+    let before = lab.tokens(one).await;
+    let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
+    lab.rebuild_some(Part::Experiment(one, Some(own)), Some(1)).await;
+    assert!(lab.tokens(one).await > before);
+    assert_eq!(lab.found(&[one], "tags.note LIKE '%long%'").await, 1);
     lab.rebuild_some(Part::Table(None), Some(1)).await;
     assert_eq!(waiting(&lab).await, 0);
     assert_eq!(lab.found(&experiments, "tags.note = 'a long walk'").await, 2);
 }
 
-/// Runs that cannot be indexed take the only place for a while. Then all others get theirs.
+/// Runs that cannot be indexed are left after a while, so that others can be.
 #[tokio::test]
-async fn runs_that_nobody_indexes_are_marked_and_left() {
-    let lab = Lab::new().await;
-    let experiments = [lab.experiment("one").await, lab.experiment("other").await];
-    let index = RunIndex::new(lab.site.table.clone());
-    let mut runs = Rebuilding::of(&index, &experiments);
-    runs.patience = Duration::from_secs(20);
-    let bar = ProgressBar::hidden();
-    let again = runs.finish(1, &bar);
-    let outcome = tokio::select! { outcome = again => outcome.unwrap(), () = lab.clock.drive() => unreachable!() };
-    assert_eq!((outcome.indexed, outcome.left.len(), waiting(&lab).await), (0, 4, 4));
-    let time = lab.clock.elapsed();
-    assert!((Duration::from_secs(40)..Duration::from_secs(44)).contains(&time), "{time:?}");
+async fn two_portions_that_nobody_indexes_end_a_rebuild_if_there_are_more() {
+    for (at_once, left, marked, is_whole) in [(1, 2, 3, false), (2, 4, 4, true), (3, 4, 4, true)] {
+        let lab = Lab::new().await;
+        let experiments = [lab.experiment("one").await, lab.experiment("other").await];
+        let index = RunIndex::new(lab.site.table.clone());
+        let mut runs = Rebuilding::of(&index, &experiments);
+        runs.patience = Duration::from_secs(20);
+        let bar = ProgressBar::hidden();
+        let ended =
+            tokio::select! { ended = runs.finish(at_once, &bar) => ended, () = lab.clock.drive() => unreachable!() };
+        assert_eq!((bar.position(), runs.left, waiting(&lab).await), (0, left, marked), "{at_once} at once");
+        match ended {
+            Ok(()) => assert!(is_whole && runs.one_left.is_some(), "{at_once} at once"),
+            Err(failure) => {
+                let text = failure.to_string();
+                assert!(!is_whole && text.starts_with("none of 2 runs was indexed in time"), "{text}");
+            }
+        }
+        let time = lab.clock.elapsed();
+        assert!((Duration::from_secs(40)..Duration::from_secs(44)).contains(&time), "{time:?}");
+    }
 }
