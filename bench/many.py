@@ -10,6 +10,10 @@ asks of the table has to be the same.
 import argparse
 import json
 import multiprocessing
+import os
+import pty
+import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -58,8 +62,11 @@ class Command:
     """What a command over the file took, and what the searches took meanwhile."""
 
     seconds: float = 0
-    #: Memory in MB, once a second.
+    #: Memory in MB, once a second: of the command, and of the server.
     memory: list[float] = field(default_factory=list)
+    server_memory: list[float] = field(default_factory=list)
+    #: What its progress bar said last: how many, and of how many.
+    progress: tuple[int, int] | None = None
     meanwhile: Times = field(default_factory=dict)
 
 
@@ -68,8 +75,9 @@ class Measured:
     """An experiment of so many runs."""
 
     runs: int
-    loading: float = 0
-    indexed_after: float = 0
+    #: `None` if they were loaded in another way.
+    loading: float | None = None
+    indexed_after: float | None = None
     disk: int = 0
     memory: float = 0
     settled: Times = field(default_factory=dict)
@@ -119,8 +127,8 @@ class Server:
         return told[0].requests
 
 
-def measure(program: Path, directory: Path, runs: int, removed: int, repetitions: int) -> Measured:
-    """Load, search, start, and run both commands. Data that is there from an earlier call is taken."""
+def measure(program: Path, directory: Path, runs: int, removed: int, repetitions: int, longest: float) -> Measured:
+    """Load, search, start, and run both commands, for so many seconds each. Data that is there from an earlier call is taken."""
     measured, loaded = Measured(runs), directory / "loaded"
     if not loaded.exists():
         loaded.write_text(json.dumps(_load(program, directory, runs)))
@@ -146,8 +154,8 @@ def measure(program: Path, directory: Path, runs: int, removed: int, repetitions
         measured.before = probe(server, experiment, 20)
         _delete(server.url, experiment, removed)
         wait_until_indexed(directory / "data")
-        measured.gc = command(program, directory, server, experiment, "gc")
-        measured.reindex = command(program, directory, server, experiment, "reindex")
+        measured.gc = command(program, directory, server, experiment, "gc", longest)
+        measured.reindex = command(program, directory, server, experiment, "reindex", longest)
     server.stop()
     return measured
 
@@ -237,28 +245,54 @@ def _delete(url: str, experiment: str, count: int) -> None:
         after = found.get("next_page_token")
         if not after:
             break
-    for_each(url, ids, lambda own, run: own.post("runs/delete", {"run_id": run}), CONNECTIONS)
+    # Each call waits for 300 ms, until nobody relies on the run being active.
+    for_each(url, ids, lambda own, run: own.post("runs/delete", {"run_id": run}), 16 * CONNECTIONS)
 
 
-def command(program: Path, directory: Path, server: Server, experiment: str, name: str) -> Command:
-    """One command over the file, while the server goes on and is asked."""
+def command(program: Path, directory: Path, server: Server, experiment: str, name: str, longest: float) -> Command:
+    """One command over the file, at most for so many seconds, while the server goes on and is asked."""
     ran, start = Command(meanwhile={name: [] for name in SEARCHES}), time.monotonic()
     place = ["--data", str(directory / "data")]
-    with (directory / f"{name}.log").open("wb") as output:
-        process = subprocess.Popen([program, name, *place], stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-        ended: list[float] = []
-        waiting = threading.Thread(target=lambda: (process.wait(), ended.append(time.monotonic())))
-        waiting.start()
-        while not ended:
-            ran.memory.append(memory(process.pid))
-            for asked, times in probe_once(server, experiment).items():
-                ran.meanwhile[asked] += times
-            waiting.join(1)
-    if process.returncode:
-        raise RuntimeError(f"{name} ended with {process.returncode}: {(directory / f'{name}.log').read_text()[-1000:]}")
+    # A terminal: elsewhere there is no progress bar.
+    terminal, output = pty.openpty()
+    process = subprocess.Popen([program, name, *place], stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+    os.close(output)
+    told: list[bytes] = []
+    reading = threading.Thread(target=lambda: told.extend(_read(terminal)))
+    reading.start()
+    ended: list[float] = []
+    waiting = threading.Thread(target=lambda: (process.wait(), ended.append(time.monotonic())))
+    waiting.start()
+    is_cut_off = False
+    while not ended:
+        ran.memory.append(memory(process.pid))
+        ran.server_memory.append(memory(server.pid))
+        for asked, times in probe_once(server, experiment).items():
+            ran.meanwhile[asked] += times
+        if time.monotonic() - start > longest and not is_cut_off:
+            is_cut_off = True
+            process.send_signal(signal.SIGTERM)
+        waiting.join(1)
+    reading.join()
+    text = b"".join(told).decode(errors="replace")
+    if process.returncode and not is_cut_off:
+        raise RuntimeError(f"{name} ended with {process.returncode}: {text[-1000:]}")
     ran.seconds = ended[0] - start
-    _say(f"{name} took {ran.seconds:.0f} s")
+    bars = re.findall(r"(\d+)/(\d+) ", text)
+    ran.progress = (int(bars[-1][0]), int(bars[-1][1])) if bars else None
+    _say(f"{name} took {ran.seconds:.0f} s, its bar came to {ran.progress}")
     return ran
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """What a process prints until it ends."""
+    while True:
+        try:
+            yield os.read(terminal, 1 << 16)
+        except OSError:
+            # Nobody has the other end.
+            os.close(terminal)
+            return
 
 
 def probe_once(server: Server, experiment: str) -> Times:
@@ -312,13 +346,13 @@ def page(program: Path, few: Measured, many: Measured, options: argparse.Namespa
         "|---:|---:|---:|",
         *(f"| {one.runs:,} | {one.start_after_stop:.2f} | {one.start_after_kill:.2f} |" for one in (few, many)),
         "",
-        *_commands(many, options.removed),
+        *_commands(many, options.longest),
     ])
 
 
 def _loaded(measured: Measured) -> str:
-    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later"
-    return f"- {measured.runs:,} runs: {loading}; {measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
+    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else ""
+    return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
 
 
 def _row(name: str, few: Measured, many: Measured) -> str:
@@ -330,21 +364,25 @@ def _row(name: str, few: Measured, many: Measured) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def _commands(many: Measured, removed: int) -> list[str]:
+def _commands(many: Measured, longest: float) -> list[str]:
     if not many.gc or not many.reindex:
         return []
     rows = []
-    for name, ran in {f"`gc` of {removed:,} runs": many.gc, "`reindex`": many.reindex}.items():
+    for name, ran in {"`gc`": many.gc, "`reindex`": many.reindex}.items():
         ratios = [statistics.median(ran.meanwhile[asked]) / statistics.median(many.before[asked]) for asked in SEARCHES if ran.meanwhile[asked]]
-        rows.append(f"| {name} | {ran.seconds:,.0f} | {_flat(ran.memory)} | {statistics.median(ratios):.1f} | {max(ratios):.1f} |")
+        done, of = ran.progress or (0, 0)
+        cells = [f"{ran.seconds:,.0f}", f"{done:,} of {of:,}", _flat(ran.memory), _flat(ran.server_memory)]
+        rows.append(f"| {name} | {' | '.join(cells)} | {statistics.median(ratios):.1f} | {max(ratios):.1f} |")
     return [
         "## Commands over the file",
         "",
         "The server goes on. Once a second it is asked for each search. The ratio is that of medians,",
         "to the same search when nothing else happens: of the middle one of all searches, and of the worst.",
+        f"A command that takes longer than {longest:,.0f} s is cut off. `gc` removes runs that are deleted. Memory is in MB: after a tenth of the time, at the",
+        "end, at most.",
         "",
-        "| command | s | its memory, MB: after a tenth of the time, at the end, at most | middle ratio | worst ratio |",
-        "|---|---:|---:|---:|---:|",
+        "| command | s | its progress bar at last | its memory | memory of the server | middle ratio | worst ratio |",
+        "|---|---:|---:|---:|---:|---:|---:|",
         *rows,
         "",
     ]
@@ -375,6 +413,7 @@ def _options() -> argparse.Namespace:
     arguments.add_argument("--few", type=int, default=10_000, help="runs of the experiment to compare with (10000)")
     arguments.add_argument("--repetitions", type=int, default=_REPETITIONS, help=f"of each search ({_REPETITIONS})")
     arguments.add_argument("--removed", type=int, default=100_000, help="runs that gc removes; 0: no commands (100000)")
+    arguments.add_argument("--longest", type=float, default=7200, help="seconds after which gc and reindex are cut off (7200)")
     arguments.add_argument("--keep", type=Path, help="directory of the data; loaded if it has none yet. What is measured changes it")
     arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
     options = arguments.parse_args()
@@ -389,8 +428,8 @@ def main() -> int:
     program = options.subject.resolve()
     with tempfile.TemporaryDirectory() as temporary:
         directory = (options.keep or Path(temporary)).resolve()
-        few = measure(program, directory / f"{options.few}", options.few, 0, options.repetitions)
-        many = measure(program, directory / f"{options.runs}", options.runs, options.removed, options.repetitions)
+        few = measure(program, directory / f"{options.few}", options.few, 0, options.repetitions, options.longest)
+        many = measure(program, directory / f"{options.runs}", options.runs, options.removed, options.repetitions, options.longest)
     text = page(program, few, many, options)
     if options.output:
         options.output.write_text(text)
