@@ -3,8 +3,8 @@
 //!
 //! A run that changes all the time would be indexed with every batch of the stream, and each time
 //! costs more than the change itself. So it is indexed when it has ended, when it never was, or
-//! when the last time is an interval ago. Its document holds that time ([`IndexingState::due`]). In between it
-//! stays marked, and searches read it from its documents.
+//! when the last time is an interval ago. Its document holds that time ([`IndexingState::due`]). In
+//! between it stays marked, and searches read it from its documents.
 //!
 //! The next change after that time has it indexed. There may be none, for example because its job
 //! was killed. So a row says when the run has to be looked at: [`Postponed`](rows::Postponed).

@@ -405,8 +405,8 @@ rows! {
         ARCHIVE: Text "where MLflow's archive of traces would be; it is kept, and nothing is archived",
         ARCHIVE_AFTER: Text "after what time MLflow would archive traces; likewise",
         STATE: Text "of a workspace that is being deleted, and takes no writes: the place to which its entities go",
-        QUOTAS: Numbers "by the kind of entity: the most that a day may bring",
-        EXHAUSTED: Numbers "by the kind of entity: the UTC day, in days since 1970, that has brought its most",
+        QUOTAS: Numbers "by what it bounds, such as runs or bytes: the most that a day may bring",
+        EXHAUSTED: Numbers "by what it bounds: the UTC day, in days since 1970, that has brought its most",
         ..CREATION
     };
     /// The usage of a workspace on a UTC day.
