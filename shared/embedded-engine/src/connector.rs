@@ -10,6 +10,7 @@ use dynoxide::Database;
 
 use crate::bulk;
 use crate::clustered;
+use crate::expiry;
 use crate::log::Log;
 use crate::operations;
 use crate::readers::Readers;
@@ -92,6 +93,7 @@ impl InProcess {
 
     fn bring_into_order(&self) -> Result<(), Error> {
         clustered::cluster_tables(&mut self.side.connection(), self.log.is_some())?;
+        expiry::index(&mut self.side.connection())?;
         self.readers.as_ref().map_or(Ok(()), |readers| readers.renew())
     }
 }

@@ -6,15 +6,17 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
 use dynoxide::Database;
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::clustered;
 use crate::connector::InProcess;
+use crate::expiry;
 use crate::log::Log;
 use crate::readers::Readers;
 use crate::side::SideConnection;
@@ -121,6 +123,7 @@ impl Engine {
     fn at(location: &str, side: SideConnection, on_disk: bool) -> Result<Self, Error> {
         let database = Database::new(location)?;
         side.index_streams()?;
+        expiry::index(&mut side.connection())?;
         let threads = Arc::new(Threads::start(on_disk)?);
         let (side, filters) = (Arc::new(side), Arc::default());
         Ok(Self { database, side, directory: None, log: None, readers: None, filters, threads })
@@ -241,10 +244,46 @@ impl Engine {
 
     /// Deletes the items whose time to live has passed, and returns their number. DynamoDB does so
     /// by itself, some time within days; the engine only when told. Unlike DynamoDB it also deletes
-    /// items that expired more than five years ago.
+    /// items that expired more than five years ago, and its stream does not say who deleted them.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
     pub async fn sweep_ttl(&self) -> Result<usize, Error> {
-        let database = self.database.clone();
-        Ok(tokio::task::spawn_blocking(move || database.sweep_ttl()).await??)
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let mut deleted = 0;
+        for table in self.with_side(expiry::expiring).await? {
+            let table = Arc::new(table);
+            loop {
+                let (keys, is_more) = self
+                    .with_side({
+                        let table = Arc::clone(&table);
+                        move |connection| table.expired(connection, now)
+                    })
+                    .await?;
+                let before = deleted;
+                for key in keys {
+                    match self.call("DeleteItem", table.deletion(&key, now)).await {
+                        Ok(_) => deleted += 1,
+                        // It has got more time, or somebody else has deleted it.
+                        Err(Error::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                if !is_more || deleted == before {
+                    break;
+                }
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Does something with the second connection, on a thread that may block.
+    async fn with_side<T: Send + 'static>(
+        &self,
+        run: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let side = Arc::clone(&self.side);
+        tokio::task::spawn_blocking(move || run(&side.connection())).await?
     }
 
     #[cfg(test)]

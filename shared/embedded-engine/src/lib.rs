@@ -17,6 +17,7 @@ mod clustered;
 mod connector;
 mod engine;
 mod error;
+mod expiry;
 pub mod faults;
 pub mod limits;
 mod log;

@@ -1,13 +1,15 @@
 //! Opening, copying, sweeping.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, TimeToLiveSpecification};
 use embedded_engine::{Engine, Error};
 use serde_json::json;
 
-use crate::table::{TABLE, create, engine, get, indexed_item, item, key, put, text};
+use crate::table::{Item, TABLE, create, engine, get, indexed_item, item, key, put, text};
 
 #[tokio::test]
 async fn a_directory_keeps_its_table() {
@@ -45,25 +47,94 @@ async fn a_snapshot_stays_as_it_is() {
     }
 }
 
+/// An engine in memory and one in a file, each with the table.
+async fn both(directory: &Path) -> [Engine; 2] {
+    let on_disk = Engine::open(directory).unwrap();
+    create(&on_disk.client()).await;
+    [engine().await, on_disk]
+}
+
+async fn expire_by(client: &Client, attribute: &str, enabled: bool) {
+    let ttl = TimeToLiveSpecification::builder().attribute_name(attribute).enabled(enabled).build().unwrap();
+    client.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
+}
+
+/// An item that expires so many seconds from now, by an attribute.
+fn expiring(sort: &str, attribute: &str, seconds: i64) -> Item {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let at = AttributeValue::N(now.saturating_add_signed(seconds).to_string());
+    item([("PK", text("p")), ("SK", text(sort)), (attribute, at)])
+}
+
 #[tokio::test]
 async fn expired_items_are_swept() {
+    let directory = tempfile::tempdir().unwrap();
+    for engine in both(directory.path()).await {
+        let client = engine.client();
+        // One is there before the table has a time to live.
+        put(&client, expiring("before", "ttl", -3600)).await;
+        expire_by(&client, "ttl", true).await;
+        put(&client, expiring("past", "ttl", -60)).await;
+        put(&client, expiring("future", "ttl", 60)).await;
+        put(&client, expiring("of another attribute", "time", -60)).await;
+        put(&client, expiring("later", "ttl", -60)).await;
+        put(&client, expiring("later", "ttl", 60)).await;
+        let in_text = [("PK", text("p")), ("SK", text("text")), ("ttl", text("\"ttl\":{\"N\":\"1\"}"))];
+        put(&client, item(in_text)).await;
+        let inside = AttributeValue::M([("ttl".to_owned(), AttributeValue::N("1".to_owned()))].into());
+        put(&client, item([("PK", text("p")), ("SK", text("inside")), ("map", inside)])).await;
+        put(
+            &client,
+            item([("PK", text("p")), ("SK", text("nul")), ("x", text("\0")), ("ttl", AttributeValue::N("1".into()))]),
+        )
+        .await;
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 3);
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 0);
+        for (sort, is_left) in [
+            ("before", false),
+            ("past", false),
+            ("nul", false),
+            ("future", true),
+            ("later", true),
+            ("of another attribute", true),
+            ("text", true),
+            ("inside", true),
+        ] {
+            assert_eq!(get(&client, key("p", sort)).await.is_some(), is_left, "{sort}");
+        }
+        let removed = engine.stream(TABLE).await.unwrap().unwrap().oldest(1_000).await.unwrap().pop().unwrap();
+        assert_eq!(removed["eventName"], json!("REMOVE"));
+    }
+}
+
+#[tokio::test]
+async fn a_table_without_a_time_to_live_keeps_its_items() {
+    let directory = tempfile::tempdir().unwrap();
+    for engine in both(directory.path()).await {
+        let client = engine.client();
+        put(&client, expiring("a", "ttl", -60)).await;
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 0);
+        expire_by(&client, "ttl", true).await;
+        expire_by(&client, "ttl", false).await;
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 0);
+        expire_by(&client, "time", true).await;
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 0);
+        put(&client, expiring("b", "time", -60)).await;
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn many_expired_items_are_swept_in_pages() {
     let engine = engine().await;
     let client = engine.client();
-    let ttl = TimeToLiveSpecification::builder().attribute_name("ttl").enabled(true).build().unwrap();
-    client.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    for (sort, at) in [("past", now - 60), ("future", now + 60)] {
-        let ttl = AttributeValue::N(at.to_string());
-        put(&client, item([("PK", text("p")), ("SK", text(sort)), ("ttl", ttl)])).await;
+    expire_by(&client, "ttl", true).await;
+    for number in 0..250 {
+        put(&client, expiring(&number.to_string(), "ttl", -number)).await;
     }
-    assert_eq!(engine.sweep_ttl().await.unwrap(), 1);
-    assert_eq!(get(&client, key("p", "past")).await, None);
-    assert!(get(&client, key("p", "future")).await.is_some());
-    let removed = engine.stream(TABLE).await.unwrap().unwrap().oldest(1_000).await.unwrap().pop().unwrap();
-    assert_eq!(
-        (&removed["eventName"], &removed["userIdentity"]["principalId"]),
-        (&json!("REMOVE"), &json!("dynamodb.amazonaws.com"))
-    );
+    put(&client, expiring("future", "ttl", 60)).await;
+    assert_eq!(engine.sweep_ttl().await.unwrap(), 250);
+    assert_eq!(engine.items(TABLE).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

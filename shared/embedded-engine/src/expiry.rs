@@ -1,0 +1,231 @@
+//! Items whose time to live has passed, found by an index.
+//!
+//! The engine's own sweep reads every item of a table. With half a million runs, that takes a core
+//! for longer than the pause to the next sweep. So each SQLite table with a time to live gets an
+//! index of the items that have one. The sweep reads what has expired, and nothing else.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use serde_json::{Value, json};
+
+use crate::Error;
+
+/// Expired items that are looked up at once.
+const PAGE: usize = 100;
+
+/// Every table of the engine, with its keys and the attribute that holds its time to live, where it
+/// has one. SQLite's paths know no way to write a quote or a backslash. So such names have no
+/// index, and their items stay.
+const TABLES: &str = r#"
+    SELECT table_name, key_schema,
+        CASE WHEN ttl_enabled AND NOT instr(ttl_attribute, '"') AND NOT instr(ttl_attribute, '\') THEN ttl_attribute END
+    FROM _tables"#;
+
+/// A table of the engine.
+struct Known {
+    name: String,
+    /// The names of the keys.
+    keys: Vec<String>,
+    /// The attribute with the second since 1970 after which an item has expired.
+    attribute: Option<String>,
+}
+
+/// A table whose items expire.
+pub(crate) struct Expiring {
+    table: String,
+    keys: Vec<String>,
+    attribute: String,
+}
+
+/// Where an item is, and the content by which it is found to have expired.
+struct Place {
+    /// The SQLite table.
+    rows: String,
+    /// The column with the item's JSON.
+    column: &'static str,
+}
+
+/// Makes the indexes that are missing, and drops those of tables without a time to live. A table
+/// that has items already is read once.
+pub(crate) fn index(connection: &mut Connection) -> Result<(), Error> {
+    if changes(connection)?.is_empty() {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have made them meanwhile.
+    for change in changes(&transaction)? {
+        transaction.execute_batch(&change)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+/// The tables of the engine.
+fn known(connection: &Connection) -> Result<Vec<Known>, Error> {
+    let mut tables = connection.prepare_cached(TABLES)?;
+    let tables = tables.query_map([], |row| {
+        let schema: Value = serde_json::from_str(&row.get::<_, String>(1)?).unwrap_or_default();
+        let keys = schema.as_array().into_iter().flatten().filter_map(|key| key["AttributeName"].as_str());
+        Ok(Known { name: row.get(0)?, keys: keys.map(str::to_owned).collect(), attribute: row.get(2)? })
+    })?;
+    Ok(tables.collect::<Result<_, _>>()?)
+}
+
+/// The statements that are missing.
+fn changes(connection: &Connection) -> Result<Vec<String>, Error> {
+    let mut changes = Vec::new();
+    for Known { name: table, attribute, .. } in known(connection)? {
+        let index = index_of(&table);
+        let known = "SELECT sql FROM sqlite_master WHERE type = 'index' AND name = ?1";
+        let there: Option<String> = connection.query_row(known, [&index], |row| row.get(0)).optional()?;
+        let wanted = match attribute {
+            Some(attribute) => Some(definition(&table, &place(connection, &table)?, &attribute)),
+            None => None,
+        };
+        if there != wanted {
+            changes.extend(there.map(|_| format!("DROP INDEX {}", quoted(&index))));
+            changes.extend(wanted);
+        }
+    }
+    Ok(changes)
+}
+
+/// The statement that makes a table's index.
+fn definition(table: &str, place: &Place, attribute: &str) -> String {
+    let Place { rows, column } = place;
+    let (has, at) = terms(column, attribute);
+    format!("CREATE INDEX {} ON {}({at}) WHERE {has}", quoted(&index_of(table)), quoted(rows))
+}
+
+/// Whether an item may have a time to live, and the time: what the index is made of, in SQL.
+fn terms(column: &str, attribute: &str) -> (String, String) {
+    let attribute = json!(attribute).to_string();
+    let (needle, path) = (format!("{attribute}:{{\"N\":"), format!("$.{attribute}.N"));
+    let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    // Most items have none, and need no more than this.
+    let has = format!("instr({column}, {})", text(&needle));
+    (has, format!("CAST(json_extract({column}, {}) AS INTEGER)", text(&path)))
+}
+
+/// Where the items of a table are: items in a file are kept without their keys.
+fn place(connection: &Connection, table: &str) -> Result<Place, Error> {
+    let rows = format!("_rows::{table}");
+    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    let without_keys = connection.query_row(is_there, [&rows], |_| Ok(())).optional()?.is_some();
+    Ok(if without_keys {
+        Place { rows, column: "rest" }
+    } else {
+        Place { rows: table.to_owned(), column: "item_json" }
+    })
+}
+
+/// The tables whose items expire.
+pub(crate) fn expiring(connection: &Connection) -> Result<Vec<Expiring>, Error> {
+    let tables = known(connection)?.into_iter();
+    let expiring = tables
+        .filter_map(|Known { name, keys, attribute }| Some(Expiring { table: name, keys, attribute: attribute? }));
+    Ok(expiring.collect())
+}
+
+impl Expiring {
+    /// The keys of some items whose time is that second or an earlier one, the oldest first; and
+    /// whether there may be more.
+    pub(crate) fn expired(&self, connection: &Connection, now: u64) -> Result<(Vec<Value>, bool), Error> {
+        let place = place(connection, &self.table)?;
+        let mut found = connection.prepare(&self.statement(&place))?;
+        let now = i64::try_from(now).unwrap_or(i64::MAX);
+        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+        let found =
+            found.query_map(params![now, limit], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
+        let found: Vec<_> = found.collect::<Result<_, _>>()?;
+        let mut keys = Vec::new();
+        let mut whole =
+            connection.prepare(&format!("SELECT item_json FROM {} WHERE pk = ?1 AND sk = ?2", quoted(&self.table)))?;
+        for (partition, sort) in &found {
+            let item = whole.query_row([partition, sort], |row| row.get::<_, String>(0)).optional()?;
+            let item: Option<Value> = item.and_then(|item| serde_json::from_str(&item).ok());
+            keys.extend(item.map(|item| self.keys.iter().map(|key| (key.clone(), item[key].clone())).collect()));
+        }
+        Ok((keys, found.len() == PAGE))
+    }
+
+    /// Finds the keys in the index, up to a time, and so many.
+    fn statement(&self, place: &Place) -> String {
+        let (has, at) = terms(place.column, &self.attribute);
+        format!(
+            "SELECT pk, sk FROM {} INDEXED BY {} WHERE {has} AND {at} <= ?1 ORDER BY {at} LIMIT ?2",
+            quoted(&place.rows),
+            quoted(&index_of(&self.table))
+        )
+    }
+
+    /// The request that deletes an item, unless it has got more time meanwhile.
+    pub(crate) fn deletion(&self, key: &Value, now: u64) -> Value {
+        json!({
+            "TableName": self.table,
+            "Key": key,
+            "ConditionExpression": "#time <= :now",
+            "ExpressionAttributeNames": { "#time": self.attribute },
+            "ExpressionAttributeValues": { ":now": { "N": now.to_string() } },
+        })
+    }
+}
+
+fn index_of(table: &str) -> String {
+    format!("_expiry::{table}")
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::Engine;
+
+    /// A table whose items expire by this attribute.
+    async fn create(engine: &Engine, attribute: &str) {
+        let table = json!({
+            "TableName": "table",
+            "AttributeDefinitions": (["PK", "SK"].map(|name| json!({ "AttributeName": name, "AttributeType": "S" }))),
+            "KeySchema": [{ "AttributeName": "PK", "KeyType": "HASH" }, { "AttributeName": "SK", "KeyType": "RANGE" }],
+            "BillingMode": "PAY_PER_REQUEST",
+        });
+        engine.call("CreateTable", table).await.unwrap();
+        let ttl = json!({ "Enabled": true, "AttributeName": attribute });
+        let ttl = json!({ "TableName": "table", "TimeToLiveSpecification": ttl });
+        engine.call("UpdateTimeToLive", ttl).await.unwrap();
+    }
+
+    /// How SQLite finds the expired items of the one table.
+    fn plan(engine: &Engine) -> String {
+        let connection = engine.side().connection();
+        let expiring = super::expiring(&connection).unwrap().pop().unwrap();
+        let statement = expiring.statement(&super::place(&connection, &expiring.table).unwrap());
+        connection.query_row(&format!("EXPLAIN QUERY PLAN {statement}"), [1, 1], |row| row.get("detail")).unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_sweep_reads_an_index() {
+        let directory = tempfile::tempdir().unwrap();
+        for engine in [Engine::memory().unwrap(), Engine::open(directory.path()).unwrap()] {
+            create(&engine, "it's time").await;
+            let plan = plan(&engine);
+            assert!(plan.contains("SEARCH") && plan.contains("INDEX _expiry::"), "{plan}");
+            assert_eq!(engine.sweep_ttl().await.unwrap(), 0);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_without_the_index_gets_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = Engine::open(directory.path()).unwrap();
+        create(&engine, "ttl").await;
+        engine.side().connection().execute_batch("DROP INDEX \"_expiry::table\"").unwrap();
+        let item = json!({ "PK": { "S": "a" }, "SK": { "S": "b" }, "ttl": { "N": "1" } });
+        engine.call("PutItem", json!({ "TableName": "table", "Item": item })).await.unwrap();
+        drop(engine);
+        let engine = Engine::open(directory.path()).unwrap();
+        assert_eq!(engine.sweep_ttl().await.unwrap(), 1);
+    }
+}
