@@ -22,7 +22,7 @@ use crate::Failure;
 const PATIENCE: Duration = Duration::from_mins(15);
 /// The pause for each run that waits, before all of them are looked at again.
 const PAUSE: Duration = Duration::from_millis(1);
-const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// Runs of one experiment that are marked in a row, at least, where there are others.
 const SHARE: usize = 25;

@@ -19,6 +19,6 @@ pub use logged_model::{LoggedModelSearch, ModelMetric, NewLoggedModel};
 pub use metric::{AskedRun, SampleRange};
 pub(crate) use metric::{points_in_answer, points_on_page};
 pub use run::{NewRun, RunChange};
-pub use run_search::RunSearch;
 pub(crate) use run_search::known_experiments;
+pub use run_search::{RunSearch, SearchBounds};
 pub use store::Store;

@@ -10,6 +10,7 @@ use run_index::IndexedFieldsCache;
 use table::Table;
 
 use crate::store::run::{LoggedRuns, POINTS_IN_DOCUMENT};
+use crate::store::run_search::SearchBounds;
 
 /// The tracking store. Cheap to clone; one a process.
 #[derive(Clone)]
@@ -22,6 +23,7 @@ pub struct Store {
     pub(super) logged_runs: LoggedRuns,
     pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
+    pub(super) search_bounds: SearchBounds,
     pub(super) along: Along,
     pub(super) has_workspaces: bool,
 }
@@ -45,6 +47,7 @@ impl Store {
             artifact_root: artifact_root.into(),
             artifacts: Artifacts::below(artifact_root),
             working_directory: None,
+            search_bounds: SearchBounds::default(),
             along: Along::nothing(),
             has_workspaces: false,
         }
@@ -85,6 +88,12 @@ impl Store {
     #[must_use]
     pub fn with_points_in_document(self, bytes: usize) -> Self {
         Self { points_in_document: bytes, ..self }
+    }
+
+    /// The same store, where other experiments count as long: for tests of searches.
+    #[must_use]
+    pub fn with_search_bounds(self, bounds: SearchBounds) -> Self {
+        Self { search_bounds: bounds, ..self }
     }
 
     /// The artifacts that the server keeps itself.

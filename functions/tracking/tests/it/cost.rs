@@ -2,10 +2,13 @@
 //! sent.
 
 use futures::future::join_all;
+use mlflow_api::requests::runs::SearchRuns;
 use serde_json::{Value, json};
+use table::Meter;
+use tracking::store::{SearchBounds, Store};
 
 use crate::indexed::index;
-use crate::server::{Server, Site};
+use crate::server::{LEASE, ROOT, Server, Site};
 
 fn requests(site: &Site) -> u64 {
     let calls = site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
@@ -52,6 +55,41 @@ async fn a_search_of_many_experiments_asks_each_twice() {
         let asked = requests(&site);
         assert!(asked <= 2 * (3 * 120 + 10), "{order}: {asked}");
     }
+}
+
+/// Nothing of a long experiment is indexed. A page of the newest runs that pass does not read all.
+#[tokio::test]
+async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
+    let site = Site::new().await;
+    let server = &site.server;
+    let experiment = server.experiment("e").await;
+    for number in 0..240 {
+        let run = server.run_at(&experiment, number).await;
+        let value = if number == 0 { "rare" } else { "often" };
+        server.post("runs/log-parameter", json!({ "run_id": run, "key": "p", "value": value })).await.ok();
+    }
+    let meter = Meter::default();
+    let store = Store::with_lease(site.table.clone().metered(meter.clone()), ROOT, LEASE);
+    let mut units = Vec::new();
+    for (whole, value, expected) in [(1_000, "often", 3), (100, "often", 3), (1_000, "rare", 1), (100, "rare", 1)] {
+        let server = Server::with(&store.clone().with_search_bounds(SearchBounds { whole, newest: 40 }));
+        let search = SearchRuns {
+            experiment_ids: vec![experiment.clone()],
+            max_results: Some(3),
+            filter: format!("params.p = '{value}'"),
+            run_view_type: None,
+            order_by: Vec::new(),
+            page_token: String::new(),
+        };
+        meter.take();
+        let found = server.store.run_search(&search).await.unwrap();
+        assert_eq!(found.runs.len(), expected);
+        units.push(meter.take().read_units);
+    }
+    let [whole, newest, whole_rare, newest_rare] = units[..] else { unreachable!() };
+    assert!(newest < whole / 2.0, "{newest} units, and {whole}");
+    // Three units for each run of two portions.
+    assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 
 /// One process writes, and another, which never saw any of it, reads at once.

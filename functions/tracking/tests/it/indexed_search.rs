@@ -12,10 +12,10 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use search::parse_run_search;
-use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange};
+use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, RunChange, SearchBounds, Store};
 
 use crate::indexed::{changes, index, index_records};
-use crate::server::Site;
+use crate::server::{LEASE, ROOT, Server, Site};
 
 const TIME: i64 = 1_700_000_000_000;
 const METRICS: [&str; 4] = ["acc", "loss", "rare", "val loss"];
@@ -374,6 +374,26 @@ async fn with_more_marks_than_are_read_beforehand() {
     let marks = changes(&corpus.site).await.len();
     assert!(marks > 256, "{marks}");
     corpus.compare(searches() / 3).await;
+}
+
+/// Newest first, a long experiment is read from its newest runs, and whole if their page is not
+/// full.
+#[tokio::test]
+async fn with_a_long_experiment_that_is_not_indexed() {
+    let mut corpus = Corpus::new(7, 2, size(240)).await;
+    for newest in [10, 40] {
+        let store = Store::with_lease(corpus.site.table.clone(), ROOT, LEASE);
+        let store = store.with_search_bounds(SearchBounds { whole: 20, newest });
+        corpus.site.server = Server::with(&store);
+        corpus.compare(searches()).await;
+    }
+    index(&corpus.site).await;
+    // All but some of one experiment change.
+    let experiment = corpus.experiments[0].to_string();
+    for run in corpus.all_runs().await.into_iter().filter(|run| run.info.experiment_id == experiment).skip(9) {
+        corpus.log(&run.info.run_id, 3).await;
+    }
+    corpus.compare(searches()).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use tracking::store::Store;
 use crate::calls::Calls;
 
 /// Short, as most tests only wait for it.
-const LEASE: Duration = Duration::from_millis(20);
+pub(crate) const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server.
 #[derive(Clone)]

@@ -16,7 +16,7 @@ use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
 use super::asked::RunSearch;
-use super::searched::{SearchedExperiment, Unlisted};
+use super::searched::{SearchedExperiment, Unindexed, Unlisted};
 use crate::store::Store;
 
 /// Candidates read at a time at most: 16 requests at once.
@@ -123,18 +123,23 @@ impl<'a> Finder<'a> {
         plan: &'a RunPlan,
         search: &'a RunSearch,
         reading: Reading,
-        unlisted: &mut HashMap<ExperimentId, Option<Unlisted>>,
+        unlisted: &mut HashMap<ExperimentId, Unindexed>,
     ) -> Self {
         let searched: HashMap<_, _> = searched.iter().map(|within| (within.id, within)).collect();
-        let many_unlisted = unlisted.iter().filter(|(_, unlisted)| unlisted.is_none()).map(|(id, _)| *id).collect();
-        let unlisted = unlisted.drain().filter_map(|(id, unlisted)| Some((id, unlisted?))).collect();
+        let (mut known, mut many_unlisted) = (HashMap::new(), HashSet::new());
+        for (id, unlisted) in unlisted.drain() {
+            match unlisted {
+                Unindexed::Known(runs) => drop(known.insert(id, runs)),
+                Unindexed::Most | Unindexed::Many => drop(many_unlisted.insert(id)),
+            }
+        }
         Self {
             store,
             by_copies: plan.reads_by_time() && searched.len() <= MOST_BY_COPIES,
             searched,
             plan,
             search,
-            unlisted,
+            unlisted: known,
             many_unlisted,
             seen: HashSet::new(),
             top: Top::new(search.page_size),
@@ -202,8 +207,18 @@ impl<'a> Finder<'a> {
         }
     }
 
+    /// From now on, candidates are taken by this plan.
+    pub(super) fn go_by_time(&mut self, plan: &'a RunPlan) {
+        self.plan = plan;
+    }
+
     /// Takes candidates in their order until the page is full.
-    pub(super) async fn take_from(&mut self, mut sources: Vec<Source>) -> Result<()> {
+    pub(super) async fn take_from(&mut self, sources: Vec<Source>) -> Result<()> {
+        self.take_some_from(sources, usize::MAX).await.map(drop)
+    }
+
+    /// The same, until so many were looked at. Says whether the page is full, or there are no more.
+    pub(super) async fn take_some_from(&mut self, mut sources: Vec<Source>, most: usize) -> Result<bool> {
         let table = &self.store.table;
         self.reading.begins_here();
         let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
@@ -223,7 +238,7 @@ impl<'a> Finder<'a> {
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     let runs = runs.map(|(at, started)| (at.clone(), self.source_of(at, *started, None)));
                     let runs: Vec<_> = runs.collect();
-                    return self.look_at(runs).await;
+                    return self.look_at(runs).await.map(|()| true);
                 }
                 if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
                     // From here on they are read by their keys, and none of those between them.
@@ -252,16 +267,20 @@ impl<'a> Finder<'a> {
             self.look_at_candidates(portion, &mut passed).await?;
             self.reading.portion_was(looked_at);
             let next = fronts.iter().flatten().min_by(|a, b| a.order(b, backwards));
-            let (Some(next), Some(last)) = (next, &last) else { return Ok(()) };
+            let (Some(next), Some(last)) = (next, &last) else { return Ok(true) };
             if next.may_end_before(last) {
                 if passed.runs >= wanted {
                     self.has_more |= all_pass;
-                    return Ok(());
+                    return Ok(true);
                 }
                 if passed.runs > 0 && (passed.bytes > PAGE_JSON || self.reading.is_used_up()) {
                     self.has_more = true;
-                    self.end = passed.last;
-                    return Ok(());
+                    // Of several experiments, the one that was read least far ends the page.
+                    self.end = self.end.take().into_iter().chain(passed.last).min();
+                    return Ok(true);
+                }
+                if read >= most {
+                    return Ok(false);
                 }
             }
             portion_size = self.reading.portion(next_portion(read, passed.runs, wanted));

@@ -26,10 +26,11 @@ use search::{AccessPath, Ask, CommonFields, Head, Heads, RunList, RunOptions, Ru
 use crate::store::Store;
 use crate::store::run::RunDatasets;
 use finder::{Finder, Found, ReadFrom};
-use searched::{Marks, SearchedExperiment, Unlisted};
+use searched::{Marks, SearchedExperiment, Unindexed, Unlisted};
 
 pub use asked::RunSearch;
 pub(crate) use asked::known_experiments;
+pub use searched::SearchBounds;
 
 /// Requests about experiments under way at a time.
 const AT_ONCE: usize = 16;
@@ -83,8 +84,13 @@ impl Store {
         tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
 
         let uses_lists = plan.reads_index();
-        let (listed, unindexed): (Vec<_>, Vec<_>) =
-            searched.iter().partition(|within| !uses_lists || unlisted.get(&within.id).is_some_and(Option::is_some));
+        let (listed, unindexed): (Vec<_>, Vec<_>) = searched
+            .iter()
+            .partition(|within| !uses_lists || matches!(unlisted.get(&within.id), Some(Unindexed::Known(_))));
+        let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Many));
+        let (long, short): (Vec<_>, Vec<_>) =
+            unindexed.into_iter().partition(|within| sorting.is_newest_first() && is_long(within));
+        let by_time = plan.by_time();
         let mut finder = Finder::new(self, &searched, &plan, &search, reading, &mut unlisted);
         if uses_lists {
             finder.look_at_unlisted().await?;
@@ -119,8 +125,14 @@ impl Store {
             }
             AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
         }
-        if uses_lists {
-            finder.read_whole(&unindexed).await?;
+        finder.read_whole(&short).await?;
+        finder.go_by_time(&by_time);
+        for within in long {
+            let lists = within.lists_by_time(by_time.started, view);
+            let newest = Source::Joined(by_time_of(&lists, &search, first_page(&search, searched.len())));
+            if !finder.take_some_from(vec![newest], self.search_bounds.newest).await? {
+                finder.read_whole(&[within]).await?;
+            }
         }
         let page = self.run_page(finder.finish(), page_size, search.hides_models).await?;
         let (runs, next_page_token) = page.finish(search.fingerprint)?;
@@ -175,17 +187,18 @@ impl Store {
         searched: &[SearchedExperiment],
         options: &RunOptions,
         view: ViewType,
-    ) -> Result<HashMap<ExperimentId, Option<Unlisted>>> {
+    ) -> Result<HashMap<ExperimentId, Unindexed>> {
         if options.ids.is_some() {
             return Ok(HashMap::new());
         }
         let (reads_lists, marks) = (reads_lists(options), &Marks::default());
         let unlisted = searched.iter().map(|within| async move {
             let unlisted = if reads_lists {
-                within.unlisted(&self.table, view, marks).await?
+                within.unlisted(&self.table, view, marks, self.search_bounds).await?
             } else {
                 let changed = within.changed(&self.table).await?;
-                changed.map(|changed| Unlisted { changed, deleted: HashMap::new() })
+                let known = changed.map(|changed| Unlisted { changed, deleted: HashMap::new() });
+                known.map_or(Unindexed::Many, Unindexed::Known)
             };
             Ok::<_, Error>((within.id, unlisted))
         });

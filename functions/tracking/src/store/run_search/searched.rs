@@ -10,7 +10,7 @@ use key_schema::{KeyRange, OwnStage, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
 use mlflow_api::{ExperimentId, Result, RunId};
 use run_index::RunLists;
-use search::RunPlan;
+use search::{RunPlan, TimeRange};
 use table::{Item, Query, Table};
 
 /// Marks that a search reads at most: eight requests, and 1,700 read units. It may be a few more
@@ -27,6 +27,24 @@ const FEW_RUNS: usize = 100;
 /// costs 0.2 to 0.7. So an experiment of at most so many runs for each one to look at is read whole. A run with a journal costs a request and
 /// some four read units more either way: that says nothing for one or the other.
 const TIMES_AS_MANY: usize = 3;
+
+/// What a search does where most runs of an experiment are not indexed. Tests use other numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchBounds {
+    /// Where more runs are to be looked at, the experiment is too long to read it whole for each
+    /// page. 3,000 runs are 600 to 2,000 read units.
+    pub whole: usize,
+    /// So many runs are then looked at in the order of their times, if the search has that order.
+    /// They cost at most 5,000 read units. If the page is not full after that, the experiment is
+    /// read whole.
+    pub newest: usize,
+}
+
+impl Default for SearchBounds {
+    fn default() -> Self {
+        Self { whole: 3_000, newest: 1_600 }
+    }
+}
 
 /// How many marks a search may still read, over all its experiments.
 #[derive(Debug)]
@@ -78,11 +96,19 @@ impl SearchedExperiment {
     pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
         match view {
             _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
-            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, plan.started),
+            _ => self.lists_by_time(plan.started, view),
+        }
+    }
+
+    /// The lists whose list of all runs has those of the stages that the view shows. Requests write
+    /// it, so it knows runs that are not indexed yet.
+    pub(super) fn lists_by_time(&self, started: TimeRange, view: ViewType) -> RunLists {
+        match view {
+            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, started),
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => {
-                RunLists::of_deleted(self.id, plan.started, self.state.version)
+                RunLists::of_deleted(self.id, started, self.state.version)
             }
-            _ => RunLists::of_every_stage(self.id, plan.started),
+            _ => RunLists::of_every_stage(self.id, started),
         }
     }
 
@@ -123,11 +149,17 @@ impl SearchedExperiment {
         Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
     }
 
-    /// The runs whose state the index does not know, or not in a way that counts. `None` if reading
-    /// the whole experiment is cheaper than reading them. One request per 8,000 marks, and as many
-    /// if runs that were deleted on their own may be shown. For more than few runs, one more per
-    /// 8,000 runs of the experiment, up to three times as many as are to be looked at.
-    pub(super) async fn unlisted(&self, table: &Table, view: ViewType, marks: &Marks) -> Result<Option<Unlisted>> {
+    /// The runs whose state the index does not know, or not in a way that counts. One request per
+    /// 8,000 marks, and as many if runs that were deleted on their own may be shown. For more than
+    /// few runs, one more per 8,000 runs of the experiment, up to three times as many as are to be
+    /// looked at.
+    pub(super) async fn unlisted(
+        &self,
+        table: &Table,
+        view: ViewType,
+        marks: &Marks,
+        bounds: SearchBounds,
+    ) -> Result<Unindexed> {
         let deleted = async {
             match self.deleted_keys(view) {
                 Some(range) => self.runs(table, range, MOST_MARKS, marks, |key| self.started_and_run(key)).await,
@@ -135,11 +167,13 @@ impl SearchedExperiment {
             }
         };
         let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS, marks, |key| self.run(key));
-        let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(None) };
+        let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(Unindexed::Many) };
         let (changed, deleted) = (HashSet::from_iter(changed), HashMap::from_iter(deleted));
         let runs = changed.len() + deleted.keys().filter(|at| !changed.contains(at)).count();
-        let is_cheaper = runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await?;
-        Ok(is_cheaper.then_some(Unlisted { changed, deleted }))
+        if runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await? {
+            return Ok(Unindexed::Known(Unlisted { changed, deleted }));
+        }
+        Ok(if runs <= bounds.whole { Unindexed::Most } else { Unindexed::Many })
     }
 
     /// Whether the experiment has no more runs than this.
@@ -200,6 +234,17 @@ impl SearchedExperiment {
 /// The values in the keys of items.
 fn read<T>(items: &[Item], range: &KeyRange, of: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
     read_all(items, "a place in a list of runs", |item| of(item.sort_key(range)?))
+}
+
+/// What a search knows of the runs that the index does not tell of.
+#[derive(Debug)]
+pub(super) enum Unindexed {
+    /// All of them.
+    Known(Unlisted),
+    /// They are so large a share that reading the whole experiment is cheaper.
+    Most,
+    /// The same, or there are more than may be read. The experiment is long.
+    Many,
 }
 
 /// Runs that a search looks at whatever its lists say.
