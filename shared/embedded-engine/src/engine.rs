@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector, http_client_fn};
 use dynoxide::Database;
+use futures::future::join_all;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
@@ -250,19 +251,22 @@ impl Engine {
     /// The file cannot be read or written.
     pub async fn sweep_ttl(&self) -> Result<usize, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        // A process of an earlier version may have made a table meanwhile, without the index.
+        self.with_side(expiry::index).await?;
         let mut deleted = 0;
-        for table in self.with_side(expiry::expiring).await? {
+        for table in self.with_side(|connection| expiry::expiring(connection)).await? {
             let table = Arc::new(table);
             loop {
-                let (keys, is_more) = self
-                    .with_side({
-                        let table = Arc::clone(&table);
-                        move |connection| table.expired(connection, now)
-                    })
-                    .await?;
+                let found = self.with_side({
+                    let table = Arc::clone(&table);
+                    move |connection| table.expired(connection, now)
+                });
+                let (keys, is_more) = found.await?;
+                // Together, so that they share the waits for the disk.
+                let deletions = keys.iter().map(|key| self.call("DeleteItem", table.deletion(key, now)));
                 let before = deleted;
-                for key in keys {
-                    match self.call("DeleteItem", table.deletion(&key, now)).await {
+                for outcome in join_all(deletions).await {
+                    match outcome {
                         Ok(_) => deleted += 1,
                         // It has got more time, or somebody else has deleted it.
                         Err(Error::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
@@ -280,10 +284,10 @@ impl Engine {
     /// Does something with the second connection, on a thread that may block.
     async fn with_side<T: Send + 'static>(
         &self,
-        run: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+        run: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let side = Arc::clone(&self.side);
-        tokio::task::spawn_blocking(move || run(&side.connection())).await?
+        tokio::task::spawn_blocking(move || run(&mut side.connection())).await?
     }
 
     #[cfg(test)]

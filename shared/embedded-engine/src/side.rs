@@ -1,6 +1,7 @@
 //! A second SQLite connection to the engine's database, for what the engine does not do itself.
 //!
-//! This is the one place that relies on dynoxide's private schema, on a single table of it:
+//! This, [`expiry`](crate::expiry), [`clustered`](crate::clustered) and
+//! [`without_keys`](crate::without_keys) rely on dynoxide's private schema. This does on one table:
 //!
 //! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER seconds, ...)`
 //!
@@ -32,8 +33,9 @@ const TRIMMED_AT_ONCE: i64 = 500;
 /// The first number of a record for readers of the stream: it has 21 digits, as DynamoDB's have.
 const FIRST_NUMBER: u128 = 100_000_000_000_000_000_000;
 
-/// As long as the engine's own connection waits for a lock.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// As long as the engine's own connection waits for a lock while it opens: another process may be
+/// making an index of a large file.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct SideConnection(Mutex<Connection>);
 

@@ -106,7 +106,10 @@ impl RunIndex {
     /// marks, and one per 100 of some runs that carry one: a run that is being written has a new
     /// mark most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        let items = self.table.query(Query::of(RunsChanged::all(&experiment))).await?;
+        // Others may wait as well, and be many.
+        let (Some(first), Some(last)) = (runs.iter().min(), runs.iter().max()) else { return Ok(()) };
+        let range = RunsChanged::all(&experiment).range().starting(first.as_str()).until(last.as_str());
+        let items = self.table.query(Query::of(range)).await?;
         let marked = read_all(&items, "the mark of a run", Item::entry::<RunsChanged>).map_err(failed)?;
         let marked: HashSet<_> = marked.into_iter().map(|changed| changed.run).collect();
         runs.retain(|run| marked.contains(run));

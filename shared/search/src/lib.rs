@@ -74,7 +74,7 @@ pub use order_by::{
 pub use page_token::{decode_page_token, encode_page_token};
 pub use plan::{
     AccessPath, Ask, Cost, Head, Heads, Metric, RunColumn, RunList, RunOptions, RunPlan, RunWalk, SortBy, Sorting,
-    choose, tests_of_keys,
+    by_time, choose, tests_of_keys,
 };
 pub use range::{NumberRange, TextRange, TimeRange};
 pub use registry::{

@@ -12,9 +12,9 @@ use crate::table::attributes;
 use crate::{Failure, Result, Table};
 
 impl Table {
-    /// Whether there is such a table. Reads an item, which may be missing: half a read unit. The
-    /// embedded engine counts all items before it describes a table, which takes seconds for many
-    /// runs.
+    /// Whether there is such a table, and it can be read: one that DynamoDB is still making counts
+    /// as missing. Reads an item, which may be missing: half a read unit. The embedded engine
+    /// counts all items before it describes a table, which takes seconds for many runs.
     ///
     /// # Errors
     /// The table cannot be asked.

@@ -71,8 +71,8 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     let meter = Meter::default();
     let store = Store::with_lease(site.table.clone().metered(meter.clone()), ROOT, LEASE);
     let mut units = Vec::new();
-    for (whole, value, expected) in [(1_000, "often", 3), (100, "often", 3), (1_000, "rare", 1), (100, "rare", 1)] {
-        let server = Server::with(&store.clone().with_search_bounds(SearchBounds { whole, newest: 40 }));
+    for (marks, value, expected) in [(1_000, "often", 3), (100, "often", 3), (1_000, "rare", 1), (100, "rare", 1)] {
+        let server = Server::with(&store.clone().with_search_bounds(SearchBounds { marks, newest: 40 }));
         let search = SearchRuns {
             experiment_ids: vec![experiment.clone()],
             max_results: Some(3),

@@ -383,7 +383,7 @@ async fn with_a_long_experiment_that_is_not_indexed() {
     let mut corpus = Corpus::new(7, 2, size(240)).await;
     for newest in [10, 40] {
         let store = Store::with_lease(corpus.site.table.clone(), ROOT, LEASE);
-        let store = store.with_search_bounds(SearchBounds { whole: 20, newest });
+        let store = store.with_search_bounds(SearchBounds { marks: 20, newest });
         corpus.site.server = Server::with(&store);
         corpus.compare(searches()).await;
     }

@@ -26,6 +26,16 @@ pub fn choose(options: &RunOptions, heads: &Heads, page_size: usize) -> RunPlan 
     RunPlan { path, started: options.started, narrow_by, per_run, cost }
 }
 
+/// The plan that looks at all runs, the newest first, and reads no list that the indexer keeps.
+#[must_use]
+pub fn by_time(options: &RunOptions, page_size: usize) -> RunPlan {
+    let heads = Heads::default();
+    let estimates = Estimates::new(options, &heads, page_size);
+    let (per_run, cost) = (estimates.per_run(&[]), estimates.by_time());
+    let path = AccessPath::Newest { lists: Vec::new() };
+    RunPlan { path, started: options.started, narrow_by: Vec::new(), per_run, cost }
+}
+
 /// A path and its cost.
 struct Costed {
     path: AccessPath,

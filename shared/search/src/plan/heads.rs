@@ -22,7 +22,7 @@ impl Head {
 }
 
 /// The heads of some lists.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heads(Vec<(RunList, Head)>);
 
 impl FromIterator<(RunList, Head)> for Heads {

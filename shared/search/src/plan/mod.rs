@@ -23,7 +23,7 @@ mod tests;
 mod text;
 mod walk;
 
-pub use choose::choose;
+pub use choose::{by_time, choose};
 pub use column::{Metric, RunColumn};
 pub use cost::Cost;
 pub use heads::{Head, Heads};

@@ -134,13 +134,6 @@ impl RunPlan {
         self.path.is_by_time() && (self.narrow_by.is_empty() || self.path.may_be_narrowed_later(self.per_run))
     }
 
-    /// The plan that looks at all runs in the order of their times, for an experiment that is not
-    /// indexed.
-    #[must_use]
-    pub fn by_time(&self) -> Self {
-        Self { path: AccessPath::Newest { lists: Vec::new() }, narrow_by: Vec::new(), ..self.clone() }
-    }
-
     /// Whether it reads lists that the indexer keeps.
     #[must_use]
     pub fn reads_index(&self) -> bool {

@@ -116,21 +116,21 @@ fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
 }
 
 impl<'a> Finder<'a> {
-    /// A search of a page. Takes out the unlisted runs of experiments where they are known.
+    /// A search of a page.
     pub(super) fn new(
         store: &'a Store,
         searched: &'a [SearchedExperiment],
         plan: &'a RunPlan,
         search: &'a RunSearch,
         reading: Reading,
-        unlisted: &mut HashMap<ExperimentId, Unindexed>,
+        unlisted: HashMap<ExperimentId, Unindexed>,
     ) -> Self {
         let searched: HashMap<_, _> = searched.iter().map(|within| (within.id, within)).collect();
         let (mut known, mut many_unlisted) = (HashMap::new(), HashSet::new());
-        for (id, unlisted) in unlisted.drain() {
+        for (id, unlisted) in unlisted {
             match unlisted {
                 Unindexed::Known(runs) => drop(known.insert(id, runs)),
-                Unindexed::Most | Unindexed::Many => drop(many_unlisted.insert(id)),
+                Unindexed::Whole | Unindexed::Long => drop(many_unlisted.insert(id)),
             }
         }
         Self {
@@ -207,18 +207,14 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// From now on, candidates are taken by this plan.
-    pub(super) fn go_by_time(&mut self, plan: &'a RunPlan) {
-        self.plan = plan;
-    }
-
     /// Takes candidates in their order until the page is full.
     pub(super) async fn take_from(&mut self, sources: Vec<Source>) -> Result<()> {
         self.take_some_from(sources, usize::MAX).await.map(drop)
     }
 
-    /// The same, until so many were looked at. Says whether the page is full, or there are no more.
-    pub(super) async fn take_some_from(&mut self, mut sources: Vec<Source>, most: usize) -> Result<bool> {
+    /// The same. Ends after so many candidates, too, if fewer than one in four pass. Says whether
+    /// the page is full, or there are no more.
+    pub(super) async fn take_some_from(&mut self, mut sources: Vec<Source>, some: usize) -> Result<bool> {
         let table = &self.store.table;
         self.reading.begins_here();
         let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
@@ -275,15 +271,15 @@ impl<'a> Finder<'a> {
                 }
                 if passed.runs > 0 && (passed.bytes > PAGE_JSON || self.reading.is_used_up()) {
                     self.has_more = true;
-                    // Of several experiments, the one that was read least far ends the page.
-                    self.end = self.end.take().into_iter().chain(passed.last).min();
+                    self.end = passed.last;
                     return Ok(true);
                 }
-                if read >= most {
-                    return Ok(false);
-                }
             }
-            portion_size = self.reading.portion(next_portion(read, passed.runs, wanted));
+            if read >= some && passed.runs.saturating_mul(4) < read {
+                return Ok(false);
+            }
+            let before_some = some.checked_sub(read).filter(|left| *left > 0).unwrap_or(usize::MAX);
+            portion_size = self.reading.portion(next_portion(read, passed.runs, wanted).min(before_some));
         }
     }
 

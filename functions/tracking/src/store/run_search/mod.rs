@@ -41,6 +41,17 @@ const MANY_EXPERIMENTS: usize = 100;
 /// ordered by.
 const LISTS_OF_MANY: usize = 1;
 
+/// Looks at the newest runs of all experiments, where some are long. Says whether they fill the
+/// page.
+async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) -> Result<bool> {
+    let (plan, search) = (finder.plan, finder.search);
+    let sources = sources(&searched.iter().collect::<Vec<_>>(), finder, plan, search.view, |within, by_time| {
+        let lists = by_time.unwrap_or_else(|| within.lists_of(plan, search.view));
+        Source::Joined(by_time_of(&lists, search, first_page(search, searched.len())))
+    });
+    finder.take_some_from(sources, finder.store.search_bounds.newest).await
+}
+
 /// Cursors of lists whose beginnings were read to plan.
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
@@ -77,7 +88,18 @@ impl Store {
             options.lists.truncate(LISTS_OF_MANY);
         }
         // In this order: a run that carries no mark is in the lists, and as its copy says, when these are read after that.
-        let mut unlisted = self.unlisted(&searched, &options, view).await?;
+        let bound = sorting.is_newest_first().then_some(self.search_bounds.marks);
+        let mut unlisted = self.unlisted(&searched, &options, view, bound).await?;
+        let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Long));
+        let long: Vec<_> = searched.iter().filter(is_long).cloned().collect();
+        if !long.is_empty() {
+            let by_time = search::by_time(&options, page_size);
+            let mut finder = Finder::new(self, &searched, &by_time, &search, reading.clone(), unlisted.clone());
+            if fill_by_time(&mut finder, &searched).await? {
+                return self.answer(finder, &search).await;
+            }
+            unlisted.extend(self.unlisted(&long, &options, view, None).await?);
+        }
         let mut probed = self.read_beginnings(&searched, &options.probes(), &options, after, HEAD).await?;
         let heads = heads(&options, &probed);
         let plan = choose(&options, &heads, page_size);
@@ -87,11 +109,7 @@ impl Store {
         let (listed, unindexed): (Vec<_>, Vec<_>) = searched
             .iter()
             .partition(|within| !uses_lists || matches!(unlisted.get(&within.id), Some(Unindexed::Known(_))));
-        let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Many));
-        let (long, short): (Vec<_>, Vec<_>) =
-            unindexed.into_iter().partition(|within| sorting.is_newest_first() && is_long(within));
-        let by_time = plan.by_time();
-        let mut finder = Finder::new(self, &searched, &plan, &search, reading, &mut unlisted);
+        let mut finder = Finder::new(self, &searched, &plan, &search, reading, unlisted);
         if uses_lists {
             finder.look_at_unlisted().await?;
         }
@@ -125,16 +143,14 @@ impl Store {
             }
             AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
         }
-        finder.read_whole(&short).await?;
-        finder.go_by_time(&by_time);
-        for within in long {
-            let lists = within.lists_by_time(by_time.started, view);
-            let newest = Source::Joined(by_time_of(&lists, &search, first_page(&search, searched.len())));
-            if !finder.take_some_from(vec![newest], self.search_bounds.newest).await? {
-                finder.read_whole(&[within]).await?;
-            }
+        if uses_lists {
+            finder.read_whole(&unindexed).await?;
         }
-        let page = self.run_page(finder.finish(), page_size, search.hides_models).await?;
+        self.answer(finder, &search).await
+    }
+
+    async fn answer(&self, finder: Finder<'_>, search: &RunSearch) -> Result<Runs> {
+        let page = self.run_page(finder.finish(), search.page_size, search.hides_models).await?;
         let (runs, next_page_token) = page.finish(search.fingerprint)?;
         Ok(Runs { runs, next_page_token })
     }
@@ -187,6 +203,7 @@ impl Store {
         searched: &[SearchedExperiment],
         options: &RunOptions,
         view: ViewType,
+        bound: Option<usize>,
     ) -> Result<HashMap<ExperimentId, Unindexed>> {
         if options.ids.is_some() {
             return Ok(HashMap::new());
@@ -194,11 +211,11 @@ impl Store {
         let (reads_lists, marks) = (reads_lists(options), &Marks::default());
         let unlisted = searched.iter().map(|within| async move {
             let unlisted = if reads_lists {
-                within.unlisted(&self.table, view, marks, self.search_bounds).await?
+                within.unlisted(&self.table, view, marks, bound).await?
             } else {
                 let changed = within.changed(&self.table).await?;
                 let known = changed.map(|changed| Unlisted { changed, deleted: HashMap::new() });
-                known.map_or(Unindexed::Many, Unindexed::Known)
+                known.map_or(Unindexed::Whole, Unindexed::Known)
             };
             Ok::<_, Error>((within.id, unlisted))
         });

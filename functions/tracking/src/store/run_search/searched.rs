@@ -8,9 +8,9 @@ use futures::future::try_join;
 use key_schema::index::{RunsByTime, RunsChanged};
 use key_schema::{KeyRange, OwnStage, place, ranges};
 use mlflow_api::tracking::{LifecycleStage, ViewType};
-use mlflow_api::{ExperimentId, Result, RunId};
+use mlflow_api::{Error, ExperimentId, Result, RunId};
 use run_index::RunLists;
-use search::{RunPlan, TimeRange};
+use search::RunPlan;
 use table::{Item, Query, Table};
 
 /// Marks that a search reads at most: eight requests, and 1,700 read units. It may be a few more
@@ -28,21 +28,21 @@ const FEW_RUNS: usize = 100;
 /// some four read units more either way: that says nothing for one or the other.
 const TIMES_AS_MANY: usize = 3;
 
-/// What a search does where most runs of an experiment are not indexed. Tests use other numbers.
+/// What a search does in long experiments where much is not indexed. Tests use other numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBounds {
-    /// Where more runs are to be looked at, the experiment is too long to read it whole for each
-    /// page. 3,000 runs are 600 to 2,000 read units.
-    pub whole: usize,
+    /// An experiment with more marks is long: to look at its marked runs costs a read unit or more
+    /// for each of them.
+    pub marks: usize,
     /// So many runs are then looked at in the order of their times, if the search has that order.
-    /// They cost at most 5,000 read units. If the page is not full after that, the experiment is
-    /// read whole.
+    /// They cost at most three read units each. If fewer than one in four pass, and the page is not
+    /// full, the search begins again with its lists.
     pub newest: usize,
 }
 
 impl Default for SearchBounds {
     fn default() -> Self {
-        Self { whole: 3_000, newest: 1_600 }
+        Self { marks: 5_000, newest: 1_000 }
     }
 }
 
@@ -96,19 +96,11 @@ impl SearchedExperiment {
     pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
         match view {
             _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
-            _ => self.lists_by_time(plan.started, view),
-        }
-    }
-
-    /// The lists whose list of all runs has those of the stages that the view shows. Requests write
-    /// it, so it knows runs that are not indexed yet.
-    pub(super) fn lists_by_time(&self, started: TimeRange, view: ViewType) -> RunLists {
-        match view {
-            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, started),
+            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, plan.started),
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => {
-                RunLists::of_deleted(self.id, started, self.state.version)
+                RunLists::of_deleted(self.id, plan.started, self.state.version)
             }
-            _ => RunLists::of_every_stage(self.id, started),
+            _ => RunLists::of_every_stage(self.id, plan.started),
         }
     }
 
@@ -149,7 +141,8 @@ impl SearchedExperiment {
         Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
     }
 
-    /// The runs whose state the index does not know, or not in a way that counts. One request per
+    /// The runs whose state the index does not know, or not in a way that counts. Where a bound is
+    /// given, an experiment with more marks is long, and nothing else is found out. One request per
     /// 8,000 marks, and as many if runs that were deleted on their own may be shown. For more than
     /// few runs, one more per 8,000 runs of the experiment, up to three times as many as are to be
     /// looked at.
@@ -158,22 +151,34 @@ impl SearchedExperiment {
         table: &Table,
         view: ViewType,
         marks: &Marks,
-        bounds: SearchBounds,
+        bound: Option<usize>,
     ) -> Result<Unindexed> {
+        let changed = async {
+            let range = || RunsChanged::all(&self.id).into();
+            let Some(bound) = bound.filter(|bound| *bound < marks.left()) else {
+                let all = self.runs(table, range(), MOST_MARKS, marks, |key| self.run(key)).await?;
+                return Ok(all.ok_or(Unindexed::Whole));
+            };
+            let own = Marks(AtomicUsize::new(bound));
+            let all = self.runs(table, range(), bound, &own, |key| self.run(key)).await?;
+            marks.take(all.as_ref().map_or(0, Vec::len));
+            Ok::<_, Error>(all.ok_or(Unindexed::Long))
+        };
         let deleted = async {
             match self.deleted_keys(view) {
                 Some(range) => self.runs(table, range, MOST_MARKS, marks, |key| self.started_and_run(key)).await,
                 None => Ok(Some(Vec::new())),
             }
         };
-        let changed = self.runs(table, RunsChanged::all(&self.id).into(), MOST_MARKS, marks, |key| self.run(key));
-        let (Some(changed), Some(deleted)) = try_join(changed, deleted).await? else { return Ok(Unindexed::Many) };
+        let (changed, deleted) = match try_join(changed, deleted).await? {
+            (Ok(changed), Some(deleted)) => (changed, deleted),
+            (Err(unindexed), _) => return Ok(unindexed),
+            (Ok(_), None) => return Ok(Unindexed::Whole),
+        };
         let (changed, deleted) = (HashSet::from_iter(changed), HashMap::from_iter(deleted));
         let runs = changed.len() + deleted.keys().filter(|at| !changed.contains(at)).count();
-        if runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await? {
-            return Ok(Unindexed::Known(Unlisted { changed, deleted }));
-        }
-        Ok(if runs <= bounds.whole { Unindexed::Most } else { Unindexed::Many })
+        let is_cheaper = runs <= FEW_RUNS || !self.has_at_most(table, runs.saturating_mul(TIMES_AS_MANY)).await?;
+        Ok(if is_cheaper { Unindexed::Known(Unlisted { changed, deleted }) } else { Unindexed::Whole })
     }
 
     /// Whether the experiment has no more runs than this.
@@ -237,18 +242,18 @@ fn read<T>(items: &[Item], range: &KeyRange, of: impl Fn(&str) -> Option<T>) -> 
 }
 
 /// What a search knows of the runs that the index does not tell of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Unindexed {
     /// All of them.
     Known(Unlisted),
-    /// They are so large a share that reading the whole experiment is cheaper.
-    Most,
-    /// The same, or there are more than may be read. The experiment is long.
-    Many,
+    /// Reading the whole experiment is cheaper than reading them.
+    Whole,
+    /// They are many, and nobody has found out how many.
+    Long,
 }
 
 /// Runs that a search looks at whatever its lists say.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Unlisted {
     /// Changed since they were indexed.
     pub(super) changed: HashSet<RunLocation>,
