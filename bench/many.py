@@ -351,7 +351,7 @@ def page(program: Path, few: Measured, many: Measured, options: argparse.Namespa
 
 
 def _loaded(measured: Measured) -> str:
-    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else ""
+    loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else "loaded in parts; "
     return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
 
 
@@ -378,8 +378,8 @@ def _commands(many: Measured, longest: float) -> list[str]:
         "",
         "The server goes on. Once a second it is asked for each search. The ratio is that of medians,",
         "to the same search when nothing else happens: of the middle one of all searches, and of the worst.",
-        f"A command that takes longer than {longest:,.0f} s is cut off. `gc` removes runs that are deleted. Memory is in MB: after a tenth of the time, at the",
-        "end, at most.",
+        f"A command that takes longer than {longest:,.0f} s is cut off. `gc` removes runs that are deleted.",
+        "Memory is in MB: after a tenth of the time, at the end, at most.",
         "",
         "| command | s | its progress bar at last | its memory | memory of the server | middle ratio | worst ratio |",
         "|---|---:|---:|---:|---:|---:|---:|",

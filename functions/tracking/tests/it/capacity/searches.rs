@@ -168,7 +168,7 @@ const SEARCHES: &[Search] = &[
 const BEHIND: &[(usize, Budget)] = &[
     (0, budget([5.0, 0.0, 113.0], [4.0, 0.0, 112.0])),
     (2, budget([11.0, 0.0, 2140.0], [10.0, 0.0, 2139.0])),
-    (4, budget([13.0, 0.0, 2142.0], [11.0, 0.0, 2140.0])),
+    (4, budget([23.0, 0.0, 1119.0], [21.0, 0.0, 1117.0])),
 ];
 
 /// The searches with 1,000 running runs, with their budgets. Each of the runs takes at most one
