@@ -72,7 +72,10 @@ impl Turns {
 }
 
 /// The servers of a version over this directory, with an indexer or without.
-struct Servers([Program; 2]);
+struct Servers {
+    _programs: [Program; 2],
+    addresses: [String; 2],
+}
 
 impl Servers {
     fn start(program: &str, directory: &Path, indexes: bool) -> Self {
@@ -84,11 +87,13 @@ impl Servers {
         let alone = [&arguments[..], &["--no-indexer"]].concat();
         let first = if indexes { &arguments } else { &alone };
         let of_workspaces = [&alone[..], &["--workspaces"]].concat();
-        Self([first, &of_workspaces].map(|arguments| Program::of(program, arguments, &[])))
-    }
-
-    fn addresses(&self) -> [String; 2] {
-        self.0.each_ref().map(Program::address)
+        // One after the other: two processes that make one file at the same time may refuse it.
+        let [(first, address), (second, another)] = [first, &of_workspaces].map(|arguments| {
+            let server = Program::of(program, arguments, &[]);
+            let address = server.address();
+            (server, address)
+        });
+        Self { _programs: [first, second], addresses: [address, another] }
     }
 }
 
@@ -126,9 +131,8 @@ async fn two_versions_serve_one_table() {
         let directory = tempfile::tempdir().unwrap();
         // The released one makes the table.
         let old = Servers::start(&released, directory.path(), released_indexes);
-        let old_addresses = old.addresses();
         let new = Servers::start(current, directory.path(), !released_indexes);
-        let mut order = [old_addresses, new.addresses()];
+        let mut order = [old.addresses.clone(), new.addresses.clone()];
         let engine = Engine::open(&directory.path().join("data")).unwrap();
         make_walker(&engine).await;
         if !released_indexes {
