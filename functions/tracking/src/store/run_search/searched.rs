@@ -161,7 +161,7 @@ impl SearchedExperiment {
             };
             let own = Marks(AtomicUsize::new(bound));
             let all = self.runs(table, range(), bound, &own, |key| self.run(key)).await?;
-            marks.take(all.as_ref().map_or(0, Vec::len));
+            marks.take(all.as_ref().map_or(bound, Vec::len));
             Ok::<_, Error>(all.ok_or(Unindexed::Long))
         };
         let deleted = async {
