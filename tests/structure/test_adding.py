@@ -56,7 +56,7 @@ impl Api for Greetings {
 
 _LIB = """//! Greetings of experiments.
 
-mod row;
+mod declaration;
 mod store;
 
 use access::Permission::Read;
@@ -66,9 +66,9 @@ use mlflow_api::{ExperimentId, Request, Result};
 use serde_json::{Value, json};
 use service::{Endpoint, Route};
 
-pub use row::DOMAIN;
+pub use declaration::DOMAIN;
 
-/// The rows of this domain.
+/// The routes of this domain.
 #[must_use]
 pub fn routes() -> Vec<Route<store::Store>> {
     vec![Route::to::<Get>("GET", "greetings/get", Read(Experiment))]
@@ -193,7 +193,7 @@ def add(copy: Path) -> None:
     """A domain as docs/adding.md says."""
     own = copy / "functions/greetings"
     (own / "src").mkdir(parents=True)
-    for name, text in [("Cargo.toml", _MANIFEST), ("src/row.rs", _ROW), ("src/lib.rs", _LIB), ("src/store.rs", _STORE), ("src/main.rs", _MAIN)]:
+    for name, text in [("Cargo.toml", _MANIFEST), ("src/declaration.rs", _ROW), ("src/lib.rs", _LIB), ("src/store.rs", _STORE), ("src/main.rs", _MAIN)]:
         (own / name).write_text(text)
     (copy / "shared/samples/src/greetings.rs").write_text(_SAMPLES)
     replace(copy / "Cargo.toml", 'key-schema = { path', 'greetings = { path = "functions/greetings" }\nkey-schema = { path')

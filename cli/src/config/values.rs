@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use entities::attributes::{COUNT, LAYOUT};
+use entities::attributes::{LAST_NUMBER, LAYOUT};
 use entities::fields;
 use experiments::{TraceSetting, retention_tags};
 use key_schema::rows;
@@ -63,7 +63,8 @@ pub(super) struct Held {
 /// tag.
 pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
-    let state = |attribute| state.iter().find_map(|row| row.number(attribute)).unwrap_or_default().to_string();
+    let layout = state.iter().find_map(|row| row.get(LAYOUT)).unwrap_or_default();
+    let last_number = state.iter().find_map(|row| row.get(LAST_NUMBER)).unwrap_or_default();
     let fields = fields::Setting::read(table).await.map_err(unread)?;
     let traces = TraceSetting::text(table).await.map_err(unread)?.unwrap_or_else(|| OFF.to_owned());
     let deleted = Policy::Deleted.read(table).await.map_err(unread)?;
@@ -104,8 +105,8 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
                     }
                 }
             }
-            Kind::Layout => add(Holder::Server, state(LAYOUT)),
-            Kind::ExperimentIds => add(Holder::Server, state(COUNT)),
+            Kind::Layout => add(Holder::Server, layout.to_string()),
+            Kind::ExperimentIds => add(Holder::Server, last_number.to_string()),
         }
     }
     Ok(held)

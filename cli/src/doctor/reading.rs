@@ -165,7 +165,7 @@ async fn layout(requests: &Requests, table: &str) -> Seen<Option<i64>> {
     let Key { pk, sk } = rows::Config::key(&"layout".into());
     let asked = json!({ "TableName": table, "Key": { (PK): { "S": pk }, (SK): { "S": sk } } });
     let said = requests.dynamodb("GetItem", &asked).await?;
-    Ok(said["Item"][LAYOUT]["N"].as_str().and_then(|number| number.parse().ok()))
+    Ok(said["Item"][LAYOUT.name()]["N"].as_str().and_then(|number| number.parse().ok()))
 }
 
 /// One request for each of four partitions.

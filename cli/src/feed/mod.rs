@@ -45,7 +45,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 pub(crate) const TICK: Duration = Duration::from_mins(1);
 /// The records that the engine makes for the indexer. [`fts_indexer::is_wanted`] also looks at the
 /// types of the attributes.
-const WANTED: StreamFilter = StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK], removed_with: REVISION };
+const WANTED: StreamFilter =
+    StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };
 /// How long the end waits for a batch under way. One that is cut off comes again.
 const LAST_BATCH: Duration = Duration::from_secs(5);
 

@@ -174,7 +174,7 @@ async fn experiments_with_fields_of_their_own_are_real_and_few() {
 
 /// How many runs wait for a rebuild.
 async fn waiting(lab: &Lab) -> usize {
-    lab.site.items().await.iter().filter(|item| item.get(REBUILD).is_some()).count()
+    lab.site.items().await.iter().filter(|item| item.get(REBUILD.name()).is_some()).count()
 }
 
 #[tokio::test]

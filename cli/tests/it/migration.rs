@@ -31,7 +31,7 @@ fn measure<'a>(table: &'a Table, _: &'a Table) -> BoxFuture<'a, Result<(), Failu
             let Some(ExperimentsByStage { experiment, .. }) = listed.entry() else { continue };
             let key = rows::Experiment::key(&experiment);
             let Some(found) = table.get(&key).await? else { continue };
-            let bytes = found.text(NAME).unwrap_or_default().len();
+            let bytes = found.get(NAME).unwrap_or_default().len();
             let added = Update::new(key).set(ADDED, number(i64::try_from(bytes).unwrap()));
             match table.apply(&added).await {
                 // It was removed meanwhile.
@@ -80,7 +80,7 @@ async fn measured(site: &Site) -> Vec<(String, Option<usize>)> {
     let items = site.engine.items(TABLE).await.unwrap();
     let experiments = items.iter().filter(|item| item["SK"]["S"] == "E#META");
     let added = |item: &Value| item[ADDED]["N"].as_str().map(|bytes| bytes.parse().unwrap());
-    experiments.map(|item| (item[NAME]["S"].as_str().unwrap().to_owned(), added(item))).collect()
+    experiments.map(|item| (item[NAME.name()]["S"].as_str().unwrap().to_owned(), added(item))).collect()
 }
 
 fn is_measured(all: &[(String, Option<usize>)]) -> bool {

@@ -41,7 +41,7 @@ fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
             }
             let garbage = || Value::B(Blob::new(vec![0xff; 7]));
             match item.0.get(&name) {
-                Some(Value::S(_)) if !attribute.kind.reads("?") => add("unknown", Some(Value::S("?".to_owned()))),
+                Some(Value::S(_)) if !(attribute.kind.reads)("?") => add("unknown", Some(Value::S("?".to_owned()))),
                 Some(Value::N(_)) => add("a fraction", Some(Value::N("1.5".to_owned()))),
                 Some(Value::B(bytes)) => {
                     let half = bytes.as_ref().get(..bytes.as_ref().len() / 2).unwrap_or_default().to_vec();

@@ -58,17 +58,17 @@
 //! versions first read where the artifacts are (`Artifacts::at`). For the last two,
 //! `presigned=true` asks for the URL (`Location::answer`), and a directory sends the file anyway.
 
+mod declaration;
 mod multipart;
 mod presigned;
 mod proxy;
 mod routes;
-mod row;
 mod run;
 mod served_path;
 pub mod store;
 
+pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use row::DOMAIN;
 
 /// The router of the domain over a store of one's own: for tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {

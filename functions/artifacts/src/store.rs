@@ -3,7 +3,7 @@
 use access::Granted;
 use artifact_store::{Artifacts, Chunks, too_large};
 use entities::attributes::{ARTIFACT_URI, LOCATION, STAGE};
-use entities::{ModelLocation, RunLocation, run_artifact_uri, stage_from};
+use entities::{ModelLocation, RunLocation, run_artifact_uri};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
@@ -44,11 +44,10 @@ impl Store {
 
     /// Where a logged model that is not deleted keeps its artifacts. One request.
     pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
-        let is_active =
-            |model: &Item| model.text(STAGE).is_none_or(|stage| stage_from(stage) == LifecycleStage::Active);
+        let is_active = |model: &Item| model.get(STAGE).unwrap_or_default() == LifecycleStage::Active;
         let model = self.table.get(&at.key()).await?.filter(is_active);
         let model = model.ok_or_else(|| at.not_found())?;
-        Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+        Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
     /// Whether an experiment keeps its artifacts in its directory below this one. One request.
@@ -58,7 +57,7 @@ impl Store {
         directory: &str,
     ) -> Result<bool> {
         let item = self.table.get(&rows::Experiment::key(experiment)).await?;
-        let location = item.as_ref().and_then(|item| item.text(LOCATION));
+        let location = item.as_ref().and_then(|item| item.get(LOCATION));
         Ok(location == Some(&format!("mlflow-artifacts:/{directory}/{}", **experiment)))
     }
 

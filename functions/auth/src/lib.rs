@@ -10,13 +10,13 @@
 //! `docs/adr/0049-users.md`, `docs/adr/0050-sessions-and-tokens.md` and `docs/security.md`.
 
 mod audit;
+mod declaration;
 mod form;
 mod grants;
 mod html;
 mod parameters;
 mod roles;
 mod routes;
-mod row;
 mod settled;
 mod signin;
 pub mod store;
@@ -24,8 +24,8 @@ mod tokens;
 mod users;
 mod workspaces;
 
+pub use declaration::DOMAIN;
 pub use routes::{routes, workspace_routes};
-pub use row::DOMAIN;
 pub use tokens::{day, new_token, reach};
 pub use users::check_password;
 

@@ -33,13 +33,13 @@
 
 mod asked;
 mod datasets;
+mod declaration;
 mod routes;
-mod row;
 mod scorers;
 pub mod store;
 
+pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use row::DOMAIN;
 
 /// The router of the domain over a store of one's own: for tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {

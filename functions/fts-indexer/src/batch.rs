@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use entities::attributes::{FROM, NAME, START_TIME, TO_PACK, WORKSPACE};
 use entities::{Attributes, IndexingState, RunLocation, workspace_named};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Scalar;
 use key_schema::{Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
@@ -151,18 +153,15 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
     let key = Key { pk: part("PK").ok_or("it has no PK")?, sk: part("SK").ok_or("it has no SK")? };
     match record.get("eventName").and_then(Value::as_str).ok_or("it has no name")? {
         "REMOVE" => {
-            let text = |attribute| change.pointer(&format!("/OldImage/{attribute}/S")).and_then(Value::as_str);
-            let workspace = workspace_named(text(WORKSPACE)).map_err(|_| "its workspace has no name")?;
-            let started = change.pointer(&format!("/OldImage/{START_TIME}/N")).and_then(Value::as_str);
-            let started = started.and_then(|started| started.parse().ok());
-            Ok(removed(&key, workspace, text(NAME).unwrap_or_default(), started))
+            let image = Image(change.get("OldImage").unwrap_or(&Value::Null));
+            let workspace = workspace_named(image.get(WORKSPACE)).map_err(|_| "its workspace has no name")?;
+            Ok(removed(&key, workspace, image.get(NAME).unwrap_or_default(), image.get(START_TIME)))
         }
         "INSERT" | "MODIFY" => {
-            let image = change.get("NewImage").ok_or("it has no new image")?;
-            if image.get(TO_PACK).is_some() {
-                return Ok(of_traces(&key, image));
+            let image = Image(change.get("NewImage").ok_or("it has no new image")?);
+            if image.has(&TO_PACK) {
+                return Ok(of_traces(&key, &image));
             }
-            let image = Image(image);
             let state = IndexingState::of(&image);
             // A write of the indexer itself to a run whose mark stays brings nothing new.
             Ok(if state.is_marked && !state.was_seen() { changed(&key) } else { None })
@@ -182,12 +181,8 @@ fn urgency(record: &Value) -> Urgency {
 struct Image<'a>(&'a Value);
 
 impl Attributes for Image<'_> {
-    fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.get("S")?.as_str()
-    }
-
-    fn number(&self, name: &str) -> Option<i64> {
-        self.0.get(name)?.get("N")?.as_str()?.parse().ok()
+    fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
+        T::parsed(self.0.get(attribute.name())?.get(T::KIND.code)?.as_str()?)
     }
 
     fn has(&self, name: &str) -> bool {
@@ -201,13 +196,12 @@ fn changed(key: &Key) -> Option<Subject> {
 }
 
 /// The subject of the mark of a trace, or of the row that is written when it is time.
-fn of_traces(key: &Key, image: &Value) -> Option<Subject> {
+fn of_traces(key: &Key, image: &Image<'_>) -> Option<Subject> {
     let partition = TracePartition::of_key(key)?;
     if rows::TraceMark::parse(key).is_some() {
         return Some(Subject::MarkedTraces(partition));
     }
-    let from = image.pointer(&format!("/{FROM}/S")).and_then(Value::as_str);
-    Some(Subject::TracesToPack(partition, from.and_then(TraceKey::parse)))
+    Some(Subject::TracesToPack(partition, image.get(FROM).and_then(TraceKey::parse)))
 }
 
 fn removed(key: &Key, workspace: Workspace, name: &str, started: Option<i64>) -> Option<Subject> {

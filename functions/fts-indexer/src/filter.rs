@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 pub fn is_wanted(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
     has("NewImage", RunsChanged::INDEX.sort, "S")
-        || has("NewImage", TO_PACK, "N")
-        || record["eventName"] == "REMOVE" && has("OldImage", REVISION, "N")
+        || has("NewImage", &TO_PACK, "N")
+        || record["eventName"] == "REMOVE" && has("OldImage", &REVISION, "N")
 }
 
 /// The same conditions as the patterns of the mapping in the stack.
@@ -23,8 +23,8 @@ pub fn filter_patterns() -> [Value; 3] {
     let exists = json!([{ "exists": true }]);
     [
         json!({ "dynamodb": { "NewImage": { (RunsChanged::INDEX.sort): { "S": exists } } } }),
-        json!({ "dynamodb": { "NewImage": { (TO_PACK): { "N": exists } } } }),
-        json!({ "eventName": ["REMOVE"], "dynamodb": { "OldImage": { (REVISION): { "N": exists } } } }),
+        json!({ "dynamodb": { "NewImage": { (TO_PACK.name()): { "N": exists } } } }),
+        json!({ "eventName": ["REMOVE"], "dynamodb": { "OldImage": { (REVISION.name()): { "N": exists } } } }),
     ]
 }
 

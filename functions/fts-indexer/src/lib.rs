@@ -25,8 +25,8 @@
 
 mod attempts;
 mod batch;
+mod declaration;
 mod filter;
-mod row;
 mod run;
 mod schedule;
 mod ticks;
@@ -40,12 +40,12 @@ use std::time::Duration;
 
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use batch::{Batch, Event};
+pub use declaration::FUNCTION;
 use entities::fields::Setting;
 use entities::{Moment, RunLocation};
 pub use filter::{filter_patterns, is_wanted};
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};
-pub use row::FUNCTION;
 use run_index::{Directory, RunIndex};
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};

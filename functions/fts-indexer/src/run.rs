@@ -31,6 +31,7 @@ use key_schema::index::{RunsByEnd, RunsByName, RunsByStatus};
 use key_schema::{Ascending, Descending, Key, OwnStage};
 use metric_packing::{Packed, pack};
 use mlflow_api::ExperimentId;
+use mlflow_api::tracking::RunStatus;
 use run_index::{ListOf, entries_of_copy, run_entries};
 use search::IndexedFields;
 use table::{Condition, Failure, Item, Result, Table, Update, Write, text};
@@ -89,7 +90,7 @@ impl Indexer {
         let put_off = items.iter().filter_map(|(at, items)| {
             let of_another = || {
                 let keys = RunCopy::keys(at, &items.run).into_iter();
-                let mut olds = keys.filter_map(|key| copies.get(&key)?.text(INDEXED));
+                let mut olds = keys.filter_map(|key| copies.get(&key)?.get(INDEXED));
                 olds.find_map(|indexing| self.belongs_to_another(at, &states[at], indexing))
             };
             Some((at.clone(), self.schedule.not_before(&states[at]).or_else(of_another)?))
@@ -249,7 +250,7 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
         return match table.put(plan.copy.0.clone(), &plan.condition).await {
             // It was written, and the answer lost.
             Err(Failure::Refused { item: Some(found), .. })
-                if found.text(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
+                if found.get(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
             {
                 Ok(())
             }
@@ -320,14 +321,15 @@ fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
     if own_stage(run) == OwnStage::Deleted {
         return copy;
     }
-    let started = Descending(run.number(START_TIME).unwrap_or_default());
-    let (status, name) = (run.text(STATUS).unwrap_or_default(), run.text(NAME).unwrap_or_default());
+    let started = Descending(run.get(START_TIME).unwrap_or_default());
+    let status = run.get(STATUS).map_or("", RunStatus::name);
+    let name = run.get(NAME).unwrap_or_default();
     let copy = copy.indexed(RunsByStatus::key(&status.into(), &started, &at.run)).indexed(RunsByName::key(
         &name.into(),
         &started,
         &at.run,
     ));
-    match run.number(END_TIME) {
+    match run.get(END_TIME) {
         Some(ended) => copy.indexed(RunsByEnd::key(&Ascending(ended), &started, &at.run)),
         None => copy,
     }

@@ -127,7 +127,7 @@ impl Counting {
         let items = self.table.get_many(&keys).await?;
         for (experiment, key) in unknown.into_iter().zip(keys) {
             if let Some(item) = items.get(&key) {
-                let workspace = workspace_named(item.text(WORKSPACE)).map_err(mlflow_api::Error::internal)?;
+                let workspace = workspace_named(item.get(WORKSPACE)).map_err(mlflow_api::Error::internal)?;
                 found.insert(experiment, workspace);
             }
         }

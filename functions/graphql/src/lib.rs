@@ -10,6 +10,7 @@
 //! `object.rs` the objects that they answer. `requests.rs` calls the endpoint that `roots.rs`
 //! names, through `service::Calls`. Caller and needs are those of REST.
 
+mod declaration;
 mod limits;
 mod object;
 mod operation;
@@ -17,13 +18,12 @@ mod query;
 mod requests;
 mod root;
 mod roots;
-mod row;
 mod store;
 
 use access::Permission::SignedIn;
 use service::{Frame, Paths, Route};
 
-pub use row::DOMAIN;
+pub use declaration::DOMAIN;
 pub use store::Store;
 
 /// The rows of this function. A query itself needs nothing: each endpoint that it calls asks for

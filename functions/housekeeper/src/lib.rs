@@ -5,11 +5,11 @@
 //! It is a function of its own, since it may remove what no other function may: any item of the
 //! table, and any file. No request reaches it.
 
-mod row;
+mod declaration;
 
 use std::time::Duration;
 
-pub use row::FUNCTION;
+pub use declaration::FUNCTION;
 
 /// How long a call goes on at most. The next one continues. The function has a minute more, for
 /// requests that are under way.

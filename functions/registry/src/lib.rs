@@ -35,16 +35,16 @@
 //! 4. A writer that loses the race gets the model as it is now, and tries the next number.
 
 mod aliases;
+mod declaration;
 mod models;
 mod routes;
-mod row;
 mod shown;
 mod source;
 pub mod store;
 mod versions;
 
+pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use row::DOMAIN;
 
 /// The router of the domain over a store of one's own: for tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {

@@ -21,6 +21,7 @@
 
 mod artifact;
 mod assessments;
+mod declaration;
 mod delete;
 mod figures;
 mod link;
@@ -28,15 +29,14 @@ mod named;
 mod otlp;
 mod read;
 mod routes;
-mod row;
 mod search;
 mod shown;
 mod start;
 pub mod store;
 mod tags;
 
+pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use row::DOMAIN;
 
 /// The router of the domain over a store of one's own: for tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {

@@ -15,7 +15,7 @@ const NO_QUEUE: &str = r#"{"review_queue":{"queue_id":"","experiment_id":"","nam
 
 /// Their rows, in the order of the pages.
 #[must_use]
-pub fn rows() -> Vec<Route<Store>> {
+pub fn routes() -> Vec<Route<Store>> {
     vec![
         // The Assistant. Its button is hidden, too: on a local address the page does not ask (functions/ui).
         Route::json(

@@ -80,22 +80,22 @@
 //! 4. `shared/artifact-store` lists and sends their artifacts.
 
 pub mod absent;
+mod declaration;
 mod experiments;
 mod logged_models;
 mod logging;
 mod metrics;
 mod routes;
-mod row;
 mod runs;
 mod server;
 pub mod store;
 
+pub use declaration::DOMAIN;
 pub use routes::routes;
-pub use row::DOMAIN;
 pub use server::VERSION;
 
 /// The router of the domain over a store of one's own: for tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    let rows = routes().into_iter().chain(absent::rows()).collect();
-    service::router(rows, &service::Frame::guarded(store.clone(), authorizer))
+    let routes = routes().into_iter().chain(absent::routes()).collect();
+    service::router(routes, &service::Frame::guarded(store.clone(), authorizer))
 }

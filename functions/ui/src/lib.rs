@@ -7,11 +7,11 @@
 //! the API for.
 
 mod absent;
+mod declaration;
 #[cfg(feature = "embedded")]
 mod embedded;
 mod headers;
 mod index;
-mod row;
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use axum::routing::{MethodRouter, get};
 use http::header::CONTENT_TYPE;
 use tower_http::services::ServeDir;
 
-pub use row::DOMAIN;
+pub use declaration::DOMAIN;
 
 /// The paths that are answered to GET, as MLflow's list of endpoints has them, without additions to
 /// the page.

@@ -15,9 +15,10 @@ use crate::needs::{Need, Needs};
 use crate::resolve::Resolved;
 use crate::workspaces::check;
 
-/// The ask about one need, and the place of its target: `None`, where that is in another workspace.
+/// The ask about one need, and the entity of its target: `None`, where that is in another
+/// workspace.
 pub(crate) struct Asked {
-    pub(crate) place: Option<Resolved>,
+    pub(crate) resolved: Option<Resolved>,
     /// Everything that has to be allowed.
     pub(crate) asks: Vec<Ask>,
 }
@@ -30,11 +31,11 @@ pub(crate) async fn ask(
     identity: Identity,
     table: &Table,
     needs: &Needs,
-    places: Vec<Option<Resolved>>,
+    targets: Vec<Option<Resolved>>,
 ) -> Result<(Vec<Asked>, Identity, Read)> {
-    let listed = if looks { experiments_of_datasets(table, &places).await? } else { HashMap::new() };
+    let listed = if looks { experiments_of_datasets(table, &targets).await? } else { HashMap::new() };
     let guards: Vec<Vec<Guarded>> =
-        needs.iter().zip(&places).map(|(need, place)| guards(need, place.as_ref(), &listed)).collect();
+        needs.iter().zip(&targets).map(|(need, resolved)| guards(need, resolved.as_ref(), &listed)).collect();
     let (identity, read) = if looks {
         let mut wanted: HashSet<_> = guards.concat().into_iter().collect();
         // The default one is always there.
@@ -69,16 +70,16 @@ pub(crate) async fn ask(
         item.map(Stored::of).transpose()
     };
     let mut asked = Vec::new();
-    for ((need, place), guards) in needs.iter().zip(places).zip(guards) {
+    for ((need, resolved), guards) in needs.iter().zip(targets).zip(guards) {
         let stored = guards.iter().map(stored).collect::<Result<Vec<_>>>()?;
         let is_foreign = stored.iter().flatten().any(|stored| stored.workspace != identity.workspace);
-        let place = place.filter(|_| !is_foreign);
-        let asks = match &place {
+        let resolved = resolved.filter(|_| !is_foreign);
+        let asks = match &resolved {
             None if need.tells_of_absence => Vec::new(),
             None => vec![one(need, Guarded::Absent(need.kind), None)],
             Some(_) => guards.into_iter().zip(stored).map(|(guard, stored)| one(need, guard, stored)).collect(),
         };
-        asked.push(Asked { place, asks });
+        asked.push(Asked { resolved, asks });
     }
     Ok((asked, identity, read))
 }
@@ -99,27 +100,27 @@ fn one(need: &Need, guard: Guarded, stored: Option<Stored>) -> Ask {
 /// any, and one guard for all else.
 fn guards(
     need: &Need,
-    place: Option<&Resolved>,
+    resolved: Option<&Resolved>,
     listed: &HashMap<EvaluationDatasetId, Vec<ExperimentId>>,
 ) -> Vec<Guarded> {
-    let Some(place) = place else { return Vec::new() };
-    match place {
+    let Some(resolved) = resolved else { return Vec::new() };
+    match resolved {
         Resolved::EvaluationDataset(dataset) => match listed.get(dataset) {
             Some(experiments) if !experiments.is_empty() => {
                 experiments.iter().copied().map(Guarded::Experiment).collect()
             }
-            _ => vec![place.guarded(&need.target)],
+            _ => vec![resolved.guarded(&need.target)],
         },
-        _ => vec![place.guarded(&need.target)],
+        _ => vec![resolved.guarded(&need.target)],
     }
 }
 
 /// The experiments of the evaluation datasets that a request names. One request, if it names any.
 async fn experiments_of_datasets(
     table: &Table,
-    places: &[Option<Resolved>],
+    targets: &[Option<Resolved>],
 ) -> Result<HashMap<EvaluationDatasetId, Vec<ExperimentId>>> {
-    let named = places.iter().flatten().filter_map(|place| match place {
+    let named = targets.iter().flatten().filter_map(|resolved| match resolved {
         Resolved::EvaluationDataset(dataset) => Some(dataset.clone()),
         _ => None,
     });

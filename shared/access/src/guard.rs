@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use entities::attributes::{EXPERIMENTS, HOME, ID, OWNER, TAGS, WORKSPACE};
 use entities::{entry_key, workspace_named};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Text;
 use key_schema::{Key, ModelKey, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
@@ -84,10 +86,10 @@ impl Stored {
     /// # Errors
     /// An internal one, if it cannot be read.
     pub(crate) fn of(item: &Item) -> Result<Self> {
-        let text = |name| item.text(name).map(str::to_owned);
+        let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         let prompt = item.map(TAGS).and_then(|tags| tags.get(IS_PROMPT_TAG)?.as_s().ok());
         Ok(Self {
-            workspace: workspace_named(item.text(WORKSPACE)).map_err(mlflow_api::Error::internal)?,
+            workspace: workspace_named(item.get(WORKSPACE)).map_err(mlflow_api::Error::internal)?,
             // In any case, as `RegisteredModel._is_prompt` has it.
             is_prompt: prompt.is_some_and(|tag| tag.to_lowercase() == "true"),
             owner: text(OWNER),

@@ -90,7 +90,7 @@ impl Resource {
     }
 }
 
-/// The least need of a row of a route table, for its reader: every request has to need that.
+/// The least need of a route, for its reader: every request has to need that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Open to everybody, who need not say who they are.
@@ -115,7 +115,7 @@ pub enum Permission {
 }
 
 impl Permission {
-    /// The action and the kind of entity; `None` for a row that nothing guards.
+    /// The action and the kind of entity; `None` for a route that nothing guards.
     #[must_use]
     pub const fn action(self) -> Option<(Action, Resource)> {
         match self {

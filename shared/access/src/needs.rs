@@ -70,7 +70,7 @@ pub struct Need {
 pub struct Needs(Vec<Need>);
 
 impl Needs {
-    /// Nothing: the answer says no word about anybody's data. Only rows that nothing guards may need nothing.
+    /// Nothing: the answer says no word about anybody's data. Only routes that nothing guards may need nothing.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
@@ -215,8 +215,8 @@ impl Needs {
         self.0.iter()
     }
 
-    /// Whether they hold at least the permission of a route's row, and nothing where nothing guards
-    /// the row. If a row names an experiment, its requests may name anything that experiments
+    /// Whether they hold at least the permission of a route, and nothing where nothing guards
+    /// the route. If a route names an experiment, its requests may name anything that experiments
     /// guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {

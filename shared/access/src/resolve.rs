@@ -17,7 +17,7 @@ use crate::needs::Target;
 /// Targets that are looked up at a time.
 const AT_ONCE: usize = 16;
 
-/// The place of a target in the table.
+/// The entity of a target: its keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Resolved {
     /// Nothing there yet, or nothing in particular.
@@ -50,9 +50,9 @@ impl Resolved {
 }
 
 /// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server
-/// contain the place of their entity, and take no request. One request for each run or logged model
-/// whose id was made elsewhere, for each name of an experiment, and per hundred traces. A target
-/// that is named again takes none.
+/// contain the experiment of their entity, and take no request. One request for each run or logged
+/// model whose id was made elsewhere, for each name of an experiment, and per hundred traces. A
+/// target that is named again takes none.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,

@@ -70,30 +70,30 @@ impl Scope {
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
-        let places =
+        let targets =
             resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
-        let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, places).await?;
+        let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, targets).await?;
         let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
         let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
         let (mut found, mut shown) = (HashMap::new(), HashSet::new());
         let mut may_list = true;
-        for (need, Asked { place, asks }) in needs.iter().zip(asked) {
+        for (need, Asked { resolved, asks }) in needs.iter().zip(asked) {
             // All answers are taken, so that the next need gets its own.
             let mut is_allowed = true;
             for ask in &asks {
                 is_allowed &= allowed.next().unwrap_or(false) && identity.restriction.admits(ask);
             }
-            let outcome = match (is_allowed, need.action, place) {
-                (_, Action::Show, place) => {
-                    if is_allowed && place.is_some() {
+            let outcome = match (is_allowed, need.action, resolved) {
+                (_, Action::Show, resolved) => {
+                    if is_allowed && resolved.is_some() {
                         shown.insert((need.kind, need.target.clone()));
                     }
                     continue;
                 }
-                (true, _, Some(place)) => Outcome::Granted(place),
+                (true, _, Some(resolved)) => Outcome::Granted(resolved),
                 (true, _, None) => Outcome::Absent,
-                (false, Action::List, place) => {
-                    may_list &= place != Some(Resolved::Workspace);
+                (false, Action::List, resolved) => {
+                    may_list &= resolved != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
                 (false, _, _) => return Err(denied(&identity, need)),

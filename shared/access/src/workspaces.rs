@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName};
-use key_schema::attributes::{EXHAUSTED, STATE};
+use key_schema::attributes::{EXHAUSTED, GOES_TO};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use table::{Item, Table, TableKey, Write};
 
@@ -97,7 +97,7 @@ pub(crate) fn check(workspace: &Workspace, read: &Read, needs: &Needs) -> Result
     }
     let item = read.get(&TableKey::here(workspace_key(workspace)));
     let item = item.ok_or_else(|| workspace.not_found())?;
-    if item.has(STATE) && needs.iter().any(|need| need.action.writes()) {
+    if item.has(GOES_TO) && needs.iter().any(|need| need.action.writes()) {
         // Clients do not repeat this.
         return Err(Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted.")));
     }

@@ -22,7 +22,7 @@ use table::{Item, Table, Update, Value, bytes, number, text};
 pub const INLINE: usize = 256 << 10;
 
 /// The attributes of an item about a long content.
-const ATTRIBUTES: [&str; 4] = [CONTENT, CONTENT_SIZE, CONTENT_ID, CONTENT_PARTS];
+const ATTRIBUTES: [&str; 4] = [CONTENT.name(), CONTENT_SIZE.name(), CONTENT_ID.name(), CONTENT_PARTS.name()];
 
 /// A content as it is kept.
 pub struct Packed {
@@ -36,9 +36,9 @@ pub struct Packed {
 #[must_use]
 pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let compressed = compress(content);
-    let size = (CONTENT_SIZE, number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
+    let size = (CONTENT_SIZE.name(), number(i64::try_from(content.len()).unwrap_or(i64::MAX)));
     if compressed.len() <= inline {
-        return Packed { attributes: vec![size, (CONTENT, bytes(compressed))], parts: Vec::new() };
+        return Packed { attributes: vec![size, (CONTENT.name(), bytes(compressed))], parts: Vec::new() };
     }
     let id = WideDigest::of(&[owner, content]);
     let ordinals = (0..).map(Ordinal);
@@ -49,7 +49,8 @@ pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDi
     let count = i64::try_from(parts.len()).unwrap_or(i64::MAX);
     let mut digits = String::new();
     id.write(&mut digits);
-    Packed { attributes: vec![size, (CONTENT_ID, text(digits)), (CONTENT_PARTS, number(count))], parts }
+    let named = [(CONTENT_ID.name(), text(digits)), (CONTENT_PARTS.name(), number(count))];
+    Packed { attributes: [size].into_iter().chain(named).collect(), parts }
 }
 
 /// The same with parts that no other packing has, not even of the same content. So they may be deleted at any later time, and more
@@ -88,8 +89,8 @@ impl Packed {
 /// The keys of the parts of an item's content, if it has any.
 #[must_use]
 pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Vec<Key> {
-    let Some(id) = item.text(CONTENT_ID).and_then(WideDigest::read) else { return Vec::new() };
-    let count = item.number(CONTENT_PARTS).and_then(|count| u32::try_from(count).ok()).unwrap_or_default();
+    let Some(id) = item.get(CONTENT_ID) else { return Vec::new() };
+    let count = item.get(CONTENT_PARTS).unwrap_or_default();
     (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
 }
 
@@ -97,7 +98,7 @@ pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -
 /// read, or is broken.
 #[must_use]
 pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl BuildHasher>) -> Option<String> {
-    let held = |item: &Item| Some(item.0.get(CONTENT)?.as_b().ok()?.as_ref().to_vec());
+    let held = |item: &Item| item.bytes(CONTENT).map(<[u8]>::to_vec);
     let bytes = if part_keys.is_empty() {
         held(item)
     } else {
@@ -144,5 +145,5 @@ pub async fn read_with_item(
 /// Bytes of an item's content.
 #[must_use]
 pub fn size(item: &Item) -> usize {
-    item.number(CONTENT_SIZE).and_then(|size| usize::try_from(size).ok()).unwrap_or_default()
+    item.get(CONTENT_SIZE).and_then(|size| usize::try_from(size).ok()).unwrap_or_default()
 }

@@ -73,8 +73,8 @@ pub fn row(key: Key, name: &str, value: &str) -> Item {
 
 pub(crate) fn maps_size(item: &Item) -> usize {
     [PARAMS, TAGS]
-        .iter()
-        .filter_map(|name| item.map(name))
+        .into_iter()
+        .filter_map(|attribute| item.map(attribute))
         .flatten()
         .map(|(key, value)| key.len() + value_len(value))
         .sum()

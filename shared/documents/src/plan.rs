@@ -89,7 +89,7 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
         update = update.only_if(Condition::Missing(FULL.into()));
     }
     if !new_params.is_empty() {
-        update = update.only_if(match item.number(PARAM_ROWS) {
+        update = update.only_if(match item.get(PARAM_ROWS) {
             None => Condition::Missing(PARAM_ROWS.into()),
             Some(count) => Condition::Equals(PARAM_ROWS.into(), number(count)),
         });
@@ -130,7 +130,7 @@ async fn new_params(
         let rows = table.get_many(&keys).await?;
         let mut missing = Vec::new();
         for ((key, value), row_key) in new.into_iter().zip(keys) {
-            match rows.get(&row_key).and_then(|row| row.text(ROW_VALUE)) {
+            match rows.get(&row_key).and_then(|row| row.get(ROW_VALUE)) {
                 None => missing.push((key, value)),
                 Some(old) if old != value => conflicts.push(conflict(&key, old, &value)),
                 Some(_) => {}

@@ -14,11 +14,11 @@ pub trait Api {
     /// The store that its endpoints act on.
     type Store: Store;
 
-    /// Its rows.
+    /// Its routes.
     #[must_use]
     fn routes() -> Vec<Route<Self::Store>>;
 
-    /// Further rows that it answers. They are no endpoints of MLflow's that are built.
+    /// Further routes that it answers. They are no endpoints of MLflow's that are built.
     #[must_use]
     fn constants() -> Vec<Route<Self::Store>> {
         Vec::new()
@@ -39,7 +39,7 @@ pub trait Api {
     }
 }
 
-/// A domain: one row of the list of all.
+/// A domain: one line of the list of all.
 pub struct Domain {
     /// Its function in the stack.
     pub function: Function,
@@ -53,7 +53,7 @@ pub struct Domain {
     pub has_long_answers: bool,
 }
 
-/// A row, as lists of all routes have it.
+/// A route, as lists of all routes have it.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Method, in upper case.
@@ -110,7 +110,7 @@ impl Domain {
     }
 }
 
-/// The rows of an API, as lists of all routes have them.
+/// The routes of an API, as lists of all routes have them.
 #[must_use]
 pub fn endpoints<A: Api>() -> Vec<Endpoint> {
     let endpoint = |route: Route<A::Store>| Endpoint {
@@ -125,6 +125,6 @@ async fn mounted<A: Api>(around: Surroundings) -> Result<Mounted, Failure> {
     let store = A::store(&around)?;
     let store = if around.is_only_called { store } else { A::prepared(store, &around).await? };
     let frame = Frame::guarded(store, around.authorizer.clone());
-    let rows = A::routes().into_iter().chain(A::constants()).collect();
-    Ok(Mounted { router: service::router(rows, &frame), calls: Calls::default().with(A::routes(), &frame) })
+    let routes = A::routes().into_iter().chain(A::constants()).collect();
+    Ok(Mounted { router: service::router(routes, &frame), calls: Calls::default().with(A::routes(), &frame) })
 }

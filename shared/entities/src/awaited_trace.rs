@@ -41,7 +41,7 @@ impl AwaitedTrace {
     /// That of an item under a trace's key, if it is one.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
-        item.has(EXPIRES).then(|| Self { runs: texts(item, RUNS), edits: item.number(EDITS).unwrap_or_default() })
+        item.has(EXPIRES).then(|| Self { runs: texts(item, RUNS), edits: item.get(EDITS).unwrap_or_default() })
     }
 
     /// The runs that it was linked to.

@@ -188,9 +188,8 @@ impl ChartRow {
     }
 
     fn from_item(number: RowNumber, item: &Item) -> Option<Self> {
-        let binary = |name: &str| Some(item.0.get(name)?.as_b().ok()?.as_ref());
-        let mut span = binary(SPAN)?;
-        let points = points::unpack(binary(POINTS)?)?;
+        let mut span = item.bytes(SPAN)?;
+        let points = points::unpack(item.bytes(POINTS)?)?;
         let count = usize::try_from(read_signed(&mut span)?).ok()?;
         let stands_for = u64::try_from(read_signed(&mut span)?).ok()?;
         let through = (read_signed(&mut span)?, read_signed(&mut span)?);
@@ -198,11 +197,11 @@ impl ChartRow {
             [] => None,
             _ => Some((read_signed(&mut span)?, read_signed(&mut span)?)),
         };
-        let digests = if item.has(DIGESTS) { binary(DIGESTS)? } else { &[] };
+        let digests = item.bytes(DIGESTS).unwrap_or_default();
         let (digests, rest) = digests.as_chunks();
         let digests = digests.iter().map(|digest| Digest(u64::from_le_bytes(*digest))).collect();
         let is_whole = points.len() == count && !points.is_empty() && span.is_empty() && rest.is_empty();
-        let packed = item.number(PACKED)?;
+        let packed = item.get(PACKED)?.into();
         is_whole.then_some(Self { number, points, stands_for, after, through, digests, packed })
     }
 }

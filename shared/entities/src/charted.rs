@@ -67,7 +67,7 @@ pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a S
 /// # Errors
 /// An internal one if it cannot be read.
 pub fn charted(document: &Item) -> Result<BTreeMap<&str, Charted>> {
-    let Some(packed) = document.0.get(CHARTED) else { return Ok(BTreeMap::new()) };
+    let Some(packed) = document.value(CHARTED) else { return Ok(BTreeMap::new()) };
     let mut names: Vec<_> = document.0.keys().filter_map(|name| metric_of(name)).collect();
     names.sort_unstable();
     read(packed, &names).ok_or_else(|| unreadable(document, "how far metrics are in charts"))

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use key_schema::attributes::Attribute;
+use key_schema::kind::List;
 use key_schema::{Descending, Key, Name, OwnStage, definition, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Result, RunId};
@@ -21,7 +23,6 @@ use crate::maps::{entries, entry_name};
 use crate::metrics::pack_set;
 use crate::run_items::RunItems;
 use crate::run_location::RunLocation;
-use crate::stage::stage_from;
 use crate::unreadable::unreadable;
 
 /// The entity type of runs in the index.
@@ -31,7 +32,16 @@ pub const RUN: &str = "run";
 const MOST_BYTES: usize = 24 << 10;
 
 /// Attributes of a run's document that its copy has otherwise, or not at all.
-const NOT_COPIED: [&str; 8] = [PARAMS, TAGS, PARAM_ROWS, TAG_ROWS, LINKS, NONCE, DELETED_TIME, ROOM];
+const NOT_COPIED: [&str; 8] = [
+    PARAMS.name(),
+    TAGS.name(),
+    PARAM_ROWS.name(),
+    TAG_ROWS.name(),
+    LINKS.name(),
+    NONCE.name(),
+    DELETED_TIME.name(),
+    ROOM.name(),
+];
 
 /// A copy, as an item.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,7 +50,7 @@ pub struct RunCopy(pub Item);
 /// Whether a run's document says that it was deleted on its own.
 #[must_use]
 pub fn own_stage(run: &Item) -> OwnStage {
-    match stage_from(run.text(STAGE).unwrap_or_default()) {
+    match run.get(STAGE).unwrap_or_default() {
         LifecycleStage::Active => OwnStage::Active,
         LifecycleStage::Deleted => OwnStage::Deleted,
     }
@@ -58,7 +68,7 @@ impl RunCopy {
     /// was never deleted has not moved it.
     #[must_use]
     pub fn keys(at: &RunLocation, run: &Item) -> Vec<Key> {
-        let started = run.number(START_TIME).unwrap_or_default();
+        let started = run.get(START_TIME).unwrap_or_default();
         let stages: &[OwnStage] = if run.has(STAGE) { &OwnStage::ALL } else { &[OwnStage::Active] };
         stages.iter().map(|stage| Self::key(at, started, *stage)).collect()
     }
@@ -99,7 +109,7 @@ impl RunCopy {
         };
         let attributes = items.run.0.iter().filter(|(name, _)| !of_the_document(name));
         let mut item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect());
-        let started = items.run.number(START_TIME).unwrap_or_default();
+        let started = items.run.get(START_TIME).unwrap_or_default();
         item.0.extend(Item::new(Self::key(at, started, own_stage(&items.run))).0);
         for (attribute, rows) in [(PARAMS, &items.params), (TAGS, &items.tags)] {
             let values = entries(&items.run, attribute, rows)?.into_iter();
@@ -123,7 +133,7 @@ impl RunCopy {
         if run.has(ENTRIES) || !run.has(PARAMS) || !run.has(TAGS) {
             return None;
         }
-        let links = match run.0.remove(LINK_ROWS) {
+        let links = match run.take(LINK_ROWS) {
             None => Vec::new(),
             Some(rows) => {
                 let rows = rows.as_l().ok()?.iter();
@@ -152,13 +162,13 @@ impl RunCopy {
     /// The setting of indexed fields at that time, as JSON, if it was not the default.
     #[must_use]
     pub fn fields(&self) -> Option<&str> {
-        self.0.text(FIELDS)
+        self.0.get(FIELDS)
     }
 
     /// Which indexing made it.
     #[must_use]
     pub fn indexing(&self) -> Option<&str> {
-        self.0.text(INDEXED)
+        self.0.get(INDEXED)
     }
 
     /// The copy with the facts that its next indexing needs.
@@ -174,12 +184,12 @@ impl RunCopy {
         Self(item)
     }
 
-    fn list(&self, attribute: &str) -> Result<Option<Vec<Key>>> {
-        let Some(list) = self.0.0.get(attribute) else { return Ok(None) };
+    fn list(&self, attribute: Attribute<List>) -> Result<Option<Vec<Key>>> {
+        let Some(list) = self.0.value(attribute) else { return Ok(None) };
         let read = |list: &Value| {
             let entries = list.as_l().ok()?.iter();
             entries.map(|entry| Key::from_text(entry.as_s().ok()?)).collect::<Option<Vec<_>>>()
         };
-        read(list).map(Some).ok_or_else(|| unreadable(&self.0, attribute))
+        read(list).map(Some).ok_or_else(|| unreadable(&self.0, &attribute))
     }
 }

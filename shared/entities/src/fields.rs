@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use key_schema::attributes::{EXPERIMENT, INDEXED, SEARCHED};
+use key_schema::attributes::{Attribute, EXPERIMENT, INDEXED, SEARCHED};
+use key_schema::kind::Text;
 use key_schema::{Key, KeyRange, Name, rows};
 use mlflow_api::ExperimentId;
 use search::{CommonFields, IndexedFields};
@@ -100,8 +101,7 @@ impl Setting {
                     setting.searched = read(row, SEARCHED)?;
                 }
                 Some(key) if range.contains(&key) => {
-                    let experiment = row.text(EXPERIMENT).and_then(|id| ExperimentId::parse(id).ok());
-                    let experiment = experiment.ok_or_else(|| unreadable(EXPERIMENT))?;
+                    let experiment = row.get(EXPERIMENT).ok_or_else(|| unreadable(EXPERIMENT.name()))?;
                     let own = OwnSetting { indexed: read(row, INDEXED)?, searched: read(row, SEARCHED)? };
                     setting.own.insert(experiment, own);
                 }
@@ -205,7 +205,7 @@ impl OwnSetting {
 
 /// That a row says this.
 fn says(indexed: String, searched: String) -> Condition {
-    let says = |attribute: &str, fields| Condition::Equals(attribute.into(), text(fields));
+    let says = |attribute: Attribute<Text>, fields| Condition::Equals(attribute.into(), text(fields));
     says(INDEXED, indexed).and(says(SEARCHED, searched))
 }
 
@@ -223,9 +223,9 @@ fn own_key(experiment: ExperimentId) -> Key {
 }
 
 /// The fields of an attribute; the default without one.
-fn read<T: Default + DeserializeOwned>(row: &Item, attribute: &str) -> Result<T> {
-    let fields = row.text(attribute).map_or_else(|| Some(T::default()), from_json);
-    fields.ok_or_else(|| unreadable(attribute))
+fn read<T: Default + DeserializeOwned>(row: &Item, attribute: Attribute<Text>) -> Result<T> {
+    let fields = row.get(attribute).map_or_else(|| Some(T::default()), from_json);
+    fields.ok_or_else(|| unreadable(attribute.name()))
 }
 
 fn unreadable(attribute: &str) -> Failure {

@@ -19,7 +19,9 @@
 //! `run_times.rs` has its times.
 
 use key_schema::IndexEntry;
+use key_schema::attributes::Attribute;
 use key_schema::index::RunsChanged;
+use key_schema::kind::Scalar;
 use mlflow_api::RunId;
 use mlflow_api::tracking::RunStatus;
 use table::{Condition, Item, Update, number, text};
@@ -28,30 +30,34 @@ use crate::attributes::{CLOSING, DUE, INDEXED, JOURNAL, LEASED, OVERDUE, PACKED,
 use crate::run_location::RunLocation;
 
 /// The attributes that hold this state, and nothing else of the run.
-pub(crate) const ATTRIBUTES: [&str; 10] =
-    [JOURNAL, LEASED, CLOSING, SEEN, PACKED, REVISION, INDEXED, REBUILD, DUE, OVERDUE];
+pub(crate) const ATTRIBUTES: [&str; 10] = [
+    JOURNAL.name(),
+    LEASED.name(),
+    CLOSING.name(),
+    SEEN.name(),
+    PACKED.name(),
+    REVISION.name(),
+    INDEXED.name(),
+    REBUILD.name(),
+    DUE.name(),
+    OVERDUE.name(),
+];
 
 /// Attributes of a document, as an item of the table or as the stream brings it.
 pub trait Attributes {
-    /// A text.
-    fn text(&self, name: &str) -> Option<&str>;
-    /// An integer.
-    fn number(&self, name: &str) -> Option<i64>;
+    /// The value of an attribute that is stored as a string or a number.
+    fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>>;
     /// Whether there is an attribute of this name.
     fn has(&self, name: &str) -> bool;
 }
 
 impl Attributes for Item {
-    fn text(&self, name: &str) -> Option<&str> {
-        Self::text(self, name)
-    }
-
-    fn number(&self, name: &str) -> Option<i64> {
-        Self::number(self, name)
+    fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
+        Self::get(self, attribute)
     }
 
     fn has(&self, name: &str) -> bool {
-        Self::has(self, name)
+        self.0.contains_key(name)
     }
 }
 
@@ -122,24 +128,24 @@ impl<'a> IndexingState<'a> {
     /// The state that a run's document tells.
     #[must_use]
     pub fn of(run: &'a impl Attributes) -> Self {
-        let has_ended = run.text(STATUS).and_then(RunStatus::from_name).is_some_and(RunStatus::has_ended);
-        let reliance = match (run.has(LEASED), run.number(CLOSING)) {
+        let has_ended = run.get(STATUS).is_some_and(RunStatus::has_ended);
+        let reliance = match (run.has(&LEASED), run.get(CLOSING)) {
             (false, _) => Reliance::None,
             (true, None) => Reliance::Open,
             (true, Some(time)) => Reliance::Closing(time),
         };
         Self {
             is_marked: run.has(RunsChanged::INDEX.sort),
-            revision: run.number(REVISION),
-            seen: run.number(SEEN),
-            indexing: run.text(INDEXED),
+            revision: run.get(REVISION),
+            seen: run.get(SEEN),
+            indexing: run.get(INDEXED),
             has_ended,
-            due: run.number(DUE),
-            is_overdue: run.has(OVERDUE),
-            is_to_be_rebuilt: run.has(REBUILD),
-            journal_marks: run.number(JOURNAL),
+            due: run.get(DUE),
+            is_overdue: run.has(&OVERDUE),
+            is_to_be_rebuilt: run.has(&REBUILD),
+            journal_marks: run.get(JOURNAL),
             reliance,
-            packed: run.number(PACKED),
+            packed: run.get(PACKED).map(i64::from),
         }
     }
 
@@ -263,6 +269,7 @@ impl Indexed {
 
 #[cfg(test)]
 mod tests {
+    use key_schema::kind::Number;
     use mlflow_api::ExperimentId;
 
     use super::*;
@@ -272,7 +279,7 @@ mod tests {
     }
 
     /// A document with these numbers.
-    fn document(numbers: &[(&str, i64)]) -> Item {
+    fn document(numbers: &[(Attribute<Number>, i64)]) -> Item {
         let at = RunLocation { experiment: ExperimentId::DEFAULT, run: run() };
         numbers.iter().fold(Item::new(at.key()), |item, (name, value)| item.with(*name, number(*value)))
     }
@@ -289,8 +296,8 @@ mod tests {
     fn each_attribute_of_the_state_changes_it() {
         let empty = document(&[]);
         let plain = IndexingState::of(&empty);
-        for name in ATTRIBUTES.into_iter().filter(|name| ![CLOSING, INDEXED].contains(name)) {
-            assert_ne!(IndexingState::of(&document(&[(name, 1)])), plain, "{name}");
+        for name in ATTRIBUTES.into_iter().filter(|name| *name != CLOSING && *name != INDEXED) {
+            assert_ne!(IndexingState::of(&document(&[]).with(name, number(1))), plain, "{name}");
         }
         assert_eq!(IndexingState::of(&document(&[(LEASED, 1), (CLOSING, 7)])).reliance, Reliance::Closing(7));
         let indexed = document(&[]).with(INDEXED, text("that one"));

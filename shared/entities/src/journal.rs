@@ -133,7 +133,7 @@ pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Journal> {
     let names = names.collect::<Result<HashMap<_, _>>>()?;
     let mut journal = Journal::default();
     for tail in tails {
-        let calls = tail.0.get(CALLS).and_then(|calls| calls.as_bs().ok());
+        let calls = tail.value(CALLS).and_then(|calls| calls.as_bs().ok());
         let calls = calls.ok_or_else(|| unreadable(tail, "a tail of the journal"))?;
         for call in calls {
             read_call(call.as_ref(), &names, &mut journal).ok_or_else(|| unreadable(tail, "a call in the journal"))?;
@@ -143,7 +143,7 @@ pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Journal> {
 }
 
 fn read_names(row: &Item) -> Option<(u128, Vec<String>)> {
-    let packed = row.0.get(NAMES)?.as_b().ok()?.as_ref();
+    let packed = row.bytes(NAMES)?;
     let mut rest = packed;
     let mut names = Vec::new();
     while !rest.is_empty() {

@@ -94,7 +94,7 @@ pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError>
 }
 
 fn known_layout(setting: &Item, known: i64) -> Result<i64, LayoutError> {
-    match setting.number(LAYOUT) {
+    match setting.get(LAYOUT) {
         Some(later) if later > known => Err(LayoutError::Later(later, known)),
         Some(layout) if layout >= FIRST => Ok(layout),
         _ => Err(LayoutError::Unreleased),

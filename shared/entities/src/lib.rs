@@ -59,8 +59,7 @@ pub use run_metrics::{
 pub use run_times::{CLOSING_TIME, MARK_STAYS};
 pub use searched::{Searched, find, searched_dataset};
 pub use stage::{
-    ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, stage_from,
-    unchanged_stage,
+    ExperimentState, being_removed, experiment_of_name, experiment_state, run_deleted_since, run_stage, unchanged_stage,
 };
 pub use trace::{StoredTrace, judges_a_session, read_traces};
 pub use unreadable::{failed, read_all, unreadable};

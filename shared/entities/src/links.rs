@@ -25,7 +25,7 @@ pub fn dataset_key(experiment: ExperimentId, name: &str, digest: &str) -> Key {
 /// Whether an item is that of the dataset with this name and digest: its key holds only their hash.
 #[must_use]
 pub fn is_dataset(item: &Item, name: &str, digest: &str) -> bool {
-    item.text(NAME) == Some(name) && item.text(DIGEST) == Some(digest)
+    item.get(NAME) == Some(name) && item.get(DIGEST) == Some(digest)
 }
 
 /// The row of a dataset input: the dataset, and the tags of its use. `order` is greater for later
@@ -46,7 +46,7 @@ pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
 pub fn run_inputs(links: &[Item]) -> Result<RunInputs> {
     let (mut datasets, mut model_inputs) = (Vec::new(), Vec::new());
     for row in links {
-        match row.text(MODEL) {
+        match row.get(MODEL) {
             Some(model_id) if !row.has(STEP) => model_inputs.push(ModelInput { model_id: model_id.to_owned() }),
             Some(_) => {}
             None => datasets.push(dataset_input(row).ok_or_else(|| unreadable(row, "a dataset of a run"))?),
@@ -58,13 +58,13 @@ pub fn run_inputs(links: &[Item]) -> Result<RunInputs> {
 
 fn dataset_input(row: &Item) -> Option<(i64, DatasetInput)> {
     let dataset =
-        Dataset { name: row.text(NAME)?.to_owned(), digest: row.text(DIGEST)?.to_owned(), ..Dataset::default() };
+        Dataset { name: row.get(NAME)?.to_owned(), digest: row.get(DIGEST)?.to_owned(), ..Dataset::default() };
     let tags = row.map(TAGS)?.iter();
     let tags =
         tags.map(|(name, value)| Some(KeyValue { key: entry_key(name).to_owned(), value: value.as_s().ok()?.clone() }));
     let mut tags = tags.collect::<Option<Vec<_>>>()?;
     tags.sort_unstable();
-    Some((row.number(ORDER)?, DatasetInput { tags, dataset }))
+    Some((row.get(ORDER)?, DatasetInput { tags, dataset }))
 }
 
 /// A run's outputs, from its rows.
@@ -73,7 +73,7 @@ fn dataset_input(row: &Item) -> Option<(i64, DatasetInput)> {
 /// An internal one if a row cannot be read.
 pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
     let models = links.iter().filter(|row| row.has(MODEL) && row.has(STEP)).map(|row| {
-        let output = || Some(ModelOutput { model_id: row.text(MODEL)?.to_owned(), step: row.number(STEP)? });
+        let output = || Some(ModelOutput { model_id: row.get(MODEL)?.to_owned(), step: row.get(STEP)? });
         output().ok_or_else(|| unreadable(row, "a model of a run"))
     });
     Ok(RunOutputs { model_outputs: models.collect::<Result<_>>()? })
@@ -82,7 +82,7 @@ pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
 /// The rows in the form of a copy: without their keys, which follow from the rest.
 pub(crate) fn kept(links: &[Item]) -> Value {
     let kept = |row: &Item| {
-        let attributes = [MODEL, STEP, NAME, DIGEST, TAGS, ORDER].into_iter();
+        let attributes = [MODEL.name(), STEP.name(), NAME.name(), DIGEST.name(), TAGS.name(), ORDER.name()].into_iter();
         map(attributes.filter_map(|name| Some((name.to_owned(), row.0.get(name)?.clone()))).collect())
     };
     Value::L(links.iter().map(kept).collect())

@@ -2,6 +2,8 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::attributes::Attribute;
+use key_schema::kind::{Number, Text};
 use key_schema::{Key, KeyRange, WideDigest, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
@@ -9,8 +11,8 @@ use mlflow_api::{Error, ExperimentId, ModelId, Result};
 use table::{Item, Query, Table, Value};
 
 use crate::attributes::{
-    ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, STATUS, TAG_ROWS, TAGS,
-    UPDATED, metric_of,
+    ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, TAG_ROWS,
+    TAGS, UPDATED, metric_of,
 };
 use crate::logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 use crate::maps::entries;
@@ -116,7 +118,7 @@ impl ModelItems {
 
 /// The packed points of a segment; `None` if they are not those whose hash its key holds.
 fn packed_points(segment: &Item) -> Option<&[u8]> {
-    let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
+    let packed = segment.bytes(POINTS)?;
     let row = rows::LoggedModelSegment::parse(&segment.key()?)?;
     (row.points == WideDigest::of_bytes(packed)).then_some(packed)
 }
@@ -237,8 +239,8 @@ pub async fn read_model_items(
 /// # Errors
 /// An internal one if something of it cannot be read.
 pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> Result<LoggedModel> {
-    let text = |attribute: &str| items.model.text(attribute).unwrap_or_default().to_owned();
-    let number = |attribute: &str| items.model.number(attribute).unwrap_or_default();
+    let text = |attribute: Attribute<Text>| items.model.get(attribute).unwrap_or_default().to_owned();
+    let number = |attribute: Attribute<Number>| items.model.get(attribute).unwrap_or_default();
     let key_values = |attribute, rows| {
         let entries = entries(&items.model, attribute, rows)?.into_iter();
         Ok::<Vec<_>, Error>(entries.map(|(key, value)| KeyValue { key, value }).collect())
@@ -265,7 +267,7 @@ pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> Result<LoggedModel
         creation_timestamp_ms: number(CREATED),
         last_updated_timestamp_ms: number(UPDATED),
         artifact_uri: text(ARTIFACT_URI),
-        status: ModelStatus::from_number(number(STATUS)),
+        status: ModelStatus::from_number(items.model.get(MODEL_STATUS).unwrap_or_default()),
         model_type: text(MODEL_TYPE),
         source_run_id: text(SOURCE_RUN),
         tags: key_values(TAGS, &items.tags)?,

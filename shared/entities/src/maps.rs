@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use key_schema::attributes::Attribute;
+use key_schema::kind::Mapping;
 use mlflow_api::Result;
 use table::{Item, Map};
 
@@ -12,20 +14,20 @@ use crate::unreadable::unreadable;
 ///
 /// # Errors
 /// An internal one if an entry cannot be read.
-pub fn entries(item: &Item, attribute: &str, rows: &[Item]) -> Result<Vec<(String, String)>> {
+pub fn entries<T: Mapping>(item: &Item, attribute: Attribute<T>, rows: &[Item]) -> Result<Vec<(String, String)>> {
     let empty = Map::new();
-    let held = match item.0.get(attribute) {
+    let held = match item.value(attribute) {
         None => &empty,
-        Some(_) => item.map(attribute).ok_or_else(|| unreadable(item, attribute))?,
+        Some(_) => item.map(attribute).ok_or_else(|| unreadable(item, &attribute))?,
     };
     let mut all = Vec::with_capacity(held.len() + rows.len());
     for (name, value) in held {
-        let value = value.as_s().map_err(|_| unreadable(item, attribute))?;
+        let value = value.as_s().map_err(|_| unreadable(item, &attribute))?;
         all.push((entry_key(name).to_owned(), value.clone()));
     }
     for row in rows {
-        let (Some(key), Some(value)) = (row.text(ROW_KEY), row.text(ROW_VALUE)) else {
-            return Err(unreadable(row, attribute));
+        let (Some(key), Some(value)) = (row.get(ROW_KEY), row.get(ROW_VALUE)) else {
+            return Err(unreadable(row, &attribute));
         };
         if !held.contains_key(entry_name(key).as_ref()) {
             all.push((key.to_owned(), value.to_owned()));

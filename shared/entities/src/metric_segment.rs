@@ -59,7 +59,7 @@ pub fn segments<'a>(
 /// An internal one if they cannot be read, or are not those that were written.
 pub fn read_segment(segment: &Item) -> Result<(Vec<Point>, Digest)> {
     let read = || {
-        let packed = segment.0.get(POINTS)?.as_b().ok()?.as_ref();
+        let packed = segment.bytes(POINTS)?;
         let digest = part::points_of_segment(&segment.key()?.sk)?;
         // Without the digest, a segment that lost its end would be a shorter one.
         let is_whole = digest == points::digest(packed);

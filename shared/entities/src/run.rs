@@ -1,5 +1,7 @@
 //! Runs from their items.
 
+use key_schema::attributes::Attribute;
+use key_schema::kind::Text;
 use key_schema::rows;
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage, Metric, RunData, RunInfo, RunStatus};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
@@ -16,7 +18,7 @@ use crate::stage::{ExperimentState, experiment_state, run_stage};
 /// A run's info from its item.
 #[must_use]
 pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &ExperimentState) -> RunInfo {
-    let text = |attribute: &str| item.text(attribute).unwrap_or_default().to_owned();
+    let text = |attribute: Attribute<Text>| item.get(attribute).unwrap_or_default().to_owned();
     let lifecycle_stage: LifecycleStage = run_stage(item, state);
     RunInfo {
         run_uuid: run.to_string(),
@@ -24,10 +26,10 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
         run_name: text(NAME),
         experiment_id: experiment.to_string(),
         user_id: text(USER),
-        status: item.text(STATUS).and_then(RunStatus::from_name).unwrap_or(RunStatus::Running),
-        start_time: item.number(START_TIME).unwrap_or_default(),
-        end_time: item.number(END_TIME),
-        artifact_uri: item.text(ARTIFACT_URI).map_or_else(|| state.artifacts_of(run), str::to_owned),
+        status: item.get(STATUS).unwrap_or(RunStatus::Running),
+        start_time: item.get(START_TIME).unwrap_or_default(),
+        end_time: item.get(END_TIME),
+        artifact_uri: item.get(ARTIFACT_URI).map_or_else(|| state.artifacts_of(run), str::to_owned),
         lifecycle_stage,
     }
 }

@@ -47,7 +47,7 @@ pub fn place_of_metrics(run: &Item) -> MetricsPlace {
 /// How often points were packed, by a run's document or by a metrics document.
 #[must_use]
 pub fn packed(item: &Item) -> i64 {
-    item.number(PACKED).unwrap_or_default()
+    item.get(PACKED).map_or(0, i64::from)
 }
 
 /// The metrics in a run's partition.
@@ -107,7 +107,7 @@ impl RunMetrics {
     /// # Errors
     /// An internal one if it cannot be read.
     pub fn charted(&self, metric: &str) -> Result<Charted> {
-        let document = self.documents.iter().find(|document| document.has(&metric_attribute(metric)));
+        let document = self.documents.iter().find(|document| document.0.contains_key(&metric_attribute(metric)));
         let charted = document.map(charted).transpose()?.and_then(|charted| charted.get(metric).copied());
         Ok(charted.unwrap_or_default())
     }
@@ -195,7 +195,7 @@ pub async fn read_run_metric(
     let is_at_rest = place_of_metrics(run) == MetricsPlace::Documents;
     match first.filter(|first| is_at_rest && packed(first) >= packed(run)) {
         Some(first) => {
-            let is_further = first.has(WIDE) && !first.has(&metric_attribute(metric));
+            let is_further = first.has(WIDE) && !first.0.contains_key(&metric_attribute(metric));
             let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(metric));
             let further = if is_further { table.get(&bucket).await? } else { None };
             let documents = [first].into_iter().chain(further).collect();

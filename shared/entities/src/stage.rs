@@ -29,35 +29,29 @@ impl ExperimentState {
 #[must_use]
 pub fn experiment_state(item: &Item) -> ExperimentState {
     ExperimentState {
-        stage: stage_from(item.text(STAGE).unwrap_or_default()),
-        version: item.number(STAGE_VERSION).and_then(|version| version.try_into().ok()).unwrap_or_default(),
-        artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
+        stage: item.get(STAGE).unwrap_or_default(),
+        version: item.get(STAGE_VERSION).unwrap_or_default(),
+        artifact_location: item.get(LOCATION).unwrap_or_default().to_owned(),
     }
 }
 
 /// The experiment that a row of a name names, if it is the row of this name: its key may hold only a hash of a long one.
 #[must_use]
 pub fn experiment_of_name(row: &Item, name: &str) -> Option<ExperimentId> {
-    if row.text(NAME) != Some(name) {
+    if row.get(NAME) != Some(name) {
         return None;
     }
-    row.text(EXPERIMENT)?.parse().ok().and_then(ExperimentId::from_number)
-}
-
-/// A stage from its name.
-#[must_use]
-pub fn stage_from(name: &str) -> LifecycleStage {
-    if name == LifecycleStage::Deleted.name() { LifecycleStage::Deleted } else { LifecycleStage::Active }
+    row.get(EXPERIMENT)
 }
 
 /// The stage of a run, from its own item and its experiment's state.
 #[must_use]
 pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
     // Of a later version than the experiment's, if our lease is older than the run's last change.
-    if item.number(STAGE_VERSION).is_none_or(|version| version < i64::from(experiment.version)) {
+    if item.get(STAGE_VERSION).is_none_or(|version| version < experiment.version) {
         return experiment.stage;
     }
-    stage_from(item.text(STAGE).unwrap_or_default())
+    item.get(STAGE).unwrap_or_default()
 }
 
 /// Since when a run is deleted, in ms, from its own item and its experiment's; `None` if it is not. Deleting an experiment deletes its
@@ -68,8 +62,8 @@ pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     if run_stage(run, &state) != LifecycleStage::Deleted {
         return None;
     }
-    let by_itself = run.number(STAGE_VERSION).is_some_and(|version| version >= i64::from(state.version));
-    let since = if by_itself { run.number(DELETED_TIME) } else { experiment.number(UPDATED) };
+    let by_itself = run.get(STAGE_VERSION).is_some_and(|version| version >= state.version);
+    let since = if by_itself { run.get(DELETED_TIME) } else { experiment.get(UPDATED) };
     // Whose time is not known is never old.
     Some(since.unwrap_or(i64::MAX))
 }
@@ -77,11 +71,7 @@ pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
 /// The condition that an item's own stage has not changed.
 #[must_use]
 pub fn unchanged_stage(item: &Item) -> Condition {
-    let attributes = [STAGE, STAGE_VERSION].map(|attribute| match item.0.get(attribute) {
-        Some(value) => Condition::Equals(attribute.into(), value.clone()),
-        None => Condition::Missing(attribute.into()),
-    });
-    Condition::All(attributes.into())
+    Condition::unchanged(item, STAGE).and(Condition::unchanged(item, STAGE_VERSION))
 }
 
 /// The refusal to restore an entity whose removal for good has begun. Clients ask again: it is gone

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use key_schema::attributes::Attribute;
+use key_schema::kind::{Text, TextSet};
 use key_schema::{Key, rows};
 use mlflow_api::assessments::Assessment;
-use mlflow_api::traces::{SESSION, TraceInfo, TraceState};
+use mlflow_api::traces::{SESSION, TraceInfo};
 use mlflow_api::{AssessmentId, ExperimentId, Result, TraceId};
 use table::{Item, Table};
 
@@ -31,7 +33,7 @@ impl StoredTrace {
     /// An internal one, if it cannot be read, or is the stub of a trace that has not come ([`TraceItem`](crate::TraceItem)).
     pub fn of(item: Item) -> Result<Self> {
         let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
-        let experiment = item.text(EXPERIMENT).and_then(|text| text.parse().ok()).and_then(ExperimentId::from_number);
+        let experiment = item.get(EXPERIMENT);
         let (Some(id), Some(experiment), false) = (id, experiment, item.has(EXPIRES)) else {
             return Err(unreadable(&item, "a trace"));
         };
@@ -53,31 +55,31 @@ impl StoredTrace {
     /// When it began, in ms.
     #[must_use]
     pub fn request_time(&self) -> i64 {
-        self.item.number(START_TIME).unwrap_or_default()
+        self.item.get(START_TIME).unwrap_or_default()
     }
 
     /// In which of its day's partitions its mark is.
     #[must_use]
     pub fn shard(&self) -> u32 {
-        self.item.number(SHARD).and_then(|shard| u32::try_from(shard).ok()).unwrap_or_default()
+        self.item.get(SHARD).unwrap_or_default()
     }
 
     /// When its mark was put, in ms: perhaps later, but not earlier.
     #[must_use]
     pub fn marked_at(&self) -> i64 {
-        self.item.number(MARKED_AT).unwrap_or_default()
+        self.item.get(MARKED_AT).unwrap_or_default()
     }
 
     /// How often its document was written.
     #[must_use]
     pub fn edits(&self) -> i64 {
-        self.item.number(EDITS).unwrap_or_default()
+        self.item.get(EDITS).unwrap_or_default()
     }
 
     /// The client's id of the request.
     #[must_use]
     pub fn client_request(&self) -> Option<&str> {
-        self.item.text(CLIENT_REQUEST)
+        self.item.get(CLIENT_REQUEST)
     }
 
     /// Its document.
@@ -121,8 +123,8 @@ impl StoredTrace {
     /// An internal one, if it cannot be read.
     pub fn info(&self) -> Result<TraceInfo> {
         let item = &self.item;
-        let owned = |attribute: &str| item.text(attribute).map(str::to_owned);
-        let state = item.text(STATE).and_then(TraceState::from_name);
+        let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
+        let state = item.get(STATE);
         let mut assessments = Vec::new();
         for (id, stored) in entries(item, ASSESSMENTS, &[])? {
             let read = AssessmentId::parse(&id).zip(Assessment::restore(&stored));
@@ -133,7 +135,7 @@ impl StoredTrace {
             id: self.id.clone(),
             experiment: self.experiment,
             request_time: self.request_time(),
-            duration: item.number(DURATION),
+            duration: item.get(DURATION),
             state: state.ok_or_else(|| unreadable(item, "the state of a trace"))?,
             client_request_id: owned(CLIENT_REQUEST),
             request_preview: owned(REQUEST),
@@ -152,10 +154,9 @@ pub fn judges_a_session(document: &Item) -> bool {
     assessments.any(|stored| stored.as_s().is_ok_and(|json| json.contains(SESSION)))
 }
 
-pub(crate) fn texts(item: &Item, attribute: &str) -> Vec<String> {
-    let set = item.0.get(attribute).and_then(|value| value.as_bs().ok());
+pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
     let mut texts: Vec<_> =
-        set.into_iter().flatten().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
+        item.set(attribute).iter().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
     texts.sort_unstable();
     texts
 }

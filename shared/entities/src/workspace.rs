@@ -4,7 +4,7 @@ use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Workspace};
 use table::{Condition, Item, Reason, Write, text};
 
-use crate::attributes::{STATE, WORKSPACE};
+use crate::attributes::{GOES_TO, WORKSPACE};
 
 /// The item as one of a workspace: it says which, unless that is the default one.
 #[must_use]
@@ -28,7 +28,7 @@ pub fn is_open(workspace: &Workspace) -> Option<Write> {
         return None;
     }
     let key = rows::Workspace::key(&workspace.as_str().into());
-    Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(STATE.into()))))
+    Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(GOES_TO.into()))))
 }
 
 /// The refusal of a creation in a workspace that is being deleted, if the workspace's part of the
@@ -50,7 +50,7 @@ mod tests {
         for name in ["default", "team-a"] {
             let workspace = Workspace::parse(name).unwrap();
             let item = in_workspace(Item::new(Key { pk: "P".to_owned(), sk: "S".to_owned() }), &workspace);
-            assert_eq!(workspace_named(item.text(WORKSPACE)).unwrap(), workspace);
+            assert_eq!(workspace_named(item.get(WORKSPACE)).unwrap(), workspace);
         }
         assert!(workspace_named(Some("no workspace")).is_err());
     }

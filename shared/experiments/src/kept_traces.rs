@@ -160,7 +160,7 @@ pub async fn retention_tags(table: &Table) -> Result<BTreeMap<ExperimentId, Stri
 fn text_of<'a>(document: Option<&'a Item>, row: Option<&'a Item>) -> Option<&'a str> {
     let tags = document?.map(TAGS);
     let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
-    held.map(String::as_str).or_else(|| row?.text(ROW_VALUE))
+    held.map(String::as_str).or_else(|| row?.get(ROW_VALUE))
 }
 
 /// The time in the tag.

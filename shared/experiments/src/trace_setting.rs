@@ -50,15 +50,15 @@ impl TraceSetting {
     /// # Errors
     /// Those of the table.
     pub async fn text(table: &Table) -> table::Result<Option<String>> {
-        Ok(table.get(&key()).await?.and_then(|item| item.text(KEPT_FOR).map(str::to_owned)))
+        Ok(table.get(&key()).await?.and_then(|item| item.get(KEPT_FOR).map(str::to_owned)))
     }
 
     fn of(item: &Item) -> Option<Self> {
-        let kept = match item.0.get(KEPT_FOR) {
+        let kept = match item.value(KEPT_FOR) {
             None => None,
             Some(kept) => Some(TraceRetention::parse(kept.as_s().ok()?).ok()?),
         };
-        let own = match item.0.get(OWN) {
+        let own = match item.value(OWN) {
             None => BTreeSet::new(),
             Some(own) => own.as_bs().ok()?.iter().map(|id| read_id(id.as_ref())).collect::<Option<_>>()?,
         };

@@ -36,6 +36,6 @@ impl RowDescription {
         of_a_key(PK)
             || of_a_key(SK)
             || self.indexes().any(of_an_index)
-            || self.attributes().any(|attribute| attribute.is_named(name) && attribute.kind.code() == code)
+            || self.attributes().any(|attribute| attribute.is_named(name) && attribute.kind.code == code)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::access_rows;
-use crate::attributes::Attribute;
+use crate::attributes::AttributeDescription;
 use crate::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
 use crate::index::INDEX_KEYS;
 use crate::rows::{ROWS, RowDescription};
@@ -97,8 +97,8 @@ fn attributes(text: &mut String, rows: &[RowDescription]) {
             let _ = write!(text, ", in {}", indexes.join(", "));
         }
         text.push_str("\n\n| attribute | type | what it holds |\n|---|---|---|\n");
-        for Attribute { name, kind, is_required, about } in row.attributes() {
-            let optional = if *is_required || kind.code() == "BS" { "" } else { ", optional" };
+        for AttributeDescription { name, kind, is_required, about } in row.attributes() {
+            let optional = if *is_required || kind.code == "BS" { "" } else { ", optional" };
             let _ = writeln!(text, "| `{name}` | {}{optional} | {about} |", kind.name());
         }
     }

@@ -3,6 +3,8 @@
 //! [`rows`] is the whole table of data on one page, [`index`] its secondary indexes.
 //! [`access_rows`] is the table of access. A row's `key` builds the key, its `parse` reads one, its
 //! `all` is the range that a query asks for. [`ranges`] has ranges that are no plain prefix.
+//! [`attributes`] has the names of attributes, each with one type of [`kind`]. Rows declare them
+//! with this type, items are checked for it, and `Item::get` of `table` reads a value of it.
 //! `segment.rs` and `text.rs` have the parts that keys are made of, here called segments. Segments
 //! of a metric's points are something else.
 //! `docs/table.md` and the table in `template.yaml` are generated from here ([`document`],
@@ -18,6 +20,7 @@ mod declared;
 pub mod definition;
 pub mod document;
 pub mod index;
+pub mod kind;
 mod list;
 pub mod part;
 pub mod place;

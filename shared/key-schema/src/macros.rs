@@ -208,12 +208,11 @@ macro_rules! has_form {
 /// Attributes with their types and descriptions.
 macro_rules! attributes {
     ($( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)?) => {
-        &[$($crate::attributes::Attribute {
-            name: $crate::attributes::$attribute,
-            kind: $crate::attributes::Kind::$kind,
-            is_required: is_required!($($required)?),
-            about: $about,
-        }),*]
+        &[$($crate::attributes::AttributeDescription::new::<$crate::kind::$kind>(
+            $crate::attributes::$attribute,
+            is_required!($($required)?),
+            $about,
+        )),*]
     };
 }
 

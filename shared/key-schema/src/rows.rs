@@ -7,8 +7,8 @@
 use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
 
 use crate::attributes::{
-    Attribute, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO, TAGGED,
-    WITH_PARAMS,
+    AttributeDescription, CREATION, GRANTED, KEY_VALUE, LISTED_DATASET, LONG_CONTENT, MARKED, REMOVAL, RUN_INFO,
+    TAGGED, WITH_PARAMS,
 };
 use crate::{
     Ascending, Bucket, Descending, DescendingDouble, Digest, Field, Key, KeyRange, ListKind, ModelKey, ModelKind, Name,
@@ -28,7 +28,7 @@ pub struct RowDescription {
     pub purpose: &'static str,
     /// Its attributes, without its key and those of indexes: its own, and groups that it shares
     /// with other rows.
-    pub attributes: &'static [&'static [Attribute]],
+    pub attributes: &'static [&'static [AttributeDescription]],
     /// Whether a key has the form of this row.
     pub has_form: fn(&Key) -> bool,
     /// Whether a key is one of this row, and can be read back.
@@ -37,7 +37,7 @@ pub struct RowDescription {
 
 impl RowDescription {
     /// All attributes of the row, without its key and those of indexes.
-    pub fn attributes(&self) -> impl Iterator<Item = &'static Attribute> + use<> {
+    pub fn attributes(&self) -> impl Iterator<Item = &'static AttributeDescription> + use<> {
         self.attributes.iter().copied().flatten()
     }
 }
@@ -70,7 +70,7 @@ rows! {
         DELETED_TIME: Number "when it was deleted by itself, in ms",
         OVERDUE: Number "set with the mark: it was not indexed in time, and is to be indexed at once",
         ROOM: Bytes "bytes that are removed when the run ends: a full partition takes only writes by which it does not grow",
-        METRIC: Set "of a metric: the points of the run's first calls",
+        METRIC: ByteStrings "of a metric: the points of the run's first calls",
         JOURNAL: Number "set with the mark: there may be points in the journal; the number of calls that said so",
         LEASED: Number "set with the mark: calls that read this add to the journal, and write nothing here",
         CLOSING: Number "set with `leased`: calls must mark the run again; from this time on, in ms, each call under way has read this",
@@ -102,7 +102,7 @@ rows! {
         NAME: Text required "name",
         MODEL_TYPE: Text required "what kind of model it is, as the client says",
         SOURCE_RUN: Text required "the run that made it, as the client says",
-        STATUS: ModelStatus required "MLflow's number of the status",
+        MODEL_STATUS: ModelStatus required "MLflow's number of the status",
         STAGE: Stage "lifecycle stage, where it was deleted",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
@@ -111,7 +111,7 @@ rows! {
     };
     /// The model's metrics: per metric the points logged for it, as a set.
     LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC" {
-        METRIC: Set "of a metric: its points, each with the run and the dataset",
+        METRIC: ByteStrings "of a metric: its points, each with the run and the dataset",
         SEGMENTS: Number "there are segments"
     };
     /// A param of a logged model that is too big for its document.
@@ -157,7 +157,7 @@ rows! {
     IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <started: Descending> "#" <entity: Name> {
         PARAMS: Texts "params, all of them",
         TAGS: Texts "tags, all of them",
-        METRIC: Set "of a metric: the latest point",
+        METRIC: ByteStrings "of a metric: the latest point",
         LINK_ROWS: List "the rows of datasets and logged models",
         ENTRIES: List "in place of values, where these are too much: the entries of the index that follow from them",
         STALE: List "entries that were to be deleted when the copy was made",
@@ -174,22 +174,22 @@ rows! {
     // ------------------------------------------------------
     /// The points of some calls that log metrics, up to a KB, or of one: the tail that a process adds to. The stream's consumer packs them
     /// into the metrics documents, and deletes it.
-    MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: Set required "the points of each call, packed" };
+    MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: ByteStrings required "the points of each call, packed" };
     /// The points of one call that is too large to share a tail: written at once, and never added to.
-    JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: Set required "the points of the call, packed: a set of one" };
+    JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: ByteStrings required "the points of the call, packed: a set of one" };
     /// Names of metrics that calls log together again and again. The journal holds a hash in their
     /// place.
     JournalNames = "RUN#" <run: RunId> / "JN#" <names: WideDigest> { NAMES: Bytes required "the names, packed" };
     /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.
     RunMetrics = "RUN#" <run: RunId> / "L#METRIC" {
-        METRIC: Set "of a metric: the latest point, and the points that wait for a segment",
+        METRIC: ByteStrings "of a metric: the latest point, and the points that wait for a segment",
         CHARTED: Bytes "of all its metrics: how many points are in segments and in chart rows, and up to where; missing where none is in a segment",
         PACKED: Count required "how often points were packed",
         WIDE: Number "there are further documents"
     };
     /// Further metrics of a wide run, spread by the metric's hash.
     RunMetricsBucket = "RUN#" <run: RunId> / "L#METRIC#" <bucket: Bucket> {
-        METRIC: Set "of a metric: as in the first document",
+        METRIC: ByteStrings "of a metric: as in the first document",
         CHARTED: Bytes "as in the first document",
         PACKED: Count required "how often points were packed, when this was written"
     };
@@ -270,8 +270,8 @@ rows! {
         TO_PACK: Number required "when it was asked for, in ms",
         FROM: Text "the place of the mark with which the pass begins, where one before it had too little time; missing for the oldest"
     };
-    /// The lease for packing or removing the partition: only its holder does so.
-    PackingLease = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
+    /// The lock for packing or removing the partition: only its holder does so.
+    PackingLock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
         NONCE: Bytes required "a random number of the holder",
         UNTIL: Number required "until when, in ms"
     };
@@ -307,7 +307,7 @@ rows! {
         UPDATED: Number required "when it was changed last, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who changed it last",
-        VERSION: Number "counts its changes",
+        CHANGES: Number "counts its changes",
         CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
         ..LONG_CONTENT
     };
@@ -377,7 +377,7 @@ rows! {
     ModelVersion = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> {
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number "when it was changed last, in ms, if it was",
-        STAGE: VersionStage required "stage",
+        VERSION_STAGE: VersionStage required "stage",
         DESCRIPTION: Text "description, if it has one",
         SOURCE: Text required "where it is, as the client says",
         STORAGE: Text "where its artifacts are, if that is not its source",
@@ -404,14 +404,14 @@ rows! {
         LOCATION: Text "where its new experiments keep their artifacts, where that is not below the server's own place",
         ARCHIVE: Text "where MLflow's archive of traces would be; it is kept, and nothing is archived",
         ARCHIVE_AFTER: Text "after what time MLflow would archive traces; likewise",
-        STATE: Text "of a workspace that is being deleted, and takes no writes: the place to which its entities go",
+        GOES_TO: Text "of a workspace that is being deleted, and takes no writes: the place to which its entities go",
         QUOTAS: Numbers "by what it bounds, such as runs or bytes: the most that a day may bring",
         EXHAUSTED: Numbers "by what it bounds: the UTC day, in days since 1970, that has brought its most",
         ..CREATION
     };
     /// The usage of a workspace on a UTC day.
     WorkspaceDay = "WORKSPACE#" <workspace: Name> / "WSDAY#" <day: Ascending> {
-        RUNS: Number "runs that were created",
+        CREATED_RUNS: Number "runs that were created",
         TRACES: Number "traces that began",
         BYTES: Number "bytes of spans that came"
     };
@@ -453,7 +453,7 @@ rows! {
     };
     /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
-        COUNT: Number "of the counter: the last number that was given out",
+        LAST_NUMBER: Number "of the counter: the last number that was given out",
         LAYOUT: Number "of the layout: its number",
         EXPERIMENT: ExperimentId "of the fields of one experiment: the experiment",
         INDEXED: Text "of the fields: which tags are indexed, as JSON",

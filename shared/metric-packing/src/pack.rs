@@ -137,11 +137,11 @@ async fn put(table: &Table, document: Item, condition: &Condition) -> table::Res
 /// Takes the calls that were packed out of a tail. It goes with the last of them; if it has got further ones meanwhile, it stays with these. A
 /// call that stays is packed again: no point counts twice in the history, but the segments that it tells of do in charts.
 async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
-    let calls_of = |tail: &Item| tail.0.get(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
+    let calls_of = |tail: &Item| tail.value(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
     let packed: HashSet<_> = calls_of(tail).into_iter().collect();
     let mut found = tail.clone();
     for _ in 0..ATTEMPTS {
-        let Some(calls) = found.0.get(CALLS).cloned() else { break };
+        let Some(calls) = found.value(CALLS).cloned() else { break };
         let (gone, further): (Vec<_>, Vec<_>) = calls_of(&found).into_iter().partition(|call| packed.contains(call));
         if gone.is_empty() {
             break;
@@ -182,9 +182,9 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
         // A metric stays where it is: readers read one document after the other, and would miss a
         // metric that moves.
-        let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.has(&attribute));
-        let is_in_first = first.is_some_and(|first| first.has(&attribute)) || (room > 0 && !is_in_bucket());
-        if is_in_first && !first.is_some_and(|first| first.has(&attribute)) {
+        let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.0.contains_key(&attribute));
+        let is_in_first = first.is_some_and(|first| first.0.contains_key(&attribute)) || (room > 0 && !is_in_bucket());
+        if is_in_first && !first.is_some_and(|first| first.0.contains_key(&attribute)) {
             room -= 1;
         }
         let key = if is_in_first { first_key.clone() } else { bucket };
@@ -240,5 +240,5 @@ fn metric_count(document: &Item) -> usize {
 }
 
 fn metrics_of(document: &Item) -> BTreeMap<&String, &table::Value> {
-    document.0.iter().filter(|(name, _)| metric_of(name).is_some() || *name == CHARTED).collect()
+    document.0.iter().filter(|(name, _)| metric_of(name).is_some() || name.as_str() == CHARTED).collect()
 }

@@ -8,10 +8,11 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 
 /// Lifecycle stage of an experiment or a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LifecycleStage {
     /// In use.
+    #[default]
     Active,
     /// Deleted, and not yet beyond recall.
     Deleted,

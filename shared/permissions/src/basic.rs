@@ -69,8 +69,8 @@ impl Basic {
         let Some(creators) = self.creators.as_deref() else { return true };
         let items = user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role))));
         items.into_iter().any(|role| {
-            let workspace = role.text(IN_WORKSPACE);
-            role.text(NAME) == Some(creators) && workspace == Some(identity.workspace.as_str())
+            let workspace = role.get(IN_WORKSPACE);
+            role.get(NAME) == Some(creators) && workspace == Some(identity.workspace.as_str())
         })
     }
 
@@ -314,7 +314,7 @@ impl Authorizer for Basic {
 /// for access.
 fn slim(item: &Item) -> Item {
     let mut item = item.clone();
-    item.0.remove(TAGS);
+    item.take(TAGS);
     item
 }
 

@@ -77,7 +77,7 @@ impl Basic {
     fn mapped(&self, item: Option<&Item>) -> Mapped {
         let unmapped = self.signed.as_ref().and_then(|signed| signed.unmapped.clone());
         match (item, unmapped) {
-            (Some(item), _) => item.text(USER).and_then(UserName::named).map_or(Mapped::Nobody, Mapped::User),
+            (Some(item), _) => item.get(USER).and_then(UserName::named).map_or(Mapped::Nobody, Mapped::User),
             (None, Some(user)) => Mapped::User(user),
             (None, None) => Mapped::Everything,
         }
@@ -109,8 +109,8 @@ impl Basic {
                 token.filter(is_of).map(|token| token.restriction)
             }
             Credentials::Signature(_) => {
-                let id = proof.and_then(|mapping| mapping.number(USER_ID));
-                let is_of = account.is_some_and(|account| id.is_none_or(|id| id == i64::from(account.user.id)));
+                let id = proof.and_then(|mapping| mapping.get(USER_ID));
+                let is_of = account.is_some_and(|account| id.is_none_or(|id| id == account.user.id));
                 is_of.then(Restriction::default)
             }
         })

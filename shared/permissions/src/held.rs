@@ -62,7 +62,7 @@ impl Basic {
             let item = key.as_ref().and_then(|key| items.get(key));
             let (workspace, _) = granted_where(&grant.resource)?;
             is_that(&grant.resource, &grant.on, item, &workspace).then(|| match &grant.on {
-                Kept::RegisteredModel(_) | Kept::Prompt(_) => item?.text(NAME).map(str::to_owned),
+                Kept::RegisteredModel(_) | Kept::Prompt(_) => item?.get(NAME).map(str::to_owned),
                 on => Some(pattern(on)),
             })?
         };
@@ -98,7 +98,7 @@ impl Basic {
         for resource in guards.iter().flat_map(|guard| resources(guard, workspace)) {
             let item = item_of(&resource).and_then(here);
             // A grant for a model that was renamed is kept under the model's home.
-            let kept = match item.and_then(|item| item.text(HOME)) {
+            let kept = match item.and_then(|item| item.get(HOME)) {
                 Some(home) => self.data.get(&granted_key(&user.name, &at_home(&resource, home))).await?,
                 None => here(granted_key(&user.name, &resource)).cloned(),
             };
@@ -135,7 +135,7 @@ impl Memberships {
     fn of<'a>(roles: impl Iterator<Item = &'a Item>) -> Result<Self> {
         let mut found = Self::default();
         for role in roles {
-            let Some(workspace) = role.text(IN_WORKSPACE) else { continue };
+            let Some(workspace) = role.get(IN_WORKSPACE) else { continue };
             found.all.insert(workspace.to_owned());
             let administers = |grant: &RoleGrant| {
                 (grant.kind, grant.pattern.as_str(), grant.level) == (GrantType::Workspace, EVERYTHING, Level::Manage)

@@ -99,7 +99,7 @@ impl KeptGrant {
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let key = item.key()?;
-        let name = item.text(NAME)?.to_owned();
+        let name = item.get(NAME)?.to_owned();
         let is_of = |row: RowDescription| (row.has_form)(&key);
         let on = if let Some(row) = rows::ExperimentPermission::parse(&key) {
             Kept::Experiment(row.experiment)
@@ -108,15 +108,15 @@ impl KeptGrant {
         } else if is_of(rows::PromptPermission::DESCRIPTION) {
             Kept::Prompt(name)
         } else if is_of(rows::ScorerPermission::DESCRIPTION) {
-            Kept::Scorer(ExperimentId::parse(item.text(EXPERIMENT)?).ok()?, name)
+            Kept::Scorer(item.get(EXPERIMENT)?, name)
         } else {
             return None;
         };
         Some(Self {
             on,
-            user_id: u32::try_from(item.number(USER_ID)?).ok()?,
-            resource: item.text(RESOURCE)?.to_owned(),
-            level: Level::from_name(item.text(LEVEL)?)?,
+            user_id: item.get(USER_ID)?,
+            resource: item.get(RESOURCE)?.to_owned(),
+            level: Level::from_name(item.get(LEVEL)?)?,
         })
     }
 }
@@ -140,7 +140,7 @@ pub fn granted_where(text: &str) -> Option<(Workspace, &str)> {
 /// The levels of a user with this id for all resources of each type, by workspace, from an item.
 #[must_use]
 pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Workspace, GrantType, Level)> {
-    if item.number(USER_ID) != Some(i64::from(user_id)) {
+    if item.get(USER_ID) != Some(user_id) {
         return Vec::new();
     }
     let levels = item.map(LEVELS).into_iter().flatten();

@@ -7,6 +7,15 @@
 //! [`rules`] says what an operation requires, [`grants`] what grants say of that. The types of
 //! grants are in `shared/mlflow-api/src/auth.rs`.
 //!
+//! Who is admitted, and the rights of callers:
+//!
+//! | in AWS: `Authorization`, `AccessMode`, `Users` | `ACCESS_MODE` | `serve` | rights of callers |
+//! |---|---|---|---|
+//! | `AWS_IAM`, `none`, `off` | `none` | `--auth none` | every admitted caller may do everything |
+//! | `NONE`, `none`, `off` | `none` | | everybody is admitted, and may do everything |
+//! | `NONE`, `basic`, `off` | `basic` | `--auth basic` | users, by their grants |
+//! | `AWS_IAM`, `none`, `on` | `both` | | at the second API users; at the first, a signer is a user, or may do everything |
+//!
 //! A **known caller** is one whose credentials this process has found to be right before. A
 //! **principal** is a user or a role of AWS.
 

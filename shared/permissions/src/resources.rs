@@ -75,16 +75,16 @@ pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, w
     let id = match resource {
         Kept::Experiment(experiment) => return granted_for == granted_in(workspace, &experiment.to_string()),
         Kept::RegisteredModel(_) | Kept::Prompt(_) => {
-            item.filter(|item| is_in(item, workspace)).and_then(|item| item.text(ID))
+            item.filter(|item| is_in(item, workspace)).and_then(|item| item.get(ID)).map(str::to_owned)
         }
-        Kept::Scorer(..) => item.and_then(|item| item.text(SCORER)),
+        Kept::Scorer(..) => item.and_then(|item| item.get(SCORER)).map(|id| id.to_string()),
     };
-    id.is_some_and(|id| granted_for == granted_in(workspace, id))
+    id.is_some_and(|id| granted_for == granted_in(workspace, &id))
 }
 
 /// Whether the item of a model, or of its home, is of this workspace.
 fn is_in(item: &Item, workspace: &Workspace) -> bool {
-    item.text(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
+    item.get(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
 }
 
 /// Whether a role's grant counts: it is for all of a type, or `item` has its resource.
@@ -94,9 +94,9 @@ pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
     }
     match grant.kind {
         GrantType::RegisteredModel | GrantType::Prompt => {
-            item.and_then(|item| item.text(ID)) == Some(grant.resource.as_str())
+            item.and_then(|item| item.get(ID)) == Some(grant.resource.as_str())
         }
-        GrantType::Scorer => item.and_then(|item| item.text(SCORER)) == Some(grant.resource.as_str()),
+        GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.to_string() == grant.resource),
         // The ids of experiments are never used again.
         _ => !grant.resource.is_empty(),
     }

@@ -4,7 +4,7 @@ use access::{Only, Restriction, User};
 use entities::unreadable;
 use key_schema::attributes::{CREATION_TIME, EXPERIMENT, EXPIRES, NAME, ONLY, OPENED_WITH, TOKEN, USER_ID};
 use key_schema::{Key, access_rows};
-use mlflow_api::{ExperimentId, Result, UserName};
+use mlflow_api::{Result, UserName};
 use table::Item;
 
 use crate::passwords::PasswordHash;
@@ -23,9 +23,9 @@ pub fn token_key(user: &UserName, digest: &str) -> Key {
 
 /// Whether an item is that of a session that counts: of this user, opened with the password that he has now, and not over.
 pub(crate) fn is_session_of(item: &Item, user: &User, password: Option<&PasswordHash>) -> bool {
-    let is_of = item.number(USER_ID) == Some(i64::from(user.id));
-    let is_with = password.is_some_and(|password| item.text(OPENED_WITH) == Some(&password.mark()));
-    is_of && is_with && item.number(EXPIRES).is_some_and(|end| !is_over(end))
+    let is_of = item.get(USER_ID) == Some(user.id);
+    let is_with = password.is_some_and(|password| item.get(OPENED_WITH) == Some(&password.mark()));
+    is_of && is_with && item.get(EXPIRES).is_some_and(|end| !is_over(end))
 }
 
 /// Whether a time in seconds has come.
@@ -60,19 +60,14 @@ impl Token {
     pub fn of(item: &Item) -> Result<Self> {
         let read = || {
             let key = access_rows::Token::parse(&item.key()?)?;
-            let count = |attribute| item.number(attribute).and_then(|number| u32::try_from(number).ok());
-            let experiment = match item.text(EXPERIMENT) {
-                Some(text) => Some(ExperimentId::parse(text).ok()?),
-                None => None,
-            };
             Some(Self {
-                id: count(TOKEN)?,
-                user_id: count(USER_ID)?,
+                id: item.get(TOKEN)?,
+                user_id: item.get(USER_ID)?,
                 digest: key.digest.0,
-                name: item.text(NAME)?.to_owned(),
-                restriction: Restriction { experiment, only: Only::from_name(item.text(ONLY)?)? },
-                creation_time: item.number(CREATION_TIME)?,
-                expires: item.number(EXPIRES),
+                name: item.get(NAME)?.to_owned(),
+                restriction: Restriction { experiment: item.get(EXPERIMENT), only: Only::from_name(item.get(ONLY)?)? },
+                creation_time: item.get(CREATION_TIME)?,
+                expires: item.get(EXPIRES),
             })
         };
         read().ok_or_else(|| unreadable(item, "a token"))

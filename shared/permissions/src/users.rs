@@ -2,7 +2,9 @@
 
 use access::User;
 use entities::unreadable;
+use key_schema::attributes::Attribute;
 use key_schema::attributes::{DISABLED, GRANTS, IN_WORKSPACE, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
+use key_schema::kind::Count;
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{Result, UserName, Workspace};
@@ -39,8 +41,7 @@ impl Account {
     pub fn of(item: &Item) -> Result<Self> {
         let unreadable = || unreadable(item, "a user");
         let name = item.key().and_then(|key| access_rows::User::parse(&key)).ok_or_else(unreadable)?.user;
-        let count =
-            |attribute| item.number(attribute).and_then(|count| u32::try_from(count).ok()).ok_or_else(unreadable);
+        let count = |attribute: Attribute<Count>| item.get(attribute).ok_or_else(unreadable);
         let mut assignments = Vec::new();
         for (role, id) in item.map(ROLES).into_iter().flatten() {
             let id = id.as_n().ok().and_then(|id| id.parse().ok()).ok_or_else(unreadable)?;
@@ -55,8 +56,8 @@ impl Account {
                 roles: assignments.iter().map(|(role, _)| *role).collect(),
                 version: count(VERSION)?,
             },
-            password: item.text(PASSWORD).map(PasswordHash::stored),
-            is_disabled: item.number(DISABLED) == Some(1),
+            password: item.get(PASSWORD).map(PasswordHash::stored),
+            is_disabled: item.get(DISABLED) == Some(1),
             assignments,
         })
     }
@@ -119,7 +120,7 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
 /// # Errors
 /// An internal one, if the role's item cannot be read.
 pub(crate) fn role_grants_in(role: &Item, workspace: &Workspace) -> Result<Vec<RoleGrant>> {
-    if role.text(IN_WORKSPACE) == Some(workspace.as_str()) { role_grants(role) } else { Ok(Vec::new()) }
+    if role.get(IN_WORKSPACE) == Some(workspace.as_str()) { role_grants(role) } else { Ok(Vec::new()) }
 }
 
 /// The key of a role.

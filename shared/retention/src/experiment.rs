@@ -51,7 +51,7 @@ impl Retention {
         // Without its item, an earlier removal has come that far.
         if let Some(item) = self.table.get(&key).await? {
             let is_deleted = experiment_state(&item).stage == LifecycleStage::Deleted;
-            if !which.contains(is_deleted.then(|| item.number(UPDATED).unwrap_or(i64::MAX))) {
+            if !which.contains(is_deleted.then(|| item.get(UPDATED).unwrap_or(i64::MAX))) {
                 return Ok(Some("it was restored, or deleted anew".to_owned()));
             }
             if let kept @ 1.. = self.remove_all_runs(experiment, which, report).await? {
@@ -64,9 +64,9 @@ impl Retention {
                 return Ok(Some(format!("{kept} blocks of its traces cannot be read")));
             }
             self.remove_trace_files_of(experiment, &item, report).await?;
-            item.text(NAME).unwrap_or_default().clone_into(&mut name);
+            item.get(NAME).unwrap_or_default().clone_into(&mut name);
             let name_row = rows::ExperimentName::key(&workspace.as_str().into(), &name.as_str().into());
-            let version = item.0.get(STAGE_VERSION).cloned();
+            let version = item.value(STAGE_VERSION).cloned();
             let unchanged =
                 version.map_or(Condition::Always, |version| Condition::Equals(STAGE_VERSION.into(), version));
             let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));

@@ -207,7 +207,7 @@ impl Emptying<'_> {
         loop {
             let page = self.retention.table.query_page(&query).await?;
             for item in &page.items {
-                let (Some(key), Some(arrived)) = (item.key(), item.number(ARRIVED)) else { continue };
+                let (Some(key), Some(arrived)) = (item.key(), item.get(ARRIVED)) else { continue };
                 if arrived <= now_ms().saturating_sub(ARRIVED_BEFORE) {
                     self.delete(&key, &Condition::Equals(ARRIVED.into(), number(arrived))).await?;
                 }
@@ -232,6 +232,6 @@ impl Emptying<'_> {
 
 /// The place of a mark on which nobody relies, and when it was put.
 fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
-    let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.number(MARKED_AT).unwrap_or_default());
+    let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
     (put <= now_ms().saturating_sub(QUIET)).then_some((place, put))
 }

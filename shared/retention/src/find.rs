@@ -85,7 +85,7 @@ impl Retention {
         let listed = read_all(&listed, "the name of an experiment", Item::entry::<ExperimentsByStage>)?;
         let keys: Vec<_> = listed.iter().map(|listed| rows::Experiment::key(&listed.experiment)).collect();
         let items = self.table.get_many(&keys).await?;
-        let is_old = |key: &Key| items.get(key).is_some_and(|item| which.contains(item.number(UPDATED)));
+        let is_old = |key: &Key| items.get(key).is_some_and(|item| which.contains(item.get(UPDATED)));
         let old = listed.into_iter().zip(keys).filter(|(_, key)| is_old(key));
         Ok(old.map(|(listed, _)| listed.experiment).collect())
     }
@@ -107,7 +107,7 @@ impl Retention {
             }
         }
         let models = ranges::logged_models_deleted(&experiment);
-        let models = self.old(models, which, |model| model.number(UPDATED)).await?;
+        let models = self.old(models, which, |model| model.get(UPDATED)).await?;
         let runs = runs.iter().filter_map(rows::Run::parse).map(|row| row.run).collect();
         let models = models.iter().filter_map(rows::LoggedModel::parse).map(|row| row.model).collect();
         Ok((experiment, runs, models))

@@ -12,7 +12,9 @@
 use entities::attributes::{END_TIME, FORGOTTEN, LOOKED, STATUS};
 use entities::{MetricsPlace, RUN, RunLocation, place_of_metrics, read_segment};
 use futures::stream::{self, StreamExt};
+use key_schema::attributes::Attribute;
 use key_schema::index::RunsByEnd;
+use key_schema::kind::Number;
 use key_schema::{Ascending, Key, OwnStage, Segment, rows};
 use mlflow_api::tracking::RunStatus;
 use mlflow_api::{ExperimentId, Result, Workspace};
@@ -102,7 +104,7 @@ impl Retention {
         let mut look = Look { experiment, forgotten: None, looked: None, notes: self.looks != Looks::AtAll };
         if look.notes {
             let document = self.table.get(&rows::Experiment::key(&experiment)).await?;
-            let number = |name| document.as_ref().and_then(|document| document.number(name));
+            let number = |attribute: Attribute<Number>| document.as_ref().and_then(|document| document.get(attribute));
             look.forgotten = number(FORGOTTEN);
             let is_of_all = number(LOOKED).is_none_or(|looked| now.saturating_sub(looked) >= ALL_AGAIN);
             look.looked = is_of_all.then_some(now);
@@ -242,8 +244,8 @@ fn ended(experiment: ExperimentId, since: i64, before: i64) -> Option<Query> {
 /// Whether a run ended before this time, in ms, goes on no more, and has no points to be packed.
 /// A run that goes on again keeps the time of its end.
 fn is_over(run: &Item, before: i64) -> bool {
-    run.text(STATUS).and_then(RunStatus::from_name).is_some_and(RunStatus::has_ended)
-        && run.number(END_TIME).is_some_and(|ended| ended < before)
+    run.get(STATUS).is_some_and(RunStatus::has_ended)
+        && run.get(END_TIME).is_some_and(|ended| ended < before)
         && place_of_metrics(run) != MetricsPlace::Journal
 }
 

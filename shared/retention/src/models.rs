@@ -1,7 +1,7 @@
 //! Removing logged models. Nobody restores one, so that nothing has to be checked twice.
 
+use entities::ModelLocation;
 use entities::attributes::{ARTIFACT_URI, STAGE, UPDATED};
-use entities::{ModelLocation, stage_from};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
@@ -19,8 +19,8 @@ const AT_ONCE: usize = 8;
 
 /// Since when a model is deleted, in ms; `None` if it is not.
 fn deleted_since(model: &Item) -> Option<i64> {
-    let is_deleted = stage_from(model.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted;
-    is_deleted.then(|| model.number(UPDATED).unwrap_or(i64::MAX))
+    let is_deleted = model.get(STAGE).unwrap_or_default() == LifecycleStage::Deleted;
+    is_deleted.then(|| model.get(UPDATED).unwrap_or(i64::MAX))
 }
 
 impl Retention {
@@ -56,7 +56,7 @@ impl Retention {
                 // An earlier removal has come that far.
                 None => Ok(()),
                 Some(model) if which.contains(deleted_since(model)) => {
-                    self.remove_artifacts(model.text(ARTIFACT_URI).unwrap_or_default(), at.model.as_str()).await
+                    self.remove_artifacts(model.get(ARTIFACT_URI).unwrap_or_default(), at.model.as_str()).await
                 }
                 Some(_) => Err("it is not deleted".to_owned()),
             };

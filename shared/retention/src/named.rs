@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use entities::attributes::{STAGE, UPDATED, WORKSPACE};
-use entities::{experiment_state, locate_model, locate_run, run_deleted_since, stage_from, workspace_named};
+use entities::{experiment_state, locate_model, locate_run, run_deleted_since, workspace_named};
 use key_schema::{Key, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, RunId, Workspace, python};
@@ -74,7 +74,7 @@ impl Retention {
             let item = items.get(key).ok_or_else(|| id.not_found())?;
             if experiment_state(item).stage != LifecycleStage::Deleted {
                 active.push(python::repr(&id.to_string()));
-            } else if !which.contains(Some(item.number(UPDATED).unwrap_or(i64::MAX))) {
+            } else if !which.contains(Some(item.get(UPDATED).unwrap_or(i64::MAX))) {
                 young.push(python::repr(&id.to_string()));
             }
         }
@@ -90,7 +90,7 @@ impl Retention {
                 young.join(", ")
             )));
         }
-        let workspace = |key| workspace_named(items.get(key).and_then(|item| item.text(WORKSPACE)));
+        let workspace = |key| workspace_named(items.get(key).and_then(|item| item.get(WORKSPACE)));
         ids.iter().zip(&keys).map(|(id, key)| Ok((*id, workspace(key).map_err(Error::internal)?))).collect()
     }
 
@@ -129,13 +129,13 @@ impl Retention {
         for id in ids {
             let at = locate_model(&self.table, id).await?.ok_or_else(|| ModelId::not_found(id))?;
             let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
-            if stage_from(model.text(STAGE).unwrap_or_default()) != LifecycleStage::Deleted {
+            if model.get(STAGE).unwrap_or_default() != LifecycleStage::Deleted {
                 return Err(Error::invalid(format!(
                     "Logged model {id} is not in `deleted` lifecycle stage. \
                      Only logged models in `deleted` lifecycle stage can be deleted."
                 )));
             }
-            if !which.contains(Some(model.number(UPDATED).unwrap_or(i64::MAX))) {
+            if !which.contains(Some(model.get(UPDATED).unwrap_or(i64::MAX))) {
                 return Err(Error::invalid(format!(
                     "Logged model {id} is not older than the required age. \
                      Only logged models older than {only} can be deleted."

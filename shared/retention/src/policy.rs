@@ -37,7 +37,7 @@ impl Policy {
     /// [`Failure::Unreadable`] if it cannot be read.
     pub async fn read(self, table: &Table) -> table::Result<Option<Age>> {
         let Some(item) = table.get(&self.key()).await? else { return Ok(None) };
-        let age = item.text(KEPT_FOR).and_then(|age| Age::parse(age).ok());
+        let age = item.get(KEPT_FOR).and_then(|age| Age::parse(age).ok());
         age.map(Some).ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} of the setting {}", self.name())))
     }
 

@@ -22,7 +22,7 @@ impl Retention {
     pub async fn resume(&self, report: &dyn Report) -> Result<()> {
         let experiments = self.table.query(Query::of(rows::ExperimentRemoval::all())).await?;
         let experiments = read_all(&experiments, "the removal of an experiment", |item| {
-            let workspace = workspace_named(item.text(WORKSPACE)).ok()?;
+            let workspace = workspace_named(item.get(WORKSPACE)).ok()?;
             Some((rows::ExperimentRemoval::parse(&item.key()?)?.experiment, workspace))
         })?;
         let mut failures = Failures::default();

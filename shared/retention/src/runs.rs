@@ -101,7 +101,7 @@ impl Retention {
     async fn started(&self, runs: &[RunLocation]) -> Result<HashMap<RunLocation, i64>> {
         let keys = |at: &RunLocation| [at.key(), rows::RunRemoval::key(&at.experiment, &at.run)];
         let items = self.table.get_many(&runs.iter().flat_map(keys).collect::<Vec<_>>()).await?;
-        let started = |at: &RunLocation| keys(at).iter().find_map(|key| items.get(key)?.number(START_TIME));
+        let started = |at: &RunLocation| keys(at).iter().find_map(|key| items.get(key)?.get(START_TIME));
         Ok(runs.iter().filter_map(|at| Some((at.clone(), started(at)?))).collect())
     }
 
@@ -143,7 +143,7 @@ impl Retention {
             restored.extend(sorted.restored);
             let mut writes = Vec::new();
             if let Some((key, version)) =
-                sorted.experiment.and_then(|item| Some((item.key()?, item.0.get(STAGE_VERSION)?.clone())))
+                sorted.experiment.and_then(|item| Some((item.key()?, item.value(STAGE_VERSION)?.clone())))
             {
                 // Restoring the experiment restores its runs without writing to them.
                 writes.push(Write::Check(key, Condition::Equals(STAGE_VERSION.into(), version)));

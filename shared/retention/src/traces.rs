@@ -38,7 +38,7 @@ impl Retention {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment))).await?;
         let days = items.iter().filter_map(|item| {
             let row = item.key().as_ref().and_then(rows::TraceDay::parse)?;
-            let shards = item.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1);
+            let shards = item.get(SHARDS).unwrap_or(1);
             Some((row.day.0, shards))
         });
         Ok(days.collect())
@@ -67,7 +67,7 @@ impl Retention {
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
         for _ in 0..RESTS {
             let lock = self.table.get(&partition.lock_key()).await?;
-            if lock.and_then(|lock| lock.number(UNTIL)).is_none_or(|until| until < now_ms()) {
+            if lock.and_then(|lock| lock.get(UNTIL)).is_none_or(|until| until < now_ms()) {
                 return Ok(());
             }
             clock::sleep(REST).await;

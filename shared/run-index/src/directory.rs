@@ -79,6 +79,6 @@ fn directory(experiment: ExperimentId) -> Query {
 }
 
 fn read(rows: &[Item]) -> Result<Vec<ListOf>> {
-    let list = |row: &Item| Some((key_schema::part::kind_of_list(&row.key()?.sk)?, row.text(NAME)?.to_owned()));
+    let list = |row: &Item| Some((key_schema::part::kind_of_list(&row.key()?.sk)?, row.get(NAME)?.to_owned()));
     read_all(rows, "a row of the directory of lists", list).map_err(failed)
 }

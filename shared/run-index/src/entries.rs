@@ -32,7 +32,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
     if own_stage(run) == OwnStage::Deleted {
         return Ok(found);
     }
-    let started = Descending(run.number(START_TIME).unwrap_or_default());
+    let started = Descending(run.get(START_TIME).unwrap_or_default());
     for (metric, point) in items.latest_metrics()? {
         let value = DescendingDouble(point.value);
         let key = rows::RankByMetric::key(&at.experiment, &Field::from(metric), &value, &started, &at.run);
@@ -62,8 +62,8 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
         }
     };
     // The list of names holds the whole name, and that of a param its whole value.
-    index(RUN_NAME, run.text(NAME).unwrap_or_default(), false);
-    index(USER_ID, run.text(USER).unwrap_or_default(), true);
+    index(RUN_NAME, run.get(NAME).unwrap_or_default(), false);
+    index(USER_ID, run.get(USER).unwrap_or_default(), true);
     for (param, value) in &params {
         index(&format!("params.{param}"), value, false);
     }

@@ -121,7 +121,7 @@ impl RunIndex {
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
     // The name in the key may be cut.
-    if let (Some(experiment), Some(name)) = (part::experiment_of_scorer(&key), item.text(NAME)) {
+    if let (Some(experiment), Some(name)) = (part::experiment_of_scorer(&key), item.get(NAME)) {
         return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
     let row = rows::RunInput::parse(&key)?;

@@ -179,11 +179,11 @@ pub fn html_not_found() -> Response {
     response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page.into())
 }
 
-/// Goes with the answer to a path that no row has.
+/// Goes with the answer to a path that no route has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnknownPath;
 
-/// [`html_not_found`] of a router: it has no row for the path.
+/// [`html_not_found`] of a router: it has no route for the path.
 pub(crate) fn html_unknown_path() -> Response {
     let mut response = html_not_found();
     response.extensions_mut().insert(UnknownPath);

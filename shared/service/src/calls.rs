@@ -19,7 +19,7 @@ pub type Call = Arc<dyn Fn(Identity, Request) -> BoxFuture<'static, Result<Answe
 pub struct Calls(HashMap<String, Call>);
 
 impl Calls {
-    /// These and the endpoints of a function, in its own frame; but for those that take a stream, and rows that answer all alike.
+    /// These and the endpoints of a function, in its own frame; but for those that take a stream, and routes that answer all alike.
     #[must_use]
     pub fn with<S: Store>(mut self, routes: Vec<Route<S>>, frame: &Frame<S>) -> Self {
         for route in routes {

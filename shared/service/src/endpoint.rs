@@ -139,7 +139,7 @@ pub(crate) async fn serve_upload<E: Upload>(
 }
 
 impl<S: Store> Frame<S> {
-    /// The sender of a request to a row with this permission. An open row does not ask for one.
+    /// The sender of a request to a route with this permission. An open route does not ask for one.
     pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
         match permission {
             Permission::Open => Ok(Identity::somebody()),
@@ -147,7 +147,7 @@ impl<S: Store> Frame<S> {
         }
     }
 
-    /// Whether a row with this permission, which reads nothing, may answer.
+    /// Whether a route with this permission, which reads nothing, may answer.
     pub(crate) async fn constant(&self, permission: Permission, arrived: &Arrived) -> Result<()> {
         let identity = self.authenticate(permission, arrived).await?;
         self.enter(identity, permission, &Needs::nothing()).await.map(drop)
@@ -156,7 +156,7 @@ impl<S: Store> Frame<S> {
     async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
         if !needs.include(permission) {
             // A defect: an endpoint that nothing guards would be open to everybody.
-            return Err(Error::internal(format!("the row says {permission:?}, the endpoint {needs:?}")));
+            return Err(Error::internal(format!("the route says {permission:?}, the endpoint {needs:?}")));
         }
         let scope = Scope::enter(&self.authorizer, identity, self.store.table(), needs).await?;
         self.store.only_shown(scope).await

@@ -77,7 +77,7 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
         path.push_str(query);
     }
     let (Some(merged), Ok(location)) = (with_path(uri, &path), HeaderValue::from_str(&path)) else { return Ok(None) };
-    // No row has this method: whether there is one shows, and nothing is done.
+    // No route has this method: whether there is one shows, and nothing is done.
     let mut question = Request::new(Body::empty());
     (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
     if router.oneshot(question).await?.status() != StatusCode::METHOD_NOT_ALLOWED {

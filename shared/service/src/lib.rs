@@ -1,8 +1,8 @@
 //! The HTTP frame of every function: routes, requests, answers, MLflow's 404.
 //!
 //! A function is a list of [`Route`]s over its [`Store`]. Each route names an [`Endpoint`].
-//! Comments call a route a row of this list. [`router`] makes the axum router that Lambda's
-//! adapter, the laptop's server and the tests run alike.
+//! [`router`] makes the axum router that Lambda's adapter, the laptop's server and the tests run
+//! alike.
 //!
 //! 1. `lambda.rs` refuses a path that `lambda_http` has read as another one. `front.rs` drops
 //!    slashes before the first, redirects paths with doubled slashes inside, and answers `OPTIONS`.

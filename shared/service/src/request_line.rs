@@ -18,8 +18,8 @@ const HASH_BYTES: usize = 6;
 /// One request, once its answer is ready to be sent.
 #[derive(Clone, Debug)]
 pub struct RequestLine {
-    /// Method and path of the row, such as `GET /api/2.0/mlflow/runs/get`. `None` if no row took
-    /// the request: what a stranger writes into a path is not told.
+    /// Method and path of the route, such as `GET /api/2.0/mlflow/runs/get`. `None` if no route
+    /// took the request: what a stranger writes into a path is not told.
     pub route: Option<Arc<str>>,
     /// Status of the answer. `None` if the client went away before, or if nobody asked
     /// ([`told_work`]).
@@ -33,7 +33,7 @@ pub struct RequestLine {
 }
 
 tokio::task_local! {
-    /// What the row of the request notes.
+    /// What the route of the request notes.
     static NOTED: Arc<Noted>;
 }
 
@@ -92,7 +92,7 @@ pub fn log(line: &RequestLine) {
     );
 }
 
-/// Notes the row that takes the request.
+/// Notes the route that takes the request.
 pub(crate) fn note_route(route: &Arc<str>) {
     note(|noted| drop(noted.route.set(Arc::clone(route))));
 }
@@ -190,11 +190,11 @@ mod tests {
         let engine = embedded_engine::Engine::memory().unwrap();
         let table = Table::new(engine.client(), "lines");
         table.create_if_missing().await.unwrap();
-        let row = Route::to::<Get>("GET", "runs/get", Permission::Read(Resource::Run));
+        let route = Route::to::<Get>("GET", "runs/get", Permission::Read(Resource::Run));
         let lines = Arc::<Mutex<Vec<RequestLine>>>::default();
         let kept = Arc::clone(&lines);
         let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
-        let app = told(router(vec![row], &Frame::guarded(Reading(table), Arc::new(AdmitEverybody))), tell);
+        let app = told(router(vec![route], &Frame::guarded(Reading(table), Arc::new(AdmitEverybody))), tell);
         for path in paths {
             let request = Request::get(*path).body(Body::empty()).unwrap();
             app.clone().oneshot(request).await.unwrap();

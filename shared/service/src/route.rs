@@ -1,4 +1,4 @@
-//! Rows of a route table.
+//! Routes.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub enum Paths {
     Bare,
 }
 
-/// A row: method, path, permission, endpoint. There is no way to make one without a permission.
+/// A route: method, path, permission, endpoint. There is no way to make one without a permission.
 pub struct Route<S> {
     /// Method, in upper case.
     pub method: &'static str,
@@ -53,7 +53,7 @@ pub struct Route<S> {
 }
 
 impl<S: Store> Route<S> {
-    /// A row of an endpoint. The permission is the least that it needs, for the reader of the table.
+    /// A route of an endpoint. The permission is the least that it needs, for the reader of the table.
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
@@ -62,7 +62,7 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::V2, permission, handler, Some(calling))
     }
 
-    /// A row of an endpoint that takes its body as a stream.
+    /// A route of an endpoint that takes its body as a stream.
     #[must_use]
     pub fn upload<E: Upload<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
@@ -70,7 +70,7 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::V2, permission, handler, None)
     }
 
-    /// A row that is open to everybody and has to know how the request arrived: where one signs in. Its body is a short form.
+    /// A route that is open to everybody and has to know how the request arrived: where one signs in. Its body is a short form.
     #[must_use]
     pub fn open<F, Answering>(method: &'static str, path: &'static str, answer: F) -> Self
     where
@@ -89,13 +89,13 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::Bare, Permission::Open, handler, None)
     }
 
-    /// A row that always answers with the same text.
+    /// A route that always answers with the same text.
     #[must_use]
     pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
         Self::constant("GET", path, Paths::Bare, permission, move || Answer::Text(text))
     }
 
-    /// A row that always answers those who are signed in with the same JSON, under the paths that are made for the UI.
+    /// A route that always answers those who are signed in with the same JSON, under the paths that are made for the UI.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
         Self::constant(method, path, paths, Permission::SignedIn, move || Answer::Json(json.into()))
@@ -130,14 +130,14 @@ impl<S: Store> Route<S> {
         Self { method, path, paths, permission, come_back_after: COME_BACK_AFTER, handler, calling }
     }
 
-    /// The same row for clients that wait less long than MLflow's: they are to come back after so many seconds when they are throttled.
+    /// The same route for clients that wait less long than MLflow's: they are to come back after so many seconds when they are throttled.
     #[must_use]
     pub fn coming_back_after(mut self, seconds: RangeInclusive<u16>) -> Self {
         self.come_back_after = seconds;
         self
     }
 
-    /// The same row under other paths.
+    /// The same route under other paths.
     #[must_use]
     pub fn under(mut self, paths: Paths) -> Self {
         self.paths = paths;

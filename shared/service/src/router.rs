@@ -1,4 +1,4 @@
-//! From route rows to an axum router.
+//! From routes to an axum router.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -31,9 +31,9 @@ const COMPRESS_FROM: u64 = 4 << 10;
 /// level 6 takes 4.3 ms, and makes the answer smaller by 2 %.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
-/// The router of a function: its rows, MLflow's kind of 404 for everything else, and an answer even where code panics.
+/// The router of a function: its routes, MLflow's kind of 404 for everything else, and an answer even where code panics.
 pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
-    let mut rows = Router::new();
+    let mut app = Router::new();
     for route in routes {
         for path in route.full_paths() {
             let (frame, handler) = (frame.clone(), route.handler.clone());
@@ -51,22 +51,22 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
                     |answer| answer.into_response(&headers),
                 )
             };
-            rows = rows.route(&path, on(method_filter(route.method), serve));
+            app = app.route(&path, on(method_filter(route.method), serve));
         }
     }
     let authorizer = Arc::clone(&frame.authorizer);
-    let rows = rows
+    let app = app
         .fallback(move |request: HttpRequest| unknown(Arc::clone(&authorizer), request))
         .method_not_allowed_fallback(|| async { html_method_not_allowed() });
-    let rows = if frame.authorizer.has_workspaces() { rows } else { without_workspaces(rows) };
+    let app = if frame.authorizer.has_workspaces() { app } else { without_workspaces(app) };
     let compressing = CompressionLayer::new().gzip(true).quality(COMPRESSION);
     protected(
-        rows.layer(compressing.compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
+        app.layer(compressing.compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
             .layer(CatchPanicLayer::custom(panicked)),
     )
 }
 
-/// The answer for a path that no row has. A caller who has to sign in is asked to do so first, as
+/// The answer for a path that no route has. A caller who has to sign in is asked to do so first, as
 /// by MLflow. Known clients take the 404 for an endpoint that the server does not have.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();

@@ -44,7 +44,7 @@ impl Table {
 
     /// Whether an item is there that an answer was lost about, after the last attempt failed so.
     async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {
-        let is_ours = |found: &Item| found.0.get(NONCE) == Some(nonce);
+        let is_ours = |found: &Item| found.value(NONCE) == Some(nonce);
         if let Failure::Cancelled(reasons) = &failure
             && let Some(Reason::Refused(Some(found))) = reasons.first()
         {

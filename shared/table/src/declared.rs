@@ -3,7 +3,8 @@
 //! means a default.
 
 use aws_sdk_dynamodb::primitives::Blob;
-use key_schema::attributes::{Attribute, Kind};
+use key_schema::attributes::AttributeDescription;
+use key_schema::kind::Kind;
 use key_schema::rows::RowDescription;
 
 use crate::{Failure, Item, Result, Value};
@@ -29,7 +30,7 @@ pub(crate) fn check<'a>(items: impl IntoIterator<Item = &'a Item>) -> Result<()>
     Ok(())
 }
 
-fn fits(item: &Item, attribute: &Attribute) -> bool {
+fn fits(item: &Item, attribute: &AttributeDescription) -> bool {
     if attribute.is_pattern() {
         let mut named = item.0.iter().filter(|(name, _)| attribute.is_named(name));
         return named.all(|(_, value)| holds(attribute.kind, value));
@@ -40,12 +41,14 @@ fn fits(item: &Item, attribute: &Attribute) -> bool {
 fn holds(kind: Kind, value: &Value) -> bool {
     let is_text = |bytes: &Blob| std::str::from_utf8(bytes.as_ref()).is_ok();
     match value {
-        Value::S(text) => kind.code() == "S" && kind.reads(text),
-        Value::N(digits) => kind.code() == "N" && kind.reads(digits),
-        Value::B(_) => kind == Kind::Bytes,
-        Value::Bs(set) => kind == Kind::Set || (kind == Kind::TextSet && set.iter().all(is_text)),
-        Value::M(map) => kind.of_values().is_some_and(|kind| map.values().all(|value| holds(kind, value))),
-        Value::L(_) => kind == Kind::List,
+        Value::S(text) => kind.code == "S" && (kind.reads)(text),
+        Value::N(digits) => kind.code == "N" && (kind.reads)(digits),
+        Value::B(_) => kind.code == "B",
+        Value::Bs(set) => kind.code == "BS" && (kind.values.is_none() || set.iter().all(is_text)),
+        Value::M(map) => {
+            kind.code == "M" && kind.values.is_some_and(|kind| map.values().all(|value| holds(*kind, value)))
+        }
+        Value::L(_) => kind.code == "L",
         _ => false,
     }
 }

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 
+use key_schema::attributes::Attribute;
 use key_schema::definition::{Index, PK};
 use key_schema::{IndexKey, Key};
 
-use crate::Value;
+use crate::{Item, Value};
 
 /// An attribute, or an entry of a map attribute. The parts are names as they are; nothing in them is read as syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +22,19 @@ impl From<&str> for Path {
 impl From<String> for Path {
     fn from(attribute: String) -> Self {
         Self(vec![attribute])
+    }
+}
+
+impl<T: ?Sized> From<Attribute<T>> for Path {
+    fn from(attribute: Attribute<T>) -> Self {
+        attribute.name().into()
+    }
+}
+
+impl<T: ?Sized> From<(Attribute<T>, &str)> for Path {
+    /// An entry of a map attribute.
+    fn from((attribute, entry): (Attribute<T>, &str)) -> Self {
+        (attribute.name(), entry).into()
     }
 }
 
@@ -63,6 +77,15 @@ impl Condition {
     #[must_use]
     pub fn item_missing() -> Self {
         Self::Missing(PK.into())
+    }
+
+    /// The attribute is still as in an item that was read: it has this value, or is still missing.
+    #[must_use]
+    pub fn unchanged<T: ?Sized>(item: &Item, attribute: Attribute<T>) -> Self {
+        match item.value(attribute) {
+            Some(value) => Self::Equals(attribute.into(), value.clone()),
+            None => Self::Missing(attribute.into()),
+        }
     }
 
     /// Both conditions.

@@ -5,7 +5,9 @@ use std::fmt;
 
 use aws_sdk_dynamodb::primitives::Blob;
 pub use aws_sdk_dynamodb::types::AttributeValue as Value;
+use key_schema::attributes::Attribute;
 use key_schema::definition::{Index, PK, SK};
+use key_schema::kind::{Bytes, Mapping, Scalar, Set};
 use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 
 /// A map of attributes: an item's own, or one nested in it.
@@ -46,49 +48,75 @@ impl Item {
     /// The item's entry in an index; `None` if it has none, or another kind of entry.
     #[must_use]
     pub fn entry<T: IndexEntry>(&self) -> Option<T> {
-        self.text(T::INDEX.sort).and_then(T::parse)
+        self.key_text(T::INDEX.sort).and_then(T::parse)
     }
 
     /// Whether the item is in an index.
     #[must_use]
     pub fn is_in(&self, index: &Index) -> bool {
-        self.has(index.sort)
+        self.0.contains_key(index.sort)
     }
 
     /// The item's sort key in a range of the table or of an index.
     #[must_use]
     pub fn sort_key(&self, range: &KeyRange) -> Option<&str> {
-        self.text(range.sort_attribute())
+        self.key_text(range.sort_attribute())
     }
 
     /// The item's key.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
-        Some(Key { pk: self.text(PK)?.to_owned(), sk: self.text(SK)?.to_owned() })
+        Some(Key { pk: self.key_text(PK)?.to_owned(), sk: self.key_text(SK)?.to_owned() })
     }
 
-    /// A string attribute.
+    /// The value of an attribute that is stored as a string or a number.
     #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name)?.as_s().ok().map(String::as_str)
+    pub fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
+        match self.value(attribute)? {
+            Value::S(text) if T::KIND.code == "S" => T::parsed(text),
+            Value::N(digits) if T::KIND.code == "N" => T::parsed(digits),
+            _ => None,
+        }
     }
 
-    /// An integer attribute.
+    /// The value of an attribute of bytes.
     #[must_use]
-    pub fn number(&self, name: &str) -> Option<i64> {
-        self.0.get(name)?.as_n().ok()?.parse().ok()
+    pub fn bytes(&self, attribute: Attribute<Bytes>) -> Option<&[u8]> {
+        self.value(attribute)?.as_b().ok().map(Blob::as_ref)
     }
 
-    /// A map attribute.
+    /// The value of an attribute that is a set; an empty one where it is missing.
     #[must_use]
-    pub fn map(&self, name: &str) -> Option<&Map> {
-        self.0.get(name)?.as_m().ok()
+    pub fn set<T: Set>(&self, attribute: Attribute<T>) -> &[Blob] {
+        self.value(attribute).and_then(|set| set.as_bs().ok()).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// The value of an attribute that is a map.
+    #[must_use]
+    pub fn map<T: Mapping>(&self, attribute: Attribute<T>) -> Option<&Map> {
+        self.value(attribute)?.as_m().ok()
+    }
+
+    /// The stored value of an attribute.
+    #[must_use]
+    pub fn value<T: ?Sized>(&self, attribute: Attribute<T>) -> Option<&Value> {
+        self.0.get(attribute.name())
     }
 
     /// Whether the attribute is there.
     #[must_use]
-    pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    pub fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool {
+        self.value(attribute).is_some()
+    }
+
+    /// Takes an attribute out of the item.
+    pub fn take<T: ?Sized>(&mut self, attribute: Attribute<T>) -> Option<Value> {
+        self.0.remove(attribute.name())
+    }
+
+    /// The string of an attribute of a key.
+    fn key_text(&self, name: &str) -> Option<&str> {
+        self.0.get(name)?.as_s().ok().map(String::as_str)
     }
 
     /// The size that DynamoDB charges for, in bytes, about: names and values, three bytes for each

@@ -36,7 +36,7 @@ pub(crate) fn dump(items: Vec<Value>) -> Dump {
     let items = items.into_iter().map(|mut item| {
         let Key { pk, sk } = key_of(&item);
         let attributes = item.as_object_mut().unwrap();
-        for drawn in [REVISION, EDITS, NONCE] {
+        for drawn in [REVISION.name(), EDITS.name(), NONCE.name()] {
             attributes.remove(drawn);
         }
         for value in attributes.values_mut() {

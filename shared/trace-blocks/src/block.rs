@@ -31,11 +31,11 @@ impl Block {
     pub fn of(item: Item) -> Result<Self> {
         let read = || {
             let key = item.key()?;
-            let groups = groups::read(packed(&item, BLOCK_SPANS)?)?;
-            let count = usize::try_from(item.number(COUNT)?).ok()?;
+            let groups = groups::read(item.bytes(BLOCK_SPANS)?)?;
+            let count = usize::try_from(item.get(COUNT)?).ok()?;
             let spans: usize = groups.iter().map(|group| group.traces).try_fold(0, usize::checked_add)?;
             let (partition, end) = (TracePartition::of_key(&key)?, TraceKey::of_key(&key)?);
-            (count > 0 && spans == count).then_some((partition, end, item.number(NEWEST)?, count, groups))
+            (count > 0 && spans == count).then_some((partition, end, item.get(NEWEST)?, count, groups))
         };
         let Some((partition, end, newest, count, groups)) = read() else { return Err(unreadable(&item, "a block")) };
         Ok(Self { item, partition, end, newest, count, groups })
@@ -62,8 +62,8 @@ impl Block {
     /// Where the newer half ends, if this block was cut in two after this time, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
-        let written = self.item.number(WRITTEN)?;
-        if written > since { self.item.text(BEHIND).and_then(TraceKey::parse) } else { None }
+        let written = self.item.get(WRITTEN)?;
+        if written > since { self.item.get(BEHIND).and_then(TraceKey::parse) } else { None }
     }
 
     /// When the newest of its traces began, in ms.
@@ -81,7 +81,7 @@ impl Block {
     /// Tells this state of the block from others.
     #[must_use]
     pub fn edits(&self) -> i64 {
-        self.item.number(EDITS).unwrap_or_default()
+        self.item.get(EDITS).unwrap_or_default()
     }
 
     /// How many bytes it takes, packed.
@@ -102,7 +102,7 @@ impl Block {
     /// An internal one, if it cannot be read.
     pub fn core(&self) -> Result<Vec<CoreTrace>> {
         let read = || {
-            let traces = columns::read(&decompress(packed(&self.item, CORE)?)?)?;
+            let traces = columns::read(&decompress(self.item.bytes(CORE)?)?)?;
             let newest = traces.first()?.place.time;
             let is_within = traces.last()?.place <= self.end;
             (traces.len() == self.count && newest == self.newest && is_within).then_some(traces)
@@ -117,7 +117,7 @@ impl Block {
     pub fn traces(&self) -> Result<Vec<StoredTrace>> {
         let core = self.core()?;
         let read = || {
-            let documents = decompress(packed(&self.item, HEADS)?)?;
+            let documents = decompress(self.item.bytes(HEADS)?)?;
             documents::read(&documents, core.iter().map(|trace| &trace.place.trace))
         };
         read().ok_or_else(|| unreadable(&self.item, "the documents of a block"))
@@ -128,8 +128,4 @@ impl Block {
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 pub(crate) fn failed(error: Error) -> Failure {
     Failure::Unexpected(error.to_string())
-}
-
-fn packed<'a>(item: &'a Item, attribute: &str) -> Option<&'a [u8]> {
-    item.0.get(attribute)?.as_b().ok().map(AsRef::as_ref)
 }

@@ -2,6 +2,8 @@
 
 use entities::StoredTrace;
 use entities::attributes::{DURATION, METADATA, STATE, TAGS};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Texts;
 use mlflow_api::TraceId;
 use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 
@@ -30,14 +32,14 @@ impl CoreTrace {
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Option<Self> {
         let item = trace.item();
-        let entry = |map: &str, key: &str| {
+        let entry = |map: Attribute<Texts>, key: &str| {
             let value = item.map(map)?.get(entities::entry_name(key).as_ref())?;
             value.as_s().ok().cloned()
         };
         Some(Self {
             place: TraceKey::of(trace),
-            duration: item.number(DURATION),
-            state: TraceState::from_name(item.text(STATE)?)?,
+            duration: item.get(DURATION),
+            state: item.get(STATE)?,
             name: entry(TAGS, NAME_TAG),
             session: entry(METADATA, SESSION),
             usage: entry(METADATA, TOKEN_USAGE),

@@ -29,7 +29,7 @@ impl PartitionLock {
         match table.put(row, &is_free).await {
             Ok(()) => Ok(Some(lock)),
             // The answer to an attempt was lost.
-            Err(Failure::Refused { item: Some(item), .. }) if item.0.get(NONCE) == Some(&lock.nonce) => Ok(Some(lock)),
+            Err(Failure::Refused { item: Some(item), .. }) if item.value(NONCE) == Some(&lock.nonce) => Ok(Some(lock)),
             Err(Failure::Refused { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }

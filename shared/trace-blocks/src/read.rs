@@ -125,7 +125,7 @@ async fn read_groups<T>(
     for (key, item) in &items {
         let Some(traces) = of_items.get(key) else { continue };
         let read = || {
-            let content = decompress(item.0.get(CONTENT)?.as_b().ok()?.as_ref())?;
+            let content = decompress(item.bytes(CONTENT)?)?;
             of_traces(&content, |trace| traces.contains(trace), &make)
         };
         found.extend(read().ok_or_else(|| failed(unreadable(item, "the spans of a block")))?);

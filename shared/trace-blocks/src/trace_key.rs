@@ -144,7 +144,7 @@ impl TracePartition {
     /// The key of the row with the partition's lock.
     #[must_use]
     pub fn lock_key(&self) -> Key {
-        rows::PackingLease::key(&self.experiment, &self.day(), &self.shard())
+        rows::PackingLock::key(&self.experiment, &self.day(), &self.shard())
     }
 
     /// All its marks.

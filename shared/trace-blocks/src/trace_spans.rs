@@ -151,12 +151,12 @@ fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
     }
     let mut whole = Vec::new();
     for (digest, parts) in exports {
-        let first = parts.first().map(|part| (part.number(ARRIVED), part.number(PARTS)));
+        let first = parts.first().map(|part| (part.get(ARRIVED), part.get(PARTS)));
         let (Some(arrived), Some(count)) = first.unwrap_or_default() else { continue };
         if usize::try_from(count).ok() != Some(parts.len()) {
             continue;
         }
-        let content = |part: &&Item| part.0.get(CONTENT)?.as_b().ok().map(|bytes| bytes.as_ref().to_vec());
+        let content = |part: &&Item| part.bytes(CONTENT).map(<[u8]>::to_vec);
         let joined: Vec<u8> = parts.iter().filter_map(content).flatten().collect();
         let unpacked = spans::unpack_within(&joined, &mut left);
         let of_item = |part: &&Item| unreadable(part, "spans");

@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use embedded_engine::Engine;
 use entities::StoredTrace;
 use entities::attributes::{BLOCK_SPANS, CORE, COUNT, HEADS, NEWEST};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Bytes;
 use key_schema::rows;
 use mlflow_api::{ExperimentId, TraceId};
 use proptest::prelude::*;
@@ -95,7 +97,7 @@ proptest! {
         let (item, _) = packed(&traces, |_| SpansToPack::Elsewhere);
         let whole = Block::of(item.clone()).unwrap().traces().unwrap();
         let attribute = [CORE, HEADS, BLOCK_SPANS][which];
-        let mut content = item.0[attribute].as_b().unwrap().as_ref().to_vec();
+        let mut content = item.bytes(attribute).unwrap().to_vec();
         let at = at % content.len();
         content[at] ^= with.max(1);
         let damaged = item.clone().with(attribute, bytes(content.clone()));
@@ -115,9 +117,9 @@ fn a_block_that_contradicts_itself_cannot_be_read() {
     let traces: Vec<_> = (0..3).map(|at| StoredTrace::of(document(&format!("t{at}"), 10 + at)).unwrap()).collect();
     let (item, _) = packed(&traces, |_| SpansToPack::Elsewhere);
     assert!(Block::of(item.clone()).unwrap().traces().is_ok());
-    let without = |attribute: &str| {
+    let without = |attribute: Attribute<Bytes>| {
         let mut item = item.clone();
-        item.0.remove(attribute);
+        item.take(attribute);
         item
     };
     let elsewhere = TraceKey { time: 11, trace: TraceId::parse("t1").unwrap() };
@@ -130,7 +132,7 @@ fn a_block_that_contradicts_itself_cannot_be_read() {
         item.clone().with(COUNT, number(2)),
         item.clone().with(COUNT, number(0)),
         item.clone().with(NEWEST, number(13)),
-        item.clone().with(HEADS, item.0[CORE].clone()),
+        item.clone().with(HEADS, item.value(CORE).unwrap().clone()),
         moved,
     ];
     for item in wrong {

@@ -142,7 +142,7 @@ impl Packer<'_> {
 
     /// Whether it is in progress, and may yet end.
     fn is_young(&self, trace: &StoredTrace) -> bool {
-        let is_in_progress = trace.item().text(STATE) == Some(TraceState::InProgress.name());
+        let is_in_progress = trace.item().get(STATE) == Some(TraceState::InProgress);
         is_in_progress && self.now.saturating_sub(trace.request_time()) < PROGRESS
     }
 
@@ -165,7 +165,7 @@ impl Packer<'_> {
                 return Ok(false);
             }
             for item in &page.items {
-                let (Some(key), Some(arrived)) = (item.key(), item.number(ARRIVED)) else { return Ok(false) };
+                let (Some(key), Some(arrived)) = (item.key(), item.get(ARRIVED)) else { return Ok(false) };
                 if arrived > self.now.saturating_sub(ORPHANED) {
                     return Ok(false);
                 }

@@ -1,6 +1,5 @@
 //! Which block owns a place, by the index of where blocks end.
 
-use key_schema::IndexEntry;
 use key_schema::index::TraceBlocks;
 use table::{Query, Result};
 use trace_blocks::TraceKey;
@@ -55,7 +54,7 @@ impl Ends {
     async fn read(&mut self, packer: &Packer<'_>, place: &TraceKey) -> Result<()> {
         let ends = || packer.partition.block_ends();
         let of_page = |items: &[table::Item]| -> Vec<TraceKey> {
-            let entries = items.iter().filter_map(|item| TraceBlocks::parse(item.text(TraceBlocks::INDEX.sort)?));
+            let entries = items.iter().filter_map(table::Item::entry::<TraceBlocks>);
             entries.map(|entry| TraceKey { time: entry.time.0, trace: entry.trace }).collect()
         };
         let owner = Query::of(ends().starting(&place.text())).limit(1);

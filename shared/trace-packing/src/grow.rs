@@ -8,7 +8,7 @@ use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Result, Table, Update, number};
 
 /// Partitions of a day at most. A reader asks each of them: 64 carry 16,000 traces a second.
-const MOST_PARTITIONS: i64 = 64;
+const MOST_PARTITIONS: u32 = 64;
 /// For how long a day that got more partitions gets no further ones, in ms: until processes have read the new number.
 const SETTLES: i64 = 45_000;
 
@@ -29,18 +29,17 @@ pub async fn grow(table: &Table, days: BTreeSet<(ExperimentId, i64)>, now: impl 
     }
 }
 
-async fn grow_day(table: &Table, experiment: ExperimentId, day: i64, now: impl Fn() -> i64) -> Result<Option<i64>> {
+async fn grow_day(table: &Table, experiment: ExperimentId, day: i64, now: impl Fn() -> i64) -> Result<Option<u32>> {
     let key = rows::TraceDay::key(&experiment, &Ascending(day));
     // Without a row, the experiment is gone.
     let Some(row) = table.get(&key).await? else { return Ok(None) };
-    let (now, shards) = (now(), row.number(SHARDS).unwrap_or(1));
-    let is_settled = row.number(GREW).is_none_or(|grew| grew <= now.saturating_sub(SETTLES));
+    let (now, shards) = (now(), row.get(SHARDS).unwrap_or(1));
+    let is_settled = row.get(GREW).is_none_or(|grew| grew <= now.saturating_sub(SETTLES));
     if shards >= MOST_PARTITIONS || !is_settled {
         return Ok(None);
     }
     let is_as_read = row
-        .0
-        .get(SHARDS)
+        .value(SHARDS)
         .map_or_else(Condition::item_missing, |shards| Condition::Equals(SHARDS.into(), shards.clone()));
     let more = Update::new(key).set(SHARDS, number(shards * 2)).set(GREW, number(now)).only_if(is_as_read);
     match table.apply(&more).await {

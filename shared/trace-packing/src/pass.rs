@@ -72,7 +72,7 @@ pub async fn pack_partition(
         return Ok(Again { within: Some(QUIET), from: None });
     };
     let packer = Packer { table, partition, sizes, now, begin };
-    let outcome = packer.pack_leased(from).await;
+    let outcome = packer.pack_locked(from).await;
     // A write that failed may still be under way: then the lock runs out.
     let again = outcome?;
     if let Err(failure) = lock.give_back(table).await {
@@ -89,7 +89,7 @@ enum Packed {
 }
 
 impl Packer<'_> {
-    async fn pack_leased(&self, from: Option<&TraceKey>) -> Result<Again> {
+    async fn pack_locked(&self, from: Option<&TraceKey>) -> Result<Again> {
         match self.home().await? {
             Home::Active => self.pass(from).await,
             Home::Deleted => self.look_again().await,
@@ -143,7 +143,7 @@ impl Packer<'_> {
 
     /// A mark, if its trace may be packed by now.
     fn quiet(&self, item: &Item, again: &mut Again) -> Option<Mark> {
-        let (place, put) = (TraceKey::of_key(&item.key()?)?, item.number(MARKED_AT)?);
+        let (place, put) = (TraceKey::of_key(&item.key()?)?, item.get(MARKED_AT)?);
         if item.has(WAITS) {
             return None;
         }

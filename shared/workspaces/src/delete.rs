@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use entities::read_all;
-use key_schema::attributes::{ID, NAME, STATE};
+use key_schema::attributes::{GOES_TO, ID, NAME};
 use key_schema::{Key, ModelKind, Name, rows};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
@@ -49,7 +49,7 @@ impl Workspaces {
     /// workspace; `lease` is for how long they do. A few requests per thousand names.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_STATE` where it has contents, or a name that the
+    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_GOES_TO` where it has contents, or a name that the
     /// default workspace has, too: then nothing has changed.
     pub async fn begin_deletion(&self, name: &Workspace, mode: Mode, lease: Duration) -> Result<Document> {
         let found = self.get(name).await?;
@@ -61,7 +61,7 @@ impl Workspaces {
             (Mode::SetDefault | Mode::Restrict, _) => Workspace::default(),
         };
         let is_it = || Condition::Equals(ID.into(), text(&found.id));
-        let mark = Update::new(key_of(name)).only_if(is_it()).set(STATE, text(goes_to.as_str()));
+        let mark = Update::new(key_of(name)).only_if(is_it()).set(GOES_TO, text(goes_to.as_str()));
         let mut writes = vec![Write::Update(mark)];
         if goes_to.is_for_removal() {
             writes.push(Write::Put(Item::new(listed_key(&goes_to)), Condition::Always));
@@ -84,7 +84,7 @@ impl Workspaces {
     /// Lets a workspace be written to again.
     async fn give_back(&self, found: &Document) -> Result<()> {
         let is_it = Condition::Equals(ID.into(), text(&found.id));
-        let update = Update::new(key_of(&found.name)).only_if(is_it).remove(STATE);
+        let update = Update::new(key_of(&found.name)).only_if(is_it).remove(GOES_TO);
         match self.table.transact(&[Write::Update(update)]).await {
             Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
             Err(failure) => Err(failure.into()),
@@ -94,7 +94,7 @@ impl Workspaces {
     /// Moves the contents of a workspace, and deletes it. A request for each entity.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again. `INVALID_STATE`, where a name was taken
+    /// Those of the table; then it may be done again. `INVALID_GOES_TO`, where a name was taken
     /// meanwhile.
     pub async fn finish_deletion(&self, begun: &Document) -> Result<()> {
         let Some(to) = &begun.goes_to else { return Err(Error::internal("a deletion was not begun")) };
@@ -155,7 +155,7 @@ impl Workspaces {
         let experiments = self.listed_names(rows::ExperimentName::all(&here).range()).await?;
         // A dataset with long texts is listed without its name.
         let datasets = self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await?;
-        let datasets = datasets.iter().map(|row| row.text(NAME).unwrap_or_default().to_owned()).collect();
+        let datasets = datasets.iter().map(|row| row.get(NAME).unwrap_or_default().to_owned()).collect();
         Ok(vec![
             Contents { table: "registered_models", names },
             Contents { table: "experiments", names: experiments },
@@ -168,7 +168,7 @@ impl Workspaces {
         let mut names = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
-            names.extend(read_all(&page.items, "a name", |row| row.text(NAME).map(str::to_owned))?);
+            names.extend(read_all(&page.items, "a name", |row| row.get(NAME).map(str::to_owned))?);
             match page.next {
                 Some(next) => query = query.starting_at(next),
                 None => return Ok(names),
@@ -197,7 +197,7 @@ impl Workspaces {
                 continue;
             }
             let taken = self.table.get_many(&keys).await?;
-            let mut taken: Vec<_> = taken.values().filter_map(|row| row.text(NAME).map(str::to_owned)).collect();
+            let mut taken: Vec<_> = taken.values().filter_map(|row| row.get(NAME).map(str::to_owned)).collect();
             taken.sort_unstable();
             conflicts.extend(taken.into_iter().map(|name| (table, name)));
         }

@@ -1,7 +1,9 @@
 //! The document of a workspace.
 
 use entities::unreadable;
-use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, DESCRIPTION, ID, LOCATION, STATE};
+use key_schema::attributes::Attribute;
+use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, DESCRIPTION, GOES_TO, ID, LOCATION};
+use key_schema::kind::Text;
 use key_schema::{Key, rows};
 use mlflow_api::{Result, Workspace};
 use table::Item;
@@ -41,7 +43,7 @@ pub struct Change {
 
 impl Change {
     /// The attributes that it is about.
-    pub(crate) fn attributes(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    pub(crate) fn attributes(&self) -> impl Iterator<Item = (Attribute<Text>, &str)> {
         let all = [
             (DESCRIPTION, &self.description),
             (LOCATION, &self.artifact_root),
@@ -77,11 +79,11 @@ impl Document {
     /// # Errors
     /// An internal one, if it cannot be read.
     pub(crate) fn of(item: &Item) -> Result<Self> {
-        let text = |attribute| item.text(attribute).map(str::to_owned);
+        let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         let read = || {
             let row = rows::Workspace::parse(&item.key()?)?;
             let name = Workspace::stored(&row.workspace.0).ok()?;
-            let goes_to = item.text(STATE).map(Workspace::stored).transpose().ok()?;
+            let goes_to = item.get(GOES_TO).map(Workspace::stored).transpose().ok()?;
             Some((name, text(ID)?, goes_to))
         };
         let (name, id, goes_to) = read().ok_or_else(|| unreadable(item, "a workspace"))?;

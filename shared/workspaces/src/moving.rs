@@ -5,7 +5,7 @@ use entities::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
 use entities::{in_workspace, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, KeyRange, ModelKey, ModelKind, Name, Ordinal, part, rows};
-use mlflow_api::{Error, ExperimentId, Result, Workspace};
+use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use crate::delete::conflict;
@@ -50,8 +50,8 @@ impl Workspaces {
 
     async fn move_experiment(&self, row: Item, from: &Workspace, to: &Workspace) -> Result<()> {
         let unreadable = || unreadable(&row, "the name of an experiment");
-        let name = row.text(NAME).ok_or_else(unreadable)?;
-        let experiment = row.text(EXPERIMENT).and_then(|id| ExperimentId::parse(id).ok()).ok_or_else(unreadable)?;
+        let name = row.get(NAME).ok_or_else(unreadable)?;
+        let experiment = row.get(EXPERIMENT).ok_or_else(unreadable)?;
         let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
         let new = rows::ExperimentName::key(&to.as_str().into(), &Name::from(name));
         let old = row.key().ok_or_else(unreadable)?;
@@ -86,22 +86,22 @@ impl Workspaces {
     /// A model is found under another key then; its other rows stay where they are, as when it is renamed (`docs/adr/0014-model-homes.md`).
     async fn move_model(&self, row: Item, kind: ModelKind, from: &Workspace, to: &Workspace) -> Result<()> {
         let listed = row.key().ok_or_else(|| unreadable(&row, "the name of a model"))?;
-        let name = row.text(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
+        let name = row.get(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
         let (old, new) = (ModelKey::of(from, name), ModelKey::of(to, name));
         let old_key = rows::RegisteredModel::key(&old);
         // Another model that has the name meanwhile is another one's to move.
-        let Some(item) = self.table.get(&old_key).await?.filter(|item| item.text(NAME) == Some(name)) else {
+        let Some(item) = self.table.get(&old_key).await?.filter(|item| item.get(NAME) == Some(name)) else {
             return Ok(self.table.write_many(Vec::new(), &[listed]).await?);
         };
-        let id = item.text(ID).ok_or_else(|| unreadable(&item, "a registered model"))?.to_owned();
-        let home = item.text(HOME).map_or_else(|| old.clone(), ModelKey::from);
+        let id = item.get(ID).ok_or_else(|| unreadable(&item, "a registered model"))?.to_owned();
+        let home = item.get(HOME).map_or_else(|| old.clone(), ModelKey::from);
         let is_it = || Condition::Equals(ID.into(), text(&id));
         let item = under(&item, rows::RegisteredModel::key(&new));
         let mut item = if home == new { item } else { item.with(HOME, text(home.to_attribute())) };
         if home == new {
-            item.0.remove(HOME);
+            item.take(HOME);
         }
-        item.0.remove(WORKSPACE);
+        item.take(WORKSPACE);
         let list_key = rows::ModelName::key(&to.as_str().into(), &kind, &Name::from(name));
         let writes = [
             Write::Put(in_workspace(item, to), Condition::item_missing()),
@@ -141,7 +141,7 @@ impl Workspaces {
         loop {
             let page = self.table.query_page(&query).await?;
             let of_run = |item: &Item| {
-                let run = item.text(RUN).filter(|run| !run.is_empty())?;
+                let run = item.get(RUN).filter(|run| !run.is_empty())?;
                 Some((run.to_owned(), part::version_of_document(&item.key()?.sk)?))
             };
             found.extend(page.items.iter().filter_map(of_run));

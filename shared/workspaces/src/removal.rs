@@ -35,14 +35,14 @@ impl Workspaces {
     /// Removes a model with its versions, the row that lists it last.
     async fn remove_model(&self, workspace: &Workspace, row: &Item) -> Result<()> {
         let unreadable = || unreadable(row, "the name of a model");
-        let (listed, name) = (row.key().ok_or_else(unreadable)?, row.text(NAME).ok_or_else(unreadable)?);
+        let (listed, name) = (row.key().ok_or_else(unreadable)?, row.get(NAME).ok_or_else(unreadable)?);
         let key = ModelKey::of(workspace, name);
         if let Some(item) = self.table.get(&rows::RegisteredModel::key(&key)).await? {
-            let home = item.text(HOME).map_or_else(|| key.clone(), ModelKey::from);
+            let home = item.get(HOME).map_or_else(|| key.clone(), ModelKey::from);
             self.remove_versions(workspace, &home).await?;
             self.table.delete_range(rows::ModelVersion::all(&home).range()).await?;
             self.table.delete_range(rows::ModelTag::all(&home).range()).await?;
-            let is_its = Condition::Equals(ID.into(), text(item.text(ID).unwrap_or_default()));
+            let is_its = Condition::Equals(ID.into(), text(item.get(ID).unwrap_or_default()));
             match self.table.transact(&[Write::Delete(rows::ModelHome::key(&home), is_its)]).await {
                 // It was removed before.
                 Ok(()) | Err(Failure::Cancelled(_)) => {}
@@ -59,7 +59,7 @@ impl Workspaces {
             let page = self.table.query_page(&query).await?;
             let of_run = |item: &Item| -> Option<Key> {
                 let version = Ordinal(part::version_of_document(&item.key()?.sk)?);
-                let run = item.text(RUN).filter(|run| !run.is_empty())?;
+                let run = item.get(RUN).filter(|run| !run.is_empty())?;
                 Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
             };
             self.table.write_many(Vec::new(), &page.items.iter().filter_map(of_run).collect::<Vec<_>>()).await?;

@@ -91,7 +91,7 @@ impl Workspaces {
     pub async fn hold_to_quotas(&self) -> Result<()> {
         let mut outcome = Ok(());
         for row in self.table.query(Query::of(rows::ListedWorkspace::all())).await? {
-            if row.number(HAS_QUOTA) == Some(1)
+            if row.get(HAS_QUOTA) == Some(1)
                 && let Some(row) = row.key().and_then(|key| rows::ListedWorkspace::parse(&key))
                 && let Ok(workspace) = Workspace::parse(&row.workspace.0)
             {

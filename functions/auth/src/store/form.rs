@@ -37,7 +37,7 @@ impl Store {
     /// The secret of all processes, which is made once.
     async fn form_secret(&self) -> Result<Vec<u8>> {
         let key = access_rows::Secret::key(&"forms".into());
-        let read = |item: &Item| item.0.get(SECRET)?.as_b().ok().map(|secret| secret.as_ref().to_vec());
+        let read = |item: &Item| item.bytes(SECRET).map(<[u8]>::to_vec);
         if let Some(item) = self.access.get(&key).await? {
             return read(&item).ok_or_else(|| Error::internal("the secret of forms cannot be read"));
         }

@@ -2,7 +2,9 @@
 
 use access::{Along, Identity, Scope};
 use entities::workspace_named;
+use key_schema::attributes::Attribute;
 use key_schema::attributes::{HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, USER_ID, WORKSPACE};
+use key_schema::kind::Text;
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
@@ -48,17 +50,20 @@ impl Store {
         let Some(key) = key else { return Ok(None) };
         let Some(item) = self.data.get(&key).await? else { return Ok(None) };
         // A name that is cut in its key may be another's.
-        let is_named = |name: &str| item.text(NAME) == Some(name);
-        let text = |attribute: &str| item.text(attribute).map(str::to_owned);
+        let is_named = |name: &str| item.get(NAME) == Some(name);
+        let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         Ok(match kind {
             GrantType::Experiment => {
                 let id = ExperimentId::parse(pattern)?;
                 Some((Kept::Experiment(id), id.to_string()))
             }
-            GrantType::Scorer => scorer.filter(|(_, name)| is_named(name)).zip(text(SCORER)).map(|(of, id)| {
-                let (experiment, name) = of;
-                (Kept::Scorer(experiment, name), id)
-            }),
+            GrantType::Scorer => scorer
+                .filter(|(_, name)| is_named(name))
+                .zip(item.get(SCORER).map(|id| id.to_string()))
+                .map(|(of, id)| {
+                    let (experiment, name) = of;
+                    (Kept::Scorer(experiment, name), id)
+                }),
             _ if is_named(pattern) => {
                 let home = text(HOME).unwrap_or_else(|| model_key.to_attribute());
                 let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
@@ -79,7 +84,7 @@ impl Store {
         // Neither an experiment's id nor a scorer says its workspace.
         let (Kept::Experiment(experiment) | Kept::Scorer(experiment, _)) = on else { return Ok(true) };
         let item = self.data.get(&rows::Experiment::key(&experiment)).await?;
-        let of = item.map(|item| workspace_named(item.text(WORKSPACE))).transpose()?;
+        let of = item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()?;
         Ok(of.as_ref() == Some(workspace))
     }
 
@@ -118,13 +123,12 @@ impl Store {
             if is_default { item } else { item.with(IN_WORKSPACE, text(workspace.as_str())) }
         };
         let is_other = |attribute: &str| {
-            item.0
-                .get(attribute)
-                .map(|value| Condition::Not(Box::new(Condition::Equals(attribute.into(), value.clone()))))
+            let value = item.0.get(attribute)?.clone();
+            Some(Condition::Not(Box::new(Condition::Equals(attribute.into(), value))))
         };
         // A grant to an earlier user of this name, or for an earlier resource of this name, is
         // replaced.
-        let others = [is_other(USER_ID), is_other(RESOURCE)].into_iter().flatten();
+        let others = [is_other(&USER_ID), is_other(&RESOURCE)].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
         if self.once(Write::Put(item, condition)).await? { Ok(()) } else { Err(taken()) }
     }
@@ -150,11 +154,11 @@ impl Store {
         self.data
             .change("what a user is granted", async |_: Refusal| {
                 let item = self.data.get(&key).await?;
-                let own = item.as_ref().filter(|item| item.number(USER_ID) == Some(i64::from(user_id)));
+                let own = item.as_ref().filter(|item| item.get(USER_ID) == Some(user_id));
                 let Some(own) = own else {
                     let levels = Map::from([(kind.to_owned(), text(level.name()))]);
                     let new = Item::new(key.clone()).with(USER_ID, number(user_id)).with(LEVELS, map(levels));
-                    let before = item.as_ref().and_then(|item| item.0.get(USER_ID)).cloned();
+                    let before = item.as_ref().and_then(|item| item.value(USER_ID)).cloned();
                     let condition = match before {
                         Some(before) => Condition::Equals(USER_ID.into(), before),
                         None => Condition::item_missing(),
@@ -237,8 +241,7 @@ impl Store {
     async fn own(&self, account: &Account) -> Result<Vec<Own>> {
         let name = &account.user.name;
         let items = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
-        let items: Vec<_> =
-            items.into_iter().filter(|item| item.number(USER_ID) == Some(i64::from(account.user.id))).collect();
+        let items: Vec<_> = items.into_iter().filter(|item| item.get(USER_ID) == Some(account.user.id)).collect();
         let kept: Vec<_> = items.iter().filter_map(KeptGrant::of).collect();
         let names = self.basic.names_of(&kept).await?;
         let current = kept.iter().zip(names).filter_map(|(grant, pattern)| {
@@ -257,10 +260,10 @@ impl Store {
             let key: Option<Key> = item.key();
             if let Some(row) = key.as_ref().and_then(rows::OtherPermission::parse)
                 && let (Some(kind), Some(level)) =
-                    (GrantType::from_name(&row.kind.0), item.text(LEVEL).and_then(Level::from_name))
+                    (GrantType::from_name(&row.kind.0), item.get(LEVEL).and_then(Level::from_name))
             {
-                let pattern = item.text(NAME).unwrap_or_default().to_owned();
-                let workspace = item.text(IN_WORKSPACE).map_or_else(|| Ok(Workspace::default()), Workspace::parse)?;
+                let pattern = item.get(NAME).unwrap_or_default().to_owned();
+                let workspace = item.get(IN_WORKSPACE).map_or_else(|| Ok(Workspace::default()), Workspace::parse)?;
                 own.push(Own { workspace, kind, pattern, level });
             }
         }

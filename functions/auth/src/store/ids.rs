@@ -37,7 +37,7 @@ impl Store {
     pub(super) async fn next_id(&self, kind: Kind) -> Result<u32> {
         let counter = access_rows::Counter::key(&kind.name().into());
         let counter = self.access.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
-        let id = counter.number(COUNT).and_then(|count| u32::try_from(count).ok());
+        let id = counter.get(COUNT);
         id.ok_or_else(|| Error::internal("no ids left"))
     }
 }

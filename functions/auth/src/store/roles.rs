@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use access::{Along, Caller, Scope, User};
 use entities::unreadable;
+use key_schema::attributes::Attribute;
 use key_schema::attributes::{ASSIGNMENT, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, USER_ID, VERSION};
+use key_schema::kind::Text;
 use key_schema::{Key, Name, Ordinal, access_rows};
 use mlflow_api::auth::{Assignment, GrantType, Level, Role, RolePermission, granted};
 use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};
@@ -37,9 +39,9 @@ pub struct StoredRole {
 impl StoredRole {
     fn of(item: &Item) -> Result<Self> {
         let unreadable = || unreadable(item, "a role");
-        let text = |attribute| item.text(attribute).map(str::to_owned);
+        let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         let id = item.key().and_then(|key| access_rows::Role::parse(&key)).ok_or_else(unreadable)?.role.0;
-        let version = item.number(VERSION).and_then(|version| u32::try_from(version).ok());
+        let version = item.get(VERSION);
         Ok(Self {
             id,
             name: text(NAME).ok_or_else(unreadable)?,
@@ -321,7 +323,7 @@ impl Store {
     async fn role_of(&self, grant: &Number) -> Result<(StoredRole, RoleGrant)> {
         let Some(id) = grant.id() else { return Err(no_grant(grant)) };
         let named = self.access.get(&access_rows::GrantOfRole::key(&Ordinal(id))).await?;
-        let role = named.and_then(|item| u32::try_from(item.number(ROLE)?).ok());
+        let role = named.and_then(|item| item.get(ROLE));
         let role = self.roles_with(role.into_iter()).await?.pop().ok_or_else(|| no_grant(grant))?;
         let found = role.grants.iter().find(|of_role| of_role.id == id).cloned();
         Ok((role, found.ok_or_else(|| no_grant(grant))?))
@@ -414,8 +416,7 @@ impl Store {
         let found = self.role_get(role).await?;
         let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;
         let assignment = |item: &Item| {
-            let count = |attribute| item.number(attribute).and_then(|count| u32::try_from(count).ok());
-            let both = count(ASSIGNMENT).zip(count(USER_ID));
+            let both = item.get(ASSIGNMENT).zip(item.get(USER_ID));
             let (id, user_id) = both.ok_or_else(|| unreadable(item, "an assignment"))?;
             Ok(Assignment { id, user_id, role_id: found.id })
         };

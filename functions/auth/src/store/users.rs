@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use key_schema::attributes::Attribute;
 use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
+use key_schema::kind::Count;
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
@@ -98,7 +100,7 @@ impl Store {
     /// The table cannot be read.
     pub async fn users(&self) -> Result<Vec<Found>> {
         let listed = self.access.query(Query::of(access_rows::ListedUser::all())).await?;
-        let names = listed.iter().filter_map(|item| UserName::named(item.text(USER)?));
+        let names = listed.iter().filter_map(|item| UserName::named(item.get(USER)?));
         let keys: Vec<_> = names.map(|name| access_rows::User::key(&name)).collect();
         let items = self.access.get_many(&keys).await?;
         let accounts = keys.iter().filter_map(|key| items.get(key)).map(|item| Account::of(item).map(Found));
@@ -196,7 +198,7 @@ impl Store {
     pub async fn user_delete(&self, name: &UserName) -> Result<()> {
         let found = self.user_get(name).await?;
         let granted = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
-        let of_him = |item: &&Item| item.number(USER_ID) == Some(i64::from(found.user.id));
+        let of_him = |item: &&Item| item.get(USER_ID) == Some(found.user.id);
         let granted: Vec<Key> = granted.iter().filter(of_him).filter_map(Item::key).collect();
         self.data.write_many(Vec::new(), &granted).await?;
         let member = |role: &u32| access_rows::RoleMember::key(&Ordinal(*role), name);
@@ -224,7 +226,7 @@ impl Store {
 
 /// The user's item is as it was read.
 pub(super) fn unchanged(found: &Found) -> Condition {
-    let is = |attribute: &str, value: u32| Condition::Equals(attribute.into(), number(value));
+    let is = |attribute: Attribute<Count>, value: u32| Condition::Equals(attribute.into(), number(value));
     is(USER_ID, found.user.id).and(is(VERSION, found.user.version))
 }
 

@@ -15,9 +15,9 @@ impl Lab {
         self.table().put(Item::new(key).with(SHARDS, number(shards)), &Condition::Always).await.unwrap();
     }
 
-    async fn partitions(&self) -> Option<i64> {
+    async fn partitions(&self) -> Option<u32> {
         let key = rows::TraceDay::key(&ExperimentId::DEFAULT, &Ascending(partition().day));
-        self.table().get(&key).await.unwrap()?.number(SHARDS)
+        self.table().get(&key).await.unwrap()?.get(SHARDS)
     }
 
     /// The marks of so many new traces within a moment: only these are counted.

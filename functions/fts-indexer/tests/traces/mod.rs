@@ -119,8 +119,8 @@ async fn some_wait_and_few_do_not_wait_for_ever() {
     lab.with(8, "request", &"x".repeat(20_000)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await), (vec![98], vec![id(8), id(7)]));
-    let waiting: Vec<_> = lab.items("M#").await.into_iter().filter(|item| item.get(WAITS).is_some()).collect();
-    assert!(waiting.len() == 1 && waiting[0].get(TO_PACK).is_none());
+    let waiting: Vec<_> = lab.items("M#").await.into_iter().filter(|item| item.get(WAITS.name()).is_some()).collect();
+    assert!(waiting.len() == 1 && waiting[0].get(TO_PACK.name()).is_none());
     lab.check().await;
     // After an hour, one that has not ended is taken as it is; but one mark waits for a day.
     assert_eq!(lab.rows("DUE#").await, 1);

@@ -18,7 +18,7 @@ pub(super) fn home_row(workspace: &Workspace, home: &ModelKey, id: &str, name: &
 /// Whether the item of a model, or of its home, belongs to this workspace. The key of a home only
 /// has its original workspace.
 pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
-    Ok(workspace_named(item.text(WORKSPACE)).map_err(Error::internal)? == *workspace)
+    Ok(workspace_named(item.get(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }
 
 pub(super) fn home_key(home: &ModelKey) -> Key {

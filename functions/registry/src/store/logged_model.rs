@@ -2,8 +2,8 @@
 
 use access::Granted;
 use documents::{LoggedModelDocument, appended_to_tag};
+use entities::ModelLocation;
 use entities::attributes::{ARTIFACT_URI, SOURCE_RUN, STAGE};
-use entities::{ModelLocation, stage_from};
 use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
 use serde_json::json;
@@ -25,10 +25,10 @@ impl Store {
     pub(super) async fn logged_model(&self, at: Option<&Granted<ModelLocation>>) -> Result<Option<LoggedModel>> {
         let Some(at) = at else { return Ok(None) };
         let item = self.table.get(&at.key()).await?;
-        let is_active = |item: &Item| stage_from(item.text(STAGE).unwrap_or_default()) == LifecycleStage::Active;
+        let is_active = |item: &Item| item.get(STAGE).unwrap_or_default() == LifecycleStage::Active;
         Ok(item.filter(is_active).map(|item| LoggedModel {
-            artifact_location: item.text(ARTIFACT_URI).unwrap_or_default().to_owned(),
-            source_run: item.text(SOURCE_RUN).filter(|run| !run.is_empty()).map(str::to_owned),
+            artifact_location: item.get(ARTIFACT_URI).unwrap_or_default().to_owned(),
+            source_run: item.get(SOURCE_RUN).filter(|run| !run.is_empty()).map(str::to_owned),
         }))
     }
 

@@ -63,7 +63,7 @@ impl Store {
         for home in [key.clone(), key.beside(&id)] {
             let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
             let (mut item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
-            if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS)) {
+            if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS.name())) {
                 // However many tags there are, the kind is read off the document.
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
@@ -167,7 +167,7 @@ impl Store {
                     return Err(closed);
                 }
                 if is_moved && refusal.is_of(0) && !refusal.is_of(1) {
-                    if refusal.item(0).is_some_and(|item| item.text(NAME) != Some(new_name)) {
+                    if refusal.item(0).is_some_and(|item| item.get(NAME) != Some(new_name)) {
                         return Err(Error::key_taken("registered model"));
                     }
                     let message = format!("Registered Model (name={new_name}) already exists.");
@@ -263,7 +263,7 @@ fn moved(model: &Model, new_name: &str, now: i64) -> Item {
     let home = model.home();
     let mut item = item.with(HOME, text(home.to_attribute()));
     if home == key {
-        item.0.remove(HOME);
+        item.take(HOME);
     }
     item
 }
@@ -279,7 +279,7 @@ fn is_tagged(tags: &[(String, String)]) -> bool {
 
 /// MLflow's refusal of a name that is taken (`handle_resource_already_exist_error`).
 fn taken(name: &str, item: &Item, new_is_prompt: bool) -> Error {
-    if item.text(NAME) != Some(name) {
+    if item.get(NAME) != Some(name) {
         return Error::key_taken("registered model");
     }
     let old_is_prompt = has_prompt_tag(item);

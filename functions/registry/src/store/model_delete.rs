@@ -49,7 +49,7 @@ impl Store {
     /// Clears the home of a name whose model is gone; nothing, where it is not.
     async fn home_clear_deserted(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
         let Some(item) = self.table.get(&home_key(home)).await? else { return Ok(()) };
-        match item.text(ID) {
+        match item.get(ID) {
             Some(id) if !item.has(NAME) => self.home_clear(workspace, home, id).await,
             _ => Ok(()),
         }
@@ -92,7 +92,7 @@ fn parts(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>
     let mut bytes = usize::MAX;
     for item in items {
         let Some(key) = item.key() else { continue };
-        let of_run = item.text(RUN).filter(|run| !run.is_empty()).and_then(|run| {
+        let of_run = item.get(RUN).filter(|run| !run.is_empty()).and_then(|run| {
             let version = Ordinal(part::version_of_document(&key.sk)?);
             Some(rows::VersionOfRun::key(&ModelKey::of(workspace, run), home, &version))
         });

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use entities::{entries, find, unreadable, workspace_named};
+use key_schema::attributes::Attribute;
 use key_schema::index::ModelsByChange;
+use key_schema::kind::Counts;
 use key_schema::{Descending, Key, ModelKey, ModelKind, Name, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
@@ -68,7 +70,7 @@ impl Model {
     /// # Errors
     /// An internal one if it cannot be read.
     pub(super) fn of(item: Item) -> Result<Self> {
-        let versions = |attribute: &str| {
+        let versions = |attribute: Attribute<Counts>| {
             let versions = item.map(attribute)?.iter();
             let version = |(name, version): (&String, &Value)| Some((name.clone(), version.as_n().ok()?.parse().ok()?));
             versions.map(version).collect::<Option<BTreeMap<String, u32>>>()
@@ -76,16 +78,16 @@ impl Model {
         let read = || {
             let latest = versions(LATEST)?.into_iter();
             let latest = latest.map(|(stage, version)| Some((ModelStage::from_name(&stage)?, version)));
-            Some((item.text(NAME)?.to_owned(), latest.collect::<Option<_>>()?, versions(ALIASES)?))
+            Some((item.get(NAME)?.to_owned(), latest.collect::<Option<_>>()?, versions(ALIASES)?))
         };
         let (name, latest, aliases) = read().ok_or_else(|| unreadable(&item, "a registered model"))?;
-        let workspace = workspace_named(item.text(WORKSPACE)).map_err(Error::internal)?;
+        let workspace = workspace_named(item.get(WORKSPACE)).map_err(Error::internal)?;
         Ok(Self { name, workspace, item, latest, aliases })
     }
 
     /// When it was last changed, in ms.
     pub(super) fn changed(&self) -> i64 {
-        self.item.number(UPDATED).unwrap_or_default()
+        self.item.get(UPDATED).unwrap_or_default()
     }
 
     /// From the item under the key of this name, if there is one. Of a long name, the key has a hash: an item of another name is not the
@@ -94,12 +96,12 @@ impl Model {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`, where it is not there; an internal one if it cannot be read.
     pub(super) fn named(name: &str, item: Option<Item>) -> Result<Self> {
-        let item = item.filter(|item| item.text(NAME) == Some(name));
+        let item = item.filter(|item| item.get(NAME) == Some(name));
         item.ok_or_else(|| model_not_found(name)).and_then(Self::of)
     }
 
     pub(super) fn id(&self) -> &str {
-        self.item.text(ID).unwrap_or_default()
+        self.item.get(ID).unwrap_or_default()
     }
 
     /// The key that it is found under.
@@ -109,7 +111,7 @@ impl Model {
 
     /// The key that its other rows are kept under.
     pub(super) fn home(&self) -> ModelKey {
-        self.item.text(HOME).map_or_else(|| self.key(), ModelKey::from)
+        self.item.get(HOME).map_or_else(|| self.key(), ModelKey::from)
     }
 
     pub(super) fn is_at_home(&self) -> bool {
@@ -118,11 +120,11 @@ impl Model {
 
     /// How many versions it has had.
     pub(super) fn count(&self) -> u32 {
-        self.item.number(VERSIONS).and_then(|count| count.try_into().ok()).unwrap_or_default()
+        self.item.get(VERSIONS).unwrap_or_default()
     }
 
     pub(super) fn renamed(&self) -> i64 {
-        self.item.number(RENAMED).unwrap_or_default()
+        self.item.get(RENAMED).unwrap_or_default()
     }
 
     /// The greatest version of each stage.
@@ -159,7 +161,7 @@ impl Model {
     }
 
     pub(super) fn is_unchanged(&self) -> Condition {
-        let edits = self.item.number(EDITS).unwrap_or_default();
+        let edits = self.item.get(EDITS).unwrap_or_default();
         self.is_same().and(Condition::Equals(EDITS.into(), number(edits)))
     }
 
@@ -186,9 +188,9 @@ pub(super) fn model_entity(
     let aliases = model.aliases().into_iter();
     Ok(RegisteredModel {
         name: model.name.clone(),
-        creation_timestamp: model.item.number(CREATED).unwrap_or_default(),
+        creation_timestamp: model.item.get(CREATED).unwrap_or_default(),
         last_updated_timestamp: model.changed(),
-        description: model.item.text(DESCRIPTION).unwrap_or_default().to_owned(),
+        description: model.item.get(DESCRIPTION).unwrap_or_default().to_owned(),
         latest_versions,
         tags: tags.collect(),
         aliases: aliases.map(|(alias, version)| ModelAlias { alias, version: version.to_string() }).collect(),

@@ -94,11 +94,11 @@ impl ModelList {
         for row in rows {
             let unreadable = || unreadable(row, "a place in a list of models");
             let entry = match self.by {
-                RegisteredModelSortBy::Name => Listed::named(row.text(NAME).ok_or_else(unreadable)?.to_owned()),
+                RegisteredModelSortBy::Name => Listed::named(row.get(NAME).ok_or_else(unreadable)?.to_owned()),
                 RegisteredModelSortBy::LastUpdated => {
                     let Descending(changed) = row.entry::<ModelsByChange>().ok_or_else(unreadable)?.changed;
                     let key = row.key().ok_or_else(unreadable)?;
-                    let of_row = || Some(whole.get(&key)?.text(NAME)?.to_owned());
+                    let of_row = || Some(whole.get(&key)?.get(NAME)?.to_owned());
                     let name = rows::ModelName::parse(&key).map(|row| row.name.0).or_else(of_row);
                     let Some(name) = name else { continue };
                     Listed { name, changed: Some(changed), group: changed.to_string() }
@@ -182,7 +182,7 @@ impl Store {
         beginning: Option<&str>,
     ) -> Result<Vec<String>> {
         let pages = listing::pages(&self.table, Query::of(names_of(workspace, kind, beginning))).map_err(Error::from);
-        let name_of = |row: &Item| row.text(NAME).map(str::to_owned);
+        let name_of = |row: &Item| row.get(NAME).map(str::to_owned);
         pages.and_then(|rows| ready(read_all(&rows, "the name of a model", name_of))).try_concat().await
     }
 }

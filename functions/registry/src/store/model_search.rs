@@ -71,7 +71,7 @@ impl Store {
         }
         let mut items = self.table.get_many(&keys).await?;
         let of_name =
-            |(name, key): (&String, &Key)| items.remove(key).filter(|item| item.text(NAME) == Some(name.as_str()));
+            |(name, key): (&String, &Key)| items.remove(key).filter(|item| item.get(NAME) == Some(name.as_str()));
         names.iter().zip(&keys).filter_map(of_name).map(Model::of).collect()
     }
 

@@ -10,7 +10,8 @@ use table::{Condition, Item, Plan, Query, Write, number, text};
 
 use super::Store;
 use super::attributes::{
-    CREATED, DESCRIPTION, HOME, LATEST, NAME, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAG_ROWS, UPDATED, VERSIONS,
+    CREATED, DESCRIPTION, HOME, LATEST, NAME, RUN, RUN_LINK, SOURCE, STORAGE, TAG_ROWS, UPDATED, VERSION_STAGE,
+    VERSIONS,
 };
 use super::model_item::{Model, list_changed, model_key};
 use super::version_item::{Found, storage_of, version_entity};
@@ -91,7 +92,7 @@ impl Store {
         let key = self.key_of(name);
         let (model_key, version_key) = (model_key(&key), rows::ModelVersion::key(&key, &Ordinal(number)));
         let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
-        let model = items.remove(&model_key).filter(|item| item.text(NAME) == Some(name));
+        let model = items.remove(&model_key).filter(|item| item.get(NAME) == Some(name));
         let model = model.ok_or_else(not_found).and_then(Model::of)?;
         if !self.along.is_asked_about(name, model.id()) {
             return Err(not_found());
@@ -131,9 +132,9 @@ impl Store {
         limits::model_name(name)?;
         let found = self.version_find(name, &limits::version(version)?).await?;
         let location = storage_of(&found.item);
-        let source = Source::parse(found.item.text(SOURCE).unwrap_or_default());
+        let source = Source::parse(found.item.get(SOURCE).unwrap_or_default());
         let is_logged = matches!(source.model_uri(), Some(ModelUri::Logged(_))) && source.has_scheme("models");
-        let is_owned = is_logged || found.item.text(RUN).is_some_and(|run| !run.is_empty());
+        let is_owned = is_logged || found.item.get(RUN).is_some_and(|run| !run.is_empty());
         if is_owned || !self.artifacts.keeps_object(location) {
             self.artifacts.at(location)
         } else {
@@ -162,7 +163,7 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) ->
     let home = model.home();
     let mut item = Item::new(rows::ModelVersion::key(&home, &Ordinal(version)))
         .with(CREATED, number(now_ms()))
-        .with(STAGE, text(ModelStage::None.name()))
+        .with(VERSION_STAGE, text(ModelStage::None.name()))
         .with(DESCRIPTION, text(&new.description))
         .with(SOURCE, text(&source.uri))
         .with(RUN_LINK, text(&new.run_link));

@@ -12,7 +12,7 @@ use mlflow_api::{Error, ErrorCode, RegisteredModelName, Result, Workspace, limit
 use table::{Condition, Failure, Item, Plan, Query, Update, Value, Write, number, text};
 
 use super::Store;
-use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, STAGE, TAG_ROWS, UPDATED};
+use super::attributes::{ALIASES, DESCRIPTION, LATEST, RUN, TAG_ROWS, UPDATED, VERSION_STAGE};
 use super::model_item::{Model, list_changed, versions_map};
 use super::version_item::{Found, stage_of};
 use super::version_tag::VersionDocument;
@@ -35,10 +35,10 @@ impl Store {
         let version = limits::version(version)?;
         let mut found = self.version_find(name, &version).await?;
         let document = VersionDocument { name, home: found.model.home(), version: &version };
-        let mut change = Change { set: vec![(UPDATED, number(now_ms()))], ..Change::default() };
+        let mut change = Change { set: vec![(UPDATED.name(), number(now_ms()))], ..Change::default() };
         match description {
-            Some(description) => change.set.push((DESCRIPTION, text(description))),
-            None => change.remove.push(DESCRIPTION),
+            Some(description) => change.set.push((DESCRIPTION.name(), text(description))),
+            None => change.remove.push(DESCRIPTION.name()),
         }
         found.item = documents::change(&self.table, &document, change).await?;
         self.version_whole(&found).await
@@ -123,7 +123,7 @@ impl Store {
                     Write::Delete(found.key(), Condition::item_exists()),
                     list_changed(workspace, model, now),
                 ];
-                if let Some(run) = found.item.text(RUN).filter(|run| !run.is_empty()) {
+                if let Some(run) = found.item.get(RUN).filter(|run| !run.is_empty()) {
                     let of_run =
                         rows::VersionOfRun::key(&ModelKey::of(workspace, run), &model.home(), &Ordinal(found.number));
                     writes.push(Write::Delete(of_run, Condition::Always));
@@ -160,8 +160,8 @@ impl Store {
         let versions = moves.iter().map(|Move { version, from, to }| {
             let version = Ordinal(*version);
             let update = Update::new(rows::ModelVersion::key(&home, &version))
-                .only_if(Condition::Equals(STAGE.into(), text(from.name())))
-                .set(STAGE, text(to.name()))
+                .only_if(Condition::Equals(VERSION_STAGE.into(), text(from.name())))
+                .set(VERSION_STAGE, text(to.name()))
                 .set(UPDATED, number(now));
             Write::Update(match to {
                 ModelStage::None => update.not_indexed(VersionsInStage::INDEX),

@@ -1,13 +1,15 @@
 //! The item of a version.
 
 use entities::entries;
+use key_schema::attributes::Attribute;
+use key_schema::kind::Text;
 use key_schema::{Key, Ordinal, rows};
 use mlflow_api::Result;
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::tracking::KeyValue;
 use table::Item;
 
-use super::attributes::{CREATED, DESCRIPTION, RUN, RUN_LINK, SOURCE, STAGE, STORAGE, TAGS, UPDATED};
+use super::attributes::{CREATED, DESCRIPTION, RUN, RUN_LINK, SOURCE, STORAGE, TAGS, UPDATED, VERSION_STAGE};
 use super::model_item::Model;
 
 const READY: &str = "READY";
@@ -31,12 +33,12 @@ impl Found {
 
 /// The stage in a version's item.
 pub(super) fn stage_of(item: &Item) -> ModelStage {
-    item.text(STAGE).and_then(ModelStage::from_name).unwrap_or(ModelStage::None)
+    item.get(VERSION_STAGE).unwrap_or(ModelStage::None)
 }
 
 /// Where a version's artifacts are.
 pub(super) fn storage_of(item: &Item) -> &str {
-    item.text(STORAGE).or_else(|| item.text(SOURCE)).unwrap_or_default()
+    item.get(STORAGE).or_else(|| item.get(SOURCE)).unwrap_or_default()
 }
 
 /// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
@@ -50,14 +52,14 @@ pub(super) fn version_entity(
     rows: &[Item],
     renamed: i64,
 ) -> Result<ModelVersion> {
-    let text = |attribute: &str| item.text(attribute).map(str::to_owned);
+    let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
     let tags = entries(item, TAGS, rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
-    let created = item.number(CREATED).unwrap_or_default();
+    let created = item.get(CREATED).unwrap_or_default();
     Ok(ModelVersion {
         name: name.to_owned(),
         version: version.to_string(),
         creation_timestamp: created,
-        last_updated_timestamp: item.number(UPDATED).unwrap_or(created).max(renamed),
+        last_updated_timestamp: item.get(UPDATED).unwrap_or(created).max(renamed),
         current_stage: stage_of(item),
         description: text(DESCRIPTION),
         source: text(SOURCE).unwrap_or_default(),

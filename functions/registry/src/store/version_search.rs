@@ -193,7 +193,7 @@ impl Store {
                 visible => {
                     let named = places
                         .iter()
-                        .filter_map(|(home, _)| items.get(&home_key(&ModelKey::from(home.as_str())))?.text(NAME));
+                        .filter_map(|(home, _)| items.get(&home_key(&ModelKey::from(home.as_str())))?.get(NAME));
                     let in_question: BTreeSet<_> =
                         named.filter(|name| may_be_visible(visible, name)).map(str::to_owned).collect();
                     let models = self.models_named(&in_question.into_iter().collect::<Vec<_>>()).await?;
@@ -214,12 +214,12 @@ impl Store {
                 };
                 // A home without a name is that of a model that was deleted.
                 let is_shown = |name: &&str| shown.as_ref().is_none_or(|shown| shown.contains(*name));
-                let Some(name) = home.text(NAME).filter(is_shown) else { continue };
+                let Some(name) = home.get(NAME).filter(is_shown) else { continue };
                 if !is_in(home, wanted.workspace)? {
                     continue;
                 }
                 let rows = self.version_tag_rows(&ModelKey::from(place.0.as_str()), place.1, item).await?;
-                let renamed = home.number(RENAMED).unwrap_or_default();
+                let renamed = home.get(RENAMED).unwrap_or_default();
                 of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
             }
         }
@@ -285,5 +285,5 @@ fn version_key((home, version): &(String, u32)) -> Key {
 
 /// The home and number of the version that a row of a run names. The key's own home may be cut.
 fn place(row: &Item) -> Option<(String, u32)> {
-    Some((row.text(HOME)?.to_owned(), part::version_of_run(&row.key()?.sk)?))
+    Some((row.get(HOME)?.to_owned(), part::version_of_run(&row.key()?.sk)?))
 }

@@ -210,7 +210,7 @@ impl Store {
             }
         };
         let found = self.version_find(name, &mlflow_api::limits_registry::version(&version)?).await?;
-        let run_of_source = found.item.text(RUN);
+        let run_of_source = found.item.get(RUN);
         let differs = |sent: &Option<String>, own: Option<&str>| {
             sent.as_deref().is_some_and(|sent| sent != own.unwrap_or_default())
         };

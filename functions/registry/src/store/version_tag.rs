@@ -79,7 +79,7 @@ impl Store {
         let home = self.version_find(name, &version).await?.model.home();
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
-        let change = Change { tags, set: vec![(UNSEEN, number(0))], ..Change::default() };
+        let change = Change { tags, set: vec![(UNSEEN.name(), number(0))], ..Change::default() };
         // Planned from the document, which is then marked full if it is.
         documents::change(&self.table, &document, change).await?;
         Ok(())

@@ -5,6 +5,8 @@ use entities::attributes::{
     START_TIME, STATE, TAGS,
 };
 use entities::{AwaitedTrace, StoredTrace, client_request_entry, entry_name, judges_a_session};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Texts;
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::TraceState;
@@ -57,7 +59,7 @@ impl Draft {
     /// Has the links that were made before the trace came, in whose place it is put.
     pub(super) fn take_links(&mut self, awaited: &AwaitedTrace) {
         let runs = awaited.runs().iter().map(|run| run.clone().into_bytes());
-        self.set(RUNS, Some(bytes_set(runs)));
+        self.set(&RUNS, Some(bytes_set(runs)));
         self.awaited = Some(awaited.edits());
     }
 
@@ -66,32 +68,32 @@ impl Draft {
     }
 
     pub(super) fn time(&self) -> i64 {
-        self.item.number(START_TIME).unwrap_or_default()
+        self.item.get(START_TIME).unwrap_or_default()
     }
 
     pub(super) fn set_time(&mut self, time: i64) {
-        self.set(START_TIME, Some(number(time)));
+        self.set(&START_TIME, Some(number(time)));
     }
 
     pub(super) fn duration(&self) -> Option<i64> {
-        self.item.number(DURATION)
+        self.item.get(DURATION)
     }
 
     pub(super) fn set_duration(&mut self, duration: Option<i64>) {
-        self.set(DURATION, duration.map(number));
+        self.set(&DURATION, duration.map(number));
     }
 
     pub(super) fn state(&self) -> TraceState {
-        self.item.text(STATE).and_then(TraceState::from_name).unwrap_or_default()
+        self.item.get(STATE).unwrap_or_default()
     }
 
     pub(super) fn set_state(&mut self, state: TraceState) {
-        self.set(STATE, Some(text(state.name())));
+        self.set(&STATE, Some(text(state.name())));
     }
 
     /// Traces with such an id are in an index, so that searches need not look for them.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
-        self.set(CLIENT_REQUEST, id.map(text));
+        self.set(&CLIENT_REQUEST, id.map(text));
         let entry = client_request_entry(id.unwrap_or_default(), self.experiment, &self.trace);
         for (attribute, place) in entry.0 {
             self.set(attribute, id.map(|_| text(place)));
@@ -99,7 +101,7 @@ impl Draft {
     }
 
     pub(super) fn set_request(&mut self, preview: &str) {
-        self.set(REQUEST, Some(text(preview)));
+        self.set(&REQUEST, Some(text(preview)));
     }
 
     pub(super) fn has_request(&self) -> bool {
@@ -111,7 +113,7 @@ impl Draft {
     }
 
     pub(super) fn set_response(&mut self, preview: &str) {
-        self.set(RESPONSE, Some(text(preview)));
+        self.set(&RESPONSE, Some(text(preview)));
     }
 
     pub(super) fn metadata(&self, key: &str) -> Option<&str> {
@@ -123,7 +125,7 @@ impl Draft {
     }
 
     pub(super) fn remove_metadata(&mut self, key: &str) {
-        if let Some(Value::M(entries)) = self.item.0.get_mut(METADATA) {
+        if let Some(Value::M(entries)) = self.item.0.get_mut(METADATA.name()) {
             entries.remove(entry_name(key).as_ref());
         }
     }
@@ -154,18 +156,18 @@ impl Draft {
     }
 
     pub(super) fn remove_assessment(&mut self, id: &AssessmentId) {
-        if let Some(Value::M(entries)) = self.item.0.get_mut(ASSESSMENTS) {
+        if let Some(Value::M(entries)) = self.item.0.get_mut(ASSESSMENTS.name()) {
             entries.remove(entry_name(id.as_str()).as_ref());
         }
     }
 
-    fn entry(&self, attribute: &str, key: &str) -> Option<&str> {
+    fn entry(&self, attribute: Attribute<Texts>, key: &str) -> Option<&str> {
         self.item.map(attribute)?.get(entry_name(key).as_ref())?.as_s().ok().map(String::as_str)
     }
 
     /// Sets an entry; how long the value is that it replaces, if it does.
-    fn set_entry(&mut self, attribute: &str, key: &str, value: &str) -> Option<usize> {
-        let entries = self.item.0.entry(attribute.to_owned()).or_insert_with(|| map(Map::new()));
+    fn set_entry(&mut self, attribute: Attribute<Texts>, key: &str, value: &str) -> Option<usize> {
+        let entries = self.item.0.entry(attribute.into()).or_insert_with(|| map(Map::new()));
         let Value::M(entries) = entries else { return None };
         let replaced = entries.insert(entry_name(key).into_owned(), text(value))?;
         Some(replaced.as_s().map_or(0, String::len))
@@ -216,7 +218,7 @@ impl Draft {
         if let Some(put) = mark {
             item = item.with(MARKED_AT, number(put.at));
             match put.partition.shard {
-                0 => drop(item.0.remove(SHARD)),
+                0 => drop(item.take(SHARD)),
                 shard => item = item.with(SHARD, number(shard)),
             }
         }

@@ -6,6 +6,8 @@ use access::Granted;
 use entities::attributes::{EDITS, EXPIRES, PROMPTS, RUNS};
 use entities::{AwaitedTrace, RunLocation, StoredTrace, TraceItem, now_ms};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::attributes::Attribute;
+use key_schema::kind::TextSet;
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use rand::RngExt;
@@ -111,7 +113,7 @@ impl Store {
     async fn trace_add(
         &self,
         trace: &StoredTrace,
-        attribute: &'static str,
+        attribute: Attribute<TextSet>,
         values: Vec<String>,
     ) -> Result<bool, Error> {
         let mut values: Vec<_> = values.into_iter().map(String::into_bytes).collect();

@@ -83,7 +83,7 @@ pub(super) struct ReadMark {
 
 impl ReadMark {
     fn of(item: &Item) -> Option<Self> {
-        Some(Self { place: TraceKey::of_key(&item.key()?)?, at: item.number(MARKED_AT).unwrap_or_default() })
+        Some(Self { place: TraceKey::of_key(&item.key()?)?, at: item.get(MARKED_AT).unwrap_or_default() })
     }
 }
 
@@ -187,7 +187,7 @@ fn day_of_row(item: &Item) -> Option<TraceDay> {
 }
 
 fn shards(day: &Item) -> u32 {
-    day.number(SHARDS).and_then(|shards| u32::try_from(shards).ok()).unwrap_or(1).max(1)
+    day.get(SHARDS).unwrap_or(1).max(1)
 }
 
 #[cfg(test)]

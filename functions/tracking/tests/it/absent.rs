@@ -8,7 +8,7 @@ use crate::server::Site;
 #[tokio::test]
 async fn what_is_absent_is_empty_for_the_ui_and_missing_for_clients() {
     let site = Site::new().await;
-    for row in tracking::absent::rows() {
+    for row in tracking::absent::routes() {
         let path = row.full_paths().remove(0);
         for (path, expected) in
             [(path.clone(), StatusCode::OK), (path.replace("/ajax-api/", "/api/"), StatusCode::NOT_FOUND)]

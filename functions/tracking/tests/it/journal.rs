@@ -108,7 +108,7 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
         let run = run(&site).await;
         log_steps(&site.server, &run, count, 1..=CALLS_TO_LEASE).await;
         let before = document(&site, &run).await;
-        assert!(before.get(LEASED).is_some() && before.get(JOURNAL).is_some());
+        assert!(before.get(LEASED.name()).is_some() && before.get(JOURNAL.name()).is_some());
         log_steps(&site.server, &run, count, CALLS_TO_LEASE + 1..=30).await;
         assert_eq!(document(&site, &run).await, before);
         check(&site.other().await, &run, count, 30).await;
@@ -121,7 +121,7 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
         settle(&site).await;
         assert!(!is_marked(&site, &run).await);
         let document = document(&site, &run).await;
-        assert!([JOURNAL, LEASED, CLOSING].iter().all(|name| document.get(*name).is_none()), "{document}");
+        assert!([JOURNAL, LEASED, CLOSING].iter().all(|name| document.get(name.name()).is_none()), "{document}");
         assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
         assert_eq!(keys(&site, "LATER#").await, Vec::<String>::new());
         check(&site.other().await, &run, count, 30).await;
@@ -314,10 +314,10 @@ async fn a_call_after_the_closing_keeps_the_mark() {
     log_steps(&site.server, &run, 100, 1..=20).await;
     end(&site.server, &run).await;
     index(&site).await;
-    assert!(document(&site, &run).await.get(CLOSING).is_some());
+    assert!(document(&site, &run).await.get(CLOSING.name()).is_some());
     let other = site.other().await;
     log_step(&other, &run, 100, 21).await;
-    assert!(document(&site, &run).await.get(CLOSING).is_none());
+    assert!(document(&site, &run).await.get(CLOSING.name()).is_none());
     let indexer = later(&site, Duration::from_mins(5));
     indexer.tick().await.unwrap();
     handle(&site, &indexer).await;

@@ -95,7 +95,7 @@ async fn journal(site: &Site) -> Vec<String> {
 /// How many points are in no chart row is counted at the end.
 fn lasting(mut dump: Dump) -> Dump {
     for item in dump.values_mut().filter_map(Value::as_object_mut) {
-        for passing in [CHARTED, PACKED, SEEN, INDEXED, CLOSING] {
+        for passing in [CHARTED.name(), PACKED.name(), SEEN.name(), INDEXED.name(), CLOSING.name()] {
             item.remove(passing);
         }
     }

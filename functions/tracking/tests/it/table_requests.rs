@@ -23,6 +23,11 @@ fn item(sort: &str, value: i64) -> Item {
     Item::new(key(sort)).with("n", number(value))
 }
 
+/// The value of an item that [`item`] made.
+fn n(item: &Item) -> Option<i64> {
+    item.0.get("n")?.as_n().ok()?.parse().ok()
+}
+
 /// Gives up after two attempts.
 fn impatient() -> Retry {
     let pause = Duration::from_millis(1);
@@ -34,7 +39,7 @@ fn faulty(site: &Site) -> Table {
 }
 
 async fn value(site: &Site, sort: &str) -> Option<i64> {
-    site.table.get(&key(sort)).await.unwrap().and_then(|item| item.number("n"))
+    site.table.get(&key(sort)).await.unwrap().and_then(|item| n(&item))
 }
 
 #[tokio::test]
@@ -48,7 +53,7 @@ async fn what_is_created_is_known_by_its_nonce() {
     // The same again is another's.
     let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it is taken") };
     let [Reason::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
-    assert_eq!(found.number("n"), Some(1));
+    assert_eq!(n(found), Some(1));
 }
 
 /// The first answer is lost; before the second attempt, somebody changes the item.
@@ -256,7 +261,7 @@ async fn batches_and_queries_go_on_to_the_end() {
     let found = table.query(Query::of(all())).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));
     let range = table.query(Query::of(partition().starting("010").until("019")).backwards()).await.unwrap();
-    assert_eq!(range.first().and_then(|item| item.number("n")), Some(19));
+    assert_eq!(range.first().and_then(n), Some(19));
     table.write_many(Vec::new(), &keys).await.unwrap();
     assert!(table.query(Query::of(all())).await.unwrap().is_empty());
     assert!(table.write_many(Vec::new(), &[]).await.is_ok() && table.get_many(&[]).await.unwrap().is_empty());
@@ -279,7 +284,7 @@ async fn failures_that_no_attempt_can_mend() {
     let missing = table.update(&Update::new(key("none")).set("n", number(1))).await.unwrap_err();
     assert!(matches!(missing, Failure::Refused { item: None, after_lost_answer: false }));
     let upserted = table.update(&Update::upsert(key("none")).add("n", number(4))).await.unwrap();
-    assert_eq!(upserted.number("n"), Some(4));
+    assert_eq!(n(&upserted), Some(4));
     let default = rows::Experiment::key(&ExperimentId::DEFAULT);
     let check = [Write::Check(default, Condition::item_exists()), Write::Delete(key("a"), Condition::item_exists())];
     table.transact(&check).await.unwrap();

@@ -50,7 +50,7 @@ proptest! {
             ("TraceMark", TraceMark::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("TraceBlock", TraceBlock::key(&experiment, &Ascending(time), &Ordinal(7), &Descending(time), &trace)),
             ("BlockSpans", BlockSpans::key(&experiment, &Ascending(time), &Ordinal(7), &Ordinal(1), &WideDigest::of(&[&chosen.0]))),
-            ("PackingLease", PackingLease::key(&experiment, &Ascending(time), &Ordinal(7))),
+            ("PackingLock", PackingLock::key(&experiment, &Ascending(time), &Ordinal(7))),
             ("Packing", Packing::key(&experiment, &Ascending(time), &Ordinal(7))),
             ("RankByParam", RankByParam::key(&experiment, &Field(chosen.0.clone()), &Value(other.0.clone()), &Descending(time), &run)),
             ("RankByMetric", RankByMetric::key(&experiment, &Field(chosen.0.clone()), &DescendingDouble(0.5), &Descending(time), &run)),

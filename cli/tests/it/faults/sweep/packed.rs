@@ -12,7 +12,7 @@ use crate::faults::packing::{counts, pass, timed};
 use crate::faults::whole;
 
 /// Rows that say when somebody has to look at a partition: how many there are depends on how often somebody has looked.
-const PASSING: [&str; 2] = ["Postponed", "PackingLease"];
+const PASSING: [&str; 2] = ["Postponed", "PackingLock"];
 
 fn trace(number: u32) -> String {
     format!("tr-{number:032x}")

@@ -45,7 +45,7 @@ impl Store {
         }
         let held = experiments_of(&item);
         let new: BTreeSet<_> = experiments.iter().filter(|experiment| !held.contains(experiment)).collect();
-        let (name, user) = (item.text(NAME).unwrap_or_default(), item.text(CREATED_BY));
+        let (name, user) = (item.get(NAME).unwrap_or_default(), item.get(CREATED_BY));
         let now = now_ms();
         self.dataset_change_experiments(
             &dataset,

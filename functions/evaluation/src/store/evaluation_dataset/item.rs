@@ -1,12 +1,12 @@
 //! The item of a dataset, and the keys of the rows that belong to it.
 
 use access::{Granted, Guarded, Visible};
-use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, VERSION};
+use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME};
 use entities::{entry_key, entry_name};
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use sha2::{Digest, Sha256};
-use table::{Condition, Item, Map, number, text};
+use table::{Condition, Item, Map, text};
 
 /// Writes in one transaction.
 pub(super) const TRANSACTION: usize = 100;
@@ -27,10 +27,7 @@ pub(super) fn digest(name: &str, updated: i64) -> String {
 
 /// The condition that a record is there and as it was read.
 pub(super) fn unchanged(record: &Item) -> Condition {
-    Condition::item_exists().and(match record.number(VERSION) {
-        None => Condition::Missing(VERSION.into()),
-        Some(version) => Condition::Equals(VERSION.into(), number(version)),
-    })
+    Condition::item_exists().and(Condition::unchanged(record, CHANGES))
 }
 
 /// A row of a list of datasets. It repeats the fields of the dataset that never change, unless they

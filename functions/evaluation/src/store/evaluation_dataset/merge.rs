@@ -12,7 +12,7 @@ use entities::attributes::{RECORD, RECORDS, SCHEMA_VERSION};
 use entities::{now_ms, unreadable};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets::MergedRecords;
-use mlflow_api::{DatasetRecordId, Error, ErrorCode, EvaluationDatasetId, Json, Result};
+use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Failure, Item, Reason, Write, number};
 
 use super::item::{AskedDataset, part_key};
@@ -75,7 +75,7 @@ impl Store {
                     wanted.known = None;
                     continue;
                 };
-                let record = claim.text(RECORD).and_then(DatasetRecordId::parse);
+                let record = claim.get(RECORD);
                 wanted.known = Some(record.ok_or_else(|| unreadable(claim, "the claim of a record"))?);
             }
         }
@@ -157,6 +157,6 @@ impl Store {
         let Some(after) = after.filter(|after| before.as_ref() != Some(after)) else { return Ok(None) };
         let packed = content::pack_once("schema", &after, content::INLINE, part_key(merge.id));
         let stale = item.iter().flat_map(|item| content::part_keys(item, part_key(merge.id))).collect();
-        Ok(Some(NewSchema { packed, stale, version: item.and_then(|item| item.number(SCHEMA_VERSION)) }))
+        Ok(Some(NewSchema { packed, stale, version: item.and_then(|item| item.get(SCHEMA_VERSION)) }))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use documents::content::{self, Packed};
-use entities::attributes::{CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY, VERSION};
+use entities::attributes::{CHANGES, CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, Segment, rows};
 use mlflow_api::evaluation_datasets::MergedRecords;
@@ -164,18 +164,18 @@ impl Merge<'_> {
         record: &Item,
         mut content: Content,
     ) -> (Item, Condition, Packed, Vec<Key>) {
-        let mut updater = record.text(UPDATED_BY).map(str::to_owned);
+        let mut updater = record.get(UPDATED_BY).map(str::to_owned);
         for sent in &wanted.sent {
             content.merge(sent);
             updater = sent.user.after(updater);
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
         let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
-        let kept = [PK, SK, INPUTS, CREATED_BY];
+        let kept = [PK, SK, &INPUTS, &CREATED_BY];
         let attributes = record.0.iter().filter(|(name, _)| kept.contains(&name.as_str()));
         let item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect())
             .with(UPDATED, number(self.now))
-            .with(VERSION, number(record.number(VERSION).unwrap_or_default() + 1));
+            .with(CHANGES, number(record.get(CHANGES).unwrap_or_default() + 1));
         let item = with_updater(packed.on(item), updater);
         let stale = content::part_keys(record, part_key(self.id));
         (item, unchanged(record), packed, stale)

@@ -66,7 +66,7 @@ impl Merge<'_> {
 
     /// The change of the dataset in a transaction, without the number of its records.
     pub(super) fn update(&self, item: &Item, new_schema: Option<&NewSchema>) -> Update {
-        let name = item.text(NAME).unwrap_or_default();
+        let name = item.get(NAME).unwrap_or_default();
         let update = Update::new(rows::EvaluationDataset::key(self.id))
             .set(UPDATED, number(self.now))
             .set(DIGEST, text(digest(name, self.now)));

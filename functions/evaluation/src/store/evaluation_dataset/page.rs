@@ -164,7 +164,7 @@ fn record_id(item: &Item) -> Option<DatasetRecordId> {
 fn write_record(dataset: &EvaluationDatasetId, item: &Item, content: &str, json: &mut String) {
     let row = item.key().and_then(|key| rows::EvaluationRecord::parse(&key));
     let (id, created) = row.map(|row| (row.record.to_string(), row.record.created())).unwrap_or_default();
-    let updated = item.number(UPDATED).unwrap_or(created);
+    let updated = item.get(UPDATED).unwrap_or(created);
     let fields = content.strip_prefix('{').and_then(|content| content.strip_suffix('}')).unwrap_or_default();
     // Writing to a string does not fail.
     let _ = write!(
@@ -173,7 +173,7 @@ fn write_record(dataset: &EvaluationDatasetId, item: &Item, content: &str, json:
          \"last_update_time\": {updated}"
     );
     for (name, attribute) in [("created_by", CREATED_BY), ("last_updated_by", UPDATED_BY)] {
-        if let Some(user) = item.text(attribute) {
+        if let Some(user) = item.get(attribute) {
             let _ = write!(json, ", \"{name}\": {}", Json::from(user).print());
         }
     }

@@ -5,6 +5,8 @@ use entities::attributes::{
     CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY,
 };
 use entities::{entries, unreadable};
+use key_schema::attributes::Attribute;
+use key_schema::kind::Text;
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{EvaluationDatasetId, Json, Result};
@@ -57,16 +59,16 @@ impl Store {
         let tags = tags.iter().map(|(key, value)| (key.clone(), Json::Text(value.clone())));
         let found = self.dataset_schema(id, item).await?;
         let (item, schema) = found.as_ref().map_or((item, None), |(item, schema)| (item, Some(schema.clone())));
-        let owned = |attribute: &str| item.text(attribute).map(str::to_owned);
+        let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         Ok(wire::EvaluationDataset {
             dataset_id: id.to_string(),
             name: owned(NAME).unwrap_or_default(),
             tags: Json::Object(tags.collect()).print(),
             schema,
-            profile: item.number(RECORDS).map(profile),
+            profile: item.get(RECORDS).map(profile),
             digest: owned(DIGEST).unwrap_or_default(),
             created_time: id.created(),
-            last_update_time: item.number(UPDATED).unwrap_or_default(),
+            last_update_time: item.get(UPDATED).unwrap_or_default(),
             created_by: owned(CREATED_BY),
             last_updated_by: owned(UPDATED_BY),
             experiment_ids: Vec::new(),
@@ -87,6 +89,6 @@ impl Store {
 }
 
 /// A dataset's profile. Where the last record was deleted, MLflow keeps JSON's null.
-fn profile(records: i64) -> String {
+fn profile(records: u32) -> String {
     if records > 0 { format!("{{\"num_records\": {records}}}") } else { "null".to_owned() }
 }

@@ -4,7 +4,7 @@ use documents::content;
 use std::collections::BTreeSet;
 
 use entities::attributes::{INPUTS, RECORDS};
-use key_schema::{Key, Segment, WideDigest, rows};
+use key_schema::{Key, rows};
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId, Result};
 use table::{Condition, Failure, Item, Reason, Update, Write, number};
 
@@ -67,7 +67,7 @@ impl Store {
 /// Deletes records with the claims of their inputs, and counts them off.
 fn deletion(dataset: &EvaluationDatasetId, records: &[Item]) -> Vec<Write> {
     let claim = |record: &Item| {
-        let inputs = record.text(INPUTS).and_then(WideDigest::read)?;
+        let inputs = record.get(INPUTS)?;
         Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::Always))
     };
     // Its parts, too, are to be those that were read.

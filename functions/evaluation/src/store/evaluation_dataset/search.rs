@@ -197,8 +197,8 @@ impl DatasetFields for Listed {
 
     fn text(&self, attribute: DatasetText) -> Option<&str> {
         match attribute {
-            DatasetText::Name => self.row.text(NAME),
-            DatasetText::CreatedBy => self.row.text(CREATED_BY),
+            DatasetText::Name => self.row.get(NAME),
+            DatasetText::CreatedBy => self.row.get(CREATED_BY),
             DatasetText::LastUpdatedBy => None,
         }
     }
@@ -236,7 +236,7 @@ impl DatasetFields for Searched {
     }
 
     fn text(&self, attribute: DatasetText) -> Option<&str> {
-        self.item.text(match attribute {
+        self.item.get(match attribute {
             DatasetText::Name => NAME,
             DatasetText::CreatedBy => CREATED_BY,
             DatasetText::LastUpdatedBy => UPDATED_BY,
@@ -246,7 +246,7 @@ impl DatasetFields for Searched {
     fn number(&self, attribute: DatasetNumber) -> i64 {
         match attribute {
             DatasetNumber::CreatedTime => self.id.created(),
-            DatasetNumber::LastUpdateTime => self.item.number(UPDATED).unwrap_or_default(),
+            DatasetNumber::LastUpdateTime => self.item.get(UPDATED).unwrap_or_default(),
         }
     }
 

@@ -73,7 +73,7 @@ impl Store {
         let header_writes = if found.latest().map(i64::from) == Some(version) {
             let query = Query::of(found.versions()).backwards().limit(2);
             let rows = self.table.query_page(&query).await?.items;
-            let before = rows.iter().find(|row| row.number(VERSION) != Some(version));
+            let before = rows.iter().find(|row| row.get(VERSION).map(i64::from) != Some(version));
             let header = header(found.experiment, &scorer.name, &found.id);
             let header = before.into_iter().fold(header, with_version);
             // The one before must not go meanwhile.

@@ -82,7 +82,7 @@ impl Store {
         size: &ListSize,
     ) -> Result<Vec<wire::Scorer>> {
         let is_shown = |found: &&Found| {
-            let name = found.item.text(NAME).unwrap_or_default().to_owned();
+            let name = found.item.get(NAME).unwrap_or_default().to_owned();
             visible.shows(&Guarded::Scorer(experiment, name))
         };
         let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));

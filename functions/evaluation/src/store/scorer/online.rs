@@ -69,10 +69,10 @@ impl Store {
 
 fn config_of(scorer: &ScorerId, item: &Item) -> OnlineScoringConfig {
     OnlineScoringConfig {
-        online_scoring_config_id: item.text(CONFIG).unwrap_or_default().to_owned(),
+        online_scoring_config_id: item.get(CONFIG).unwrap_or_default().to_owned(),
         scorer_id: scorer.to_string(),
-        sample_rate: item.text(RATE).and_then(|rate| rate.parse().ok()).unwrap_or_default(),
-        experiment_id: item.text(EXPERIMENT).unwrap_or_default().to_owned(),
-        filter_string: item.text(FILTER).map(str::to_owned),
+        sample_rate: item.get(RATE).unwrap_or_default(),
+        experiment_id: item.get(EXPERIMENT).map(|id| id.to_string()).unwrap_or_default(),
+        filter_string: item.get(FILTER).map(str::to_owned),
     }
 }

@@ -53,13 +53,13 @@ impl Store {
         let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
         // The scorer may be another of its name by now.
-        let id = row.text(SCORER).map_or_else(|| found.id.to_string(), str::to_owned);
+        let id = row.get(SCORER).unwrap_or_else(|| found.id.clone()).to_string();
         Ok(Some(wire::Scorer {
             experiment_id: found.experiment.number(),
-            scorer_name: found.item.text(NAME).unwrap_or_default().to_owned(),
-            scorer_version: row.number(VERSION).and_then(|version| u32::try_from(version).ok()).unwrap_or_default(),
+            scorer_name: found.item.get(NAME).unwrap_or_default().to_owned(),
+            scorer_version: row.get(VERSION).unwrap_or_default(),
             serialized_scorer,
-            creation_time: row.number(CREATED).unwrap_or_default(),
+            creation_time: row.get(CREATED).unwrap_or_default(),
             scorer_id: id,
         }))
     }

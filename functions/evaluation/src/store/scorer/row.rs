@@ -5,7 +5,7 @@ use entities::attributes::{CONTENT_SIZE, CREATED, NAME, SCORER, VERSION};
 use entities::unreadable;
 use key_schema::{Key, KeyRange, Name, Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, ScorerId};
-use table::{Condition, Item, number, text};
+use table::{Condition, Item, text};
 
 /// A scorer, as a request names it.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Found {
     /// # Errors
     /// An internal one if it cannot be read.
     pub(super) fn of(experiment: ExperimentId, item: Item) -> Result<Self> {
-        let id = item.text(SCORER).and_then(ScorerId::parse);
+        let id = item.get(SCORER);
         // A version without a content would look like none.
         let is_whole = !item.has(VERSION) || (item.has(CREATED) && item.has(CONTENT_SIZE));
         let id = id.filter(|_| is_whole).ok_or_else(|| unreadable(&item, "a scorer"))?;
@@ -51,7 +51,7 @@ impl Found {
     /// # Errors
     /// As [`Found::of`].
     pub(super) fn named(scorer: &ScorerName, item: Option<Item>) -> Result<Option<Self>> {
-        let item = item.filter(|item| item.text(NAME) == Some(&scorer.name));
+        let item = item.filter(|item| item.get(NAME) == Some(&scorer.name));
         item.map(|item| Self::of(*scorer.experiment, item)).transpose()
     }
 
@@ -62,7 +62,7 @@ impl Found {
 
     /// The latest version; none, where all were deleted one by one.
     pub(super) fn latest(&self) -> Option<u32> {
-        self.item.number(VERSION).and_then(|version| u32::try_from(version).ok())
+        self.item.get(VERSION)
     }
 
     /// The condition that its latest version is as it was read.
@@ -73,11 +73,7 @@ impl Found {
 
 /// The condition that a row is of the version it was of when it was read. A number may be given again; the time tells which it is.
 pub(super) fn same_version(row: &Item) -> Condition {
-    let same = |attribute: &'static str| match row.number(attribute) {
-        None => Condition::Missing(attribute.into()),
-        Some(value) => Condition::Equals(attribute.into(), number(value)),
-    };
-    same(VERSION).and(same(CREATED))
+    Condition::unchanged(row, VERSION).and(Condition::unchanged(row, CREATED))
 }
 
 pub(super) fn part_key(experiment: ExperimentId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
@@ -95,7 +91,9 @@ pub(super) fn header(experiment: ExperimentId, name: &str, id: &ScorerId) -> Ite
 
 /// The row with a copy of a version's fields from another item.
 pub(super) fn with_version(item: Item, version: &Item) -> Item {
-    let copied =
-        version.0.iter().filter(|(name, _)| name.starts_with("content") || [VERSION, CREATED].contains(&name.as_str()));
+    let copied = version
+        .0
+        .iter()
+        .filter(|(name, _)| name.starts_with("content") || [&*VERSION, &CREATED].contains(&name.as_str()));
     copied.fold(item, |item, (name, value)| item.with(name.clone(), value.clone()))
 }

@@ -40,12 +40,12 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     let seed = u64::from(number_of) * 100;
     let item = item.with(REQUEST, text(words(seed, 20))).with(RESPONSE, text(words(seed + 1, 30)));
     let mut item = item.with(START_TIME, number(time(number_of))).with(MARKED_AT, number(1));
-    if let Some(Value::M(tags)) = item.0.get_mut(TAGS).filter(|_| number_of.is_multiple_of(100)) {
+    if let Some(Value::M(tags)) = item.0.get_mut(TAGS.name()).filter(|_| number_of.is_multiple_of(100)) {
         tags.insert("team".to_owned(), text("search"));
     }
     let trace = StoredTrace::of(item).unwrap();
     let (requested, request) = REQUESTED;
-    let request = if trace.item().0.contains_key(CLIENT_REQUEST) {
+    let request = if trace.item().has(CLIENT_REQUEST) {
         // Each has one of its own.
         format!("{number_of:08x}{}", &request[8..])
     } else if number_of == requested {

@@ -2,11 +2,9 @@
 
 use access::{Granted, Guarded, Resource};
 use entities::attributes::{
-    COUNT, CREATED, EXPERIMENT, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
+    CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{
-    Moment, being_removed, entries, experiment_state, if_closed, in_workspace, is_open, layout, now_ms, stage_from,
-};
+use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, is_open, layout, now_ms};
 use experiments::TraceSetting;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
@@ -53,7 +51,7 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
 
 /// The refusal of a name whose row is there. MLflow has one code where an experiment is created, and another where it is renamed.
 fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
-    if row.and_then(|row| row.text(NAME)).is_some_and(|taken| taken != name) {
+    if row.and_then(|row| row.get(NAME)).is_some_and(|taken| taken != name) {
         return Error::key_taken("experiment");
     }
     Error::new(code, format!("Experiment(name={name}) already exists."))
@@ -87,8 +85,8 @@ impl Store {
         // From number to number where those are in use, twice as far each time: a counter that was set back catches up in few steps.
         for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
-            let setting = self.table.update(&Update::upsert(counter).add(COUNT, number(step))).await?;
-            let number = setting.number(COUNT).and_then(|count| count.try_into().ok());
+            let setting = self.table.update(&Update::upsert(counter).add(LAST_NUMBER, number(step))).await?;
+            let number = setting.get(LAST_NUMBER).and_then(|number| number.try_into().ok());
             let id =
                 number.and_then(ExperimentId::from_number).ok_or_else(|| Error::internal("no experiment ids left"))?;
             if says_retention {
@@ -195,11 +193,11 @@ impl Store {
         let tags = entries(item, TAGS, &rows)?.into_iter().map(|(key, value)| KeyValue { key, value });
         Ok(tracking::Experiment {
             experiment_id: id.to_string(),
-            name: item.text(NAME).unwrap_or_default().to_owned(),
-            artifact_location: item.text(LOCATION).unwrap_or_default().to_owned(),
-            lifecycle_stage: stage_from(item.text(STAGE).unwrap_or_default()),
-            last_update_time: item.number(UPDATED).unwrap_or_default(),
-            creation_time: item.number(CREATED).unwrap_or_default(),
+            name: item.get(NAME).unwrap_or_default().to_owned(),
+            artifact_location: item.get(LOCATION).unwrap_or_default().to_owned(),
+            lifecycle_stage: item.get(STAGE).unwrap_or_default(),
+            last_update_time: item.get(UPDATED).unwrap_or_default(),
+            creation_time: item.get(CREATED).unwrap_or_default(),
             tags: tags.collect(),
             workspace: workspace.clone(),
         })
@@ -228,8 +226,8 @@ impl Store {
                 if experiment_state(&item).stage == LifecycleStage::Deleted {
                     return Err(Error::new(ErrorCode::InvalidState, "Cannot rename a non-active experiment."));
                 }
-                let old_name = item.text(NAME).unwrap_or_default();
-                let created = item.number(CREATED).unwrap_or_default();
+                let old_name = item.get(NAME).unwrap_or_default();
+                let created = item.get(CREATED).unwrap_or_default();
                 let now = now_ms();
                 let update = unchanged(&item, id).set(NAME, text(new_name)).set(UPDATED, number(now));
                 let mut writes = vec![Write::Update(update)];
@@ -294,8 +292,8 @@ impl Store {
                 };
                 // Its creation is long answered. Without it, an experiment that is full can still be deleted: its item gets no larger.
                 let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
-                let created = item.number(CREATED).unwrap_or_default();
-                let name = Update::new(name_key(workspace, item.text(NAME).unwrap_or_default()))
+                let created = item.get(CREATED).unwrap_or_default();
+                let name = Update::new(name_key(workspace, item.get(NAME).unwrap_or_default()))
                     .only_if(is_name_of(id))
                     .indexed(ExperimentsByStage::key(&key_stage, &Descending(created), &id))
                     .indexed(ExperimentsByChange::key(&key_stage, &Descending(now), &id));
@@ -315,7 +313,7 @@ impl Store {
 /// A change of an experiment, if its name and stage have not changed.
 fn unchanged(item: &Item, id: ExperimentId) -> Update {
     let mut update = Update::new(rows::Experiment::key(&id));
-    for attribute in [NAME, STAGE_VERSION] {
+    for attribute in [NAME.name(), STAGE_VERSION.name()] {
         if let Some(value) = item.0.get(attribute) {
             update = update.only_if(Condition::Equals(attribute.into(), value.clone()));
         }

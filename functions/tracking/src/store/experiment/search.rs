@@ -118,7 +118,7 @@ impl Store {
         };
         let items = self.table.get_many(&few.iter().filter_map(key).collect::<Vec<_>>()).await?;
         let ids: HashSet<_> = items.keys().filter_map(rows::Experiment::parse).map(|row| row.experiment).collect();
-        let names = items.values().filter_map(|item| item.text(NAME));
+        let names = items.values().filter_map(|item| item.get(NAME));
         let names: Vec<_> =
             names.map(|name| rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))).collect();
         let rows: Vec<_> = self.table.get_many(&names).await?.into_values().collect();

@@ -3,7 +3,7 @@
 use access::Granted;
 use documents::{Change, LoggedModelDocument};
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
-use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items, stage_from};
+use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
 use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
@@ -105,7 +105,7 @@ impl Store {
     pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
         let model = self.table.get(&at.key()).await?.filter(|model| !is_deleted(model));
         let model = model.ok_or_else(|| at.not_found())?;
-        Ok(model.text(ARTIFACT_URI).unwrap_or_default().to_owned())
+        Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
     /// Sets a logged model's status and returns the model. Two requests, and one for each kind of row it has.
@@ -124,7 +124,7 @@ impl Store {
     pub async fn logged_model_delete(&self, at: &Granted<ModelLocation>) -> Result<()> {
         let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
         // Neither changes once the model is made.
-        let (created, run) = (model.number(CREATED).unwrap_or_default(), model.text(SOURCE_RUN).unwrap_or_default());
+        let (created, run) = (model.get(CREATED).unwrap_or_default(), model.get(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
         let places = places(at, created, run, Stage::Deleted { version: 0 });
@@ -202,7 +202,7 @@ fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<Inde
 
 /// Whether a model's document says that it is deleted.
 pub(crate) fn is_deleted(model: &Item) -> bool {
-    stage_from(model.text(STAGE).unwrap_or_default()) == LifecycleStage::Deleted
+    model.get(STAGE).unwrap_or_default() == LifecycleStage::Deleted
 }
 
 /// To MLflow, a key that comes twice breaks a constraint of its table.

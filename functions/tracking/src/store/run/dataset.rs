@@ -11,7 +11,9 @@ use access::Granted;
 use entities::attributes::{CONTEXTS, DIGEST, NAME, SOURCE_TYPE};
 use entities::{RunLocation, dataset_digest, dataset_key, is_dataset};
 use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::attributes::Attribute;
 use key_schema::index::RunsOfDataset;
+use key_schema::kind::Text;
 use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result};
@@ -112,7 +114,7 @@ pub(super) fn part_key(
 }
 
 fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = DatasetSummary> {
-    let part = |attribute: &str| item.text(attribute).unwrap_or_default().to_owned();
+    let part = |attribute: Attribute<Text>| item.get(attribute).unwrap_or_default().to_owned();
     contexts(item).map(move |context| DatasetSummary {
         experiment_id: experiment.to_string(),
         name: part(NAME),
@@ -128,6 +130,8 @@ fn context_element(context: Option<&str>) -> Vec<u8> {
 
 /// The contexts of a dataset; `None` among them for a use without one.
 fn contexts(item: &Item) -> impl Iterator<Item = Option<&str>> {
-    let set = item.0.get(CONTEXTS).and_then(|set| set.as_bs().ok()).map(Vec::as_slice).unwrap_or_default();
-    set.iter().filter_map(|element| std::str::from_utf8(element.as_ref()).ok()).map(|element| element.strip_prefix('='))
+    item.set(CONTEXTS)
+        .iter()
+        .filter_map(|element| std::str::from_utf8(element.as_ref()).ok())
+        .map(|element| element.strip_prefix('='))
 }

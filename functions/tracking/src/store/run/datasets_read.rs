@@ -55,7 +55,7 @@ impl<'a> RunDatasets<'a> {
     pub(crate) fn size(&self, run: &Run) -> usize {
         let size = |key| match (self.kept.get(&key), self.items.get(&key)) {
             (Some(dataset), _) => size_of(dataset),
-            (None, Some(item)) => content::size(item) + item.text(SOURCE_TYPE).unwrap_or_default().len(),
+            (None, Some(item)) => content::size(item) + item.get(SOURCE_TYPE).unwrap_or_default().len(),
             (None, None) => 0,
         };
         dataset_keys(run).map(size).sum()
@@ -109,7 +109,7 @@ fn unreadable(key: &Key) -> Error {
 }
 
 fn texts(item: &Item) -> [String; 3] {
-    [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.text(attribute).unwrap_or_default().to_owned())
+    [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.get(attribute).unwrap_or_default().to_owned())
 }
 
 /// The keys of the parts of a dataset's content.

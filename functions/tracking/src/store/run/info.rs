@@ -97,16 +97,16 @@ impl Store {
         let document = RunDocument { at, experiment: &experiment, single_param: false };
         let mut written = Change::default();
         if let Some(status) = change.status {
-            written.set.push((STATUS, text(status.name())));
+            written.set.push((STATUS.name(), text(status.name())));
         }
         if let Some(end_time) = change.end_time {
-            written.set.push((END_TIME, number(end_time)));
+            written.set.push((END_TIME.name(), number(end_time)));
         }
         if let Some(name) = change.name.as_deref().filter(|name| !name.is_empty()) {
             rename(&mut written, name);
         }
         if change.end_time.is_some() || change.status.is_some_and(RunStatus::has_ended) {
-            written.remove.push(ROOM);
+            written.remove.push(ROOM.name());
         }
         let item = if written.set.is_empty() {
             let item = self.table.get(&at.key()).await?;
@@ -122,7 +122,7 @@ impl Store {
 /// Adds to a change that the run gets a name: its info and its tag.
 pub(crate) fn rename(change: &mut Change, name: &str) {
     change.set.retain(|(attribute, _)| *attribute != NAME);
-    change.set.push((NAME, text(name)));
+    change.set.push((NAME.name(), text(name)));
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
 }
 

@@ -42,7 +42,7 @@ impl Store {
                     return Err(at.not_found());
                 };
                 let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
-                if run.number(STAGE_VERSION).is_some_and(|version| version > i64::from(experiment.version)) {
+                if run.get(STAGE_VERSION).is_some_and(|version| version > experiment.version) {
                     // The two were not read at one moment: the experiment has changed since.
                     return Ok(Plan::Again);
                 }
@@ -53,7 +53,7 @@ impl Store {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version: experiment.version },
                 };
-                let started = run.number(START_TIME).unwrap_or_default();
+                let started = run.get(START_TIME).unwrap_or_default();
                 let run = Update::new(at.key())
                     .set(STAGE, text(stage.name()))
                     .set(STAGE_VERSION, number(experiment.version))

@@ -59,7 +59,7 @@ pub(crate) struct LoggedRun {
 impl LoggedRun {
     /// A run's document whose reading, or writing, began then.
     pub(crate) fn of(since: Moment, run: &Item) -> Self {
-        let stage = [STAGE, STAGE_VERSION].into_iter().filter_map(|name| run.0.get_key_value(name));
+        let stage = [STAGE.name(), STAGE_VERSION.name()].into_iter().filter_map(|name| run.0.get_key_value(name));
         let stage = Item(stage.map(|(name, value)| (name.clone(), value.clone())).collect());
         let points = run.0.iter().filter(|(name, _)| metric_of(name).is_some());
         let points = Item(points.map(|(name, value)| (name.clone(), value.clone())).collect());

@@ -94,11 +94,11 @@ pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[S
 pub(crate) async fn index_changed(indexer: &Indexer, at: &RunLocation, document: &Item) {
     let mut image = json!({ (RunsChanged::INDEX.sort): { "S": at.run.as_str() } });
     for name in [DUE, LEASED, OVERDUE, REVISION, SEEN] {
-        if let Some(number) = document.number(name) {
-            image[name] = json!({ "N": number.to_string() });
+        if let Some(number) = document.get(name) {
+            image[name.name()] = json!({ "N": number.to_string() });
         }
     }
-    image[STATUS] = json!({ "S": document.text(STATUS) });
+    image[STATUS.name()] = json!({ "S": document.get(STATUS) });
     let keys = json!({ "PK": { "S": format!("EXP#{}", at.experiment) }, "SK": { "S": format!("R#{}", at.run) } });
     let change = json!({ "Keys": keys, "NewImage": image, "SequenceNumber": "1" });
     let records = vec![json!({ "eventName": "MODIFY", "dynamodb": change })];

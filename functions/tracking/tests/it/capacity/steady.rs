@@ -84,7 +84,7 @@ impl Job {
     async fn stream(&mut self) {
         let at = RunLocation { experiment: self.experiment, run: RunId::parse(&self.run).unwrap() };
         let document = self.table.get(&at.key()).await.unwrap().unwrap();
-        let revision = document.number(REVISION);
+        let revision = document.get(REVISION);
         if revision != self.told {
             self.told = revision;
             self.look().await;

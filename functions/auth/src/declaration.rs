@@ -80,7 +80,8 @@ impl Api for Auth {
     }
 }
 
-/// Where nobody signs in, the rows of users are not there: as in a server of MLflow's without basic authentication.
+/// Where nobody signs in, the routes of users are missing: as in a server of MLflow's without basic
+/// authentication.
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     Box::pin(async move {
         let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());

@@ -6,7 +6,8 @@ use service::Route;
 
 use crate::store::Store;
 
-/// Experiments, runs, metrics, params, tags, logged models, datasets of runs; and every path that no other domain has.
+/// Experiments, runs, metrics, params, tags, logged models, datasets of runs; and every path that no
+/// other domain has.
 pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
     name: "tracking",
     resource: "Tracking",
@@ -38,7 +39,7 @@ impl Api for Tracking {
     }
 
     fn constants() -> Vec<Route<Store>> {
-        crate::absent::rows()
+        crate::absent::routes()
     }
 
     fn store(around: &Surroundings) -> Result<Store, Failure> {

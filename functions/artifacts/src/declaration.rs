@@ -5,7 +5,8 @@ use service::Route;
 
 use crate::store::Store;
 
-/// Artifacts through the server. Files go straight between clients and a bucket; only small uploads come through here.
+/// Artifacts through the server. Files go straight between clients and a bucket; only small uploads
+/// come through here.
 pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
     name: "artifacts",
     resource: "Artifacts",

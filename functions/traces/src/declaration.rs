@@ -5,7 +5,8 @@ use service::Route;
 
 use crate::store::Store;
 
-/// Traces, their spans and assessments: the OpenTelemetry protocol, MLflow's endpoints, and the files of traces.
+/// Traces, their spans and assessments: the OpenTelemetry protocol, MLflow's endpoints, and the files
+/// of traces.
 pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
     name: "traces",
     resource: "Traces",
