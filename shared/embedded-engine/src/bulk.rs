@@ -9,9 +9,10 @@
 
 use std::collections::HashSet;
 
-use dynoxide::{Database, ImportOptions, Item};
+use dynoxide::types::{item_size, write_capacity_units};
+use dynoxide::{Database, ImportOptions, Item, TableMetadata};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stream_filter::{Filters, StreamFilter};
 
@@ -26,16 +27,28 @@ struct Key {
     attribute: String,
 }
 
-/// Carries a `BatchWriteItem` out, in one commit. `None`, with nothing written, if it is no such batch, or one that may have to be
-/// refused: the engine's own operation says why.
-pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Option<()> {
+#[derive(Deserialize)]
+struct Index {
+    #[serde(rename = "KeySchema")]
+    keys: Vec<Key>,
+    #[serde(rename = "Projection")]
+    projection: Value,
+}
+
+/// Carries a `BatchWriteItem` out, in one commit, and returns the answer. `None`, with nothing
+/// written, if it is no such batch, or one that may have to be refused: the engine's own operation
+/// says why.
+pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Option<String> {
     if body.len() >= LONGEST {
         return None;
     }
     let mut batch: Value = serde_json::from_slice(body).ok()?;
     let requests = batch.as_object_mut()?;
     let tables = requests.remove("RequestItems")?;
-    // The consumed capacity is asked for.
+    let is_metered = requests.get("ReturnConsumedCapacity").is_some_and(|report| report == "TOTAL");
+    if is_metered {
+        requests.remove("ReturnConsumedCapacity");
+    }
     if requests.values().any(|other| !other.is_null()) {
         return None;
     }
@@ -53,16 +66,57 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
         items.push(item);
     }
     let known = database.get_table_metadata(&table).ok()??;
-    let keys: Vec<Key> = serde_json::from_str(&known.key_schema).ok()?;
-    let mut seen = HashSet::new();
+    let names: Vec<Key> = serde_json::from_str(&known.key_schema).ok()?;
+    let (mut keys, mut seen) = (Vec::new(), HashSet::new());
     for item in &items {
-        let key = keys.iter().map(|key| item.get(&key.attribute)).collect::<Option<Vec<_>>>()?;
+        let key = names.iter().map(|key| item.get(&key.attribute)).collect::<Option<Vec<_>>>()?;
         // DynamoDB refuses the same key twice.
         if !seen.insert(serde_json::to_string(&key).ok()?) {
             return None;
         }
+        keys.push(part(item, &names));
     }
-    database.import_items(&table, items, ImportOptions { record_streams, ..ImportOptions::default() }).ok().map(|_| ())
+    let mut answer = json!({ "UnprocessedItems": {} });
+    if is_metered {
+        let units = consumption(database, &known, &keys, &items)?;
+        answer["ConsumedCapacity"] = json!([{ "TableName": table, "CapacityUnits": units }]);
+    }
+    let options = ImportOptions { record_streams, ..ImportOptions::default() };
+    database.import_items(&table, items, options).ok()?;
+    Some(answer.to_string())
+}
+
+/// The write units of putting new items. `None` if one of them is there: then the units depend on
+/// it, and only the engine's own batch counts them.
+fn consumption(database: &Database, table: &TableMetadata, keys: &[Item], items: &[Item]) -> Option<f64> {
+    let gets = json!({ "RequestItems": { (table.table_name.as_str()): { "Keys": keys } } });
+    let found = database.batch_get_item(serde_json::from_value(gets).ok()?).ok()?;
+    if found.responses.values().any(|found| !found.is_empty()) {
+        return None;
+    }
+    let mut indexes: Vec<Index> = Vec::new();
+    for definitions in [&table.lsi_definitions, &table.gsi_definitions].into_iter().flatten() {
+        indexes.extend(serde_json::from_str::<Vec<Index>>(definitions).ok()?);
+    }
+    let mut units = 0.0;
+    for (item, key) in items.iter().zip(keys) {
+        units += write_capacity_units(item_size(item));
+        for index in indexes.iter().filter(|index| index.keys.iter().all(|key| item.contains_key(&key.attribute))) {
+            if index.projection["ProjectionType"] != "KEYS_ONLY" {
+                return None;
+            }
+            let mut entry = part(item, &index.keys);
+            entry.extend(key.clone());
+            units += write_capacity_units(item_size(&entry));
+        }
+    }
+    Some(units)
+}
+
+/// These attributes of an item.
+fn part(item: &Item, keys: &[Key]) -> Item {
+    let attributes = keys.iter().filter_map(|key| item.get_key_value(&key.attribute));
+    attributes.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The item of a put, and whether the filter wants a record of it.
@@ -86,18 +140,23 @@ mod tests {
 
     use crate::{Engine, StreamFilter};
 
-    async fn filtered() -> Engine {
+    async fn with_table() -> Engine {
         let engine = Engine::memory().unwrap();
         let key = |range: &str| json!([{ "AttributeName": "PK", "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }]);
         let table = json!({
             "TableName": "table",
             "AttributeDefinitions": (["PK", "SK", "local"].map(|name| json!({ "AttributeName": name, "AttributeType": "S" }))),
             "KeySchema": key("SK"),
-            "LocalSecondaryIndexes": [{ "IndexName": "local", "KeySchema": key("local"), "Projection": { "ProjectionType": "ALL" } }],
+            "LocalSecondaryIndexes": [{ "IndexName": "local", "KeySchema": key("local"), "Projection": { "ProjectionType": "KEYS_ONLY" } }],
             "BillingMode": "PAY_PER_REQUEST",
             "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
         });
         engine.call("CreateTable", table).await.unwrap();
+        engine
+    }
+
+    async fn filtered() -> Engine {
+        let engine = with_table().await;
         let filter = StreamFilter { written_with: &["mark"], removed_with: "rev" };
         engine.filter_stream("table", filter).await.unwrap();
         engine
@@ -185,8 +244,30 @@ mod tests {
             assert!(!is_imported(&engine, &batch(&writes)), "{writes:?}");
         }
         let mut asks = batch(&[plain()]);
-        asks["ReturnConsumedCapacity"] = json!("TOTAL");
+        asks["ReturnConsumedCapacity"] = json!("INDEXES");
         assert!(!is_imported(&engine, &asks));
         assert_eq!(engine.items("table").await.unwrap(), Vec::<Value>::new());
+    }
+
+    #[tokio::test]
+    async fn an_import_consumes_what_the_engine_says_of_the_same_batch() {
+        // Without a filter of its stream, a table's batches are not imported.
+        let (fast, own) = (filtered().await, with_table().await);
+        let local = |value: &str, size: usize| json!({ "local": { "S": value }, "text": { "S": "x".repeat(size) } });
+        let long = "l".repeat(1_020);
+        for writes in [
+            vec![put("1", &json!({}))],
+            vec![put("2", &local("x", 3_000)), put("3", &local(&long, 0)), put("4", &json!({ "mark": { "S": "m" } }))],
+        ] {
+            let mut batch = batch(&writes);
+            batch["ReturnConsumedCapacity"] = json!("TOTAL");
+            assert!(!is_imported(&own, &batch));
+            let process = fast.in_process();
+            let answer = super::import(&process.database, &process.filters, batch.to_string().as_bytes()).unwrap();
+            let answer: Value = serde_json::from_str(&answer).unwrap();
+            assert_eq!(answer, own.call("BatchWriteItem", batch.clone()).await.unwrap());
+            // Now they are there.
+            assert!(!is_imported(&fast, &batch));
+        }
     }
 }

@@ -63,8 +63,10 @@ impl InProcess {
     }
 
     fn run_alone(&self, operation: &str, body: &[u8]) -> Answer {
-        if operation == "BatchWriteItem" && bulk::import(&self.database, &self.filters, body).is_some() {
-            return Answer::ok(operations::ALL_PROCESSED.to_owned());
+        if operation == "BatchWriteItem"
+            && let Some(answer) = bulk::import(&self.database, &self.filters, body)
+        {
+            return Answer::ok(answer);
         }
         match self.log {
             Some(_) => operations::run_on_disk(&self.database, operation, body),

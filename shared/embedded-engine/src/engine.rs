@@ -60,7 +60,8 @@ impl fmt::Debug for Engine {
 impl Engine {
     /// Opens the engine in a directory, which is made if missing, for its owner only.
     ///
-    /// A write is answered when it is on the disk. Several processes may have the same directory open.
+    /// A write is answered when it is on the disk. Several processes may have the same directory
+    /// open; they open it one after the other.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         Self::open_as(directory, |log| {
             // As long as a connection has the database open, SQLite keeps the log's file.
@@ -85,6 +86,10 @@ impl Engine {
         let made = make_private(directory)?;
         // Absolute, so that SQLite takes no part of it for a URI.
         let directory = directory.canonicalize()?;
+        // One process opens it at a time, and others wait. SQLite would fail them at once while one
+        // makes the file.
+        let opening = File::open(&directory)?;
+        opening.lock()?;
         let file = directory.join(FILE);
         // SQLite gives its journals the permissions of the database.
         open_private(&file)?;

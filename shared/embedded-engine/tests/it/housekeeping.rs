@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Barrier;
+use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use aws_sdk_dynamodb::Client;
@@ -28,6 +30,22 @@ async fn a_directory_keeps_its_table() {
     for file in directory.read_dir().unwrap() {
         let file = file.unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
+}
+
+#[test]
+fn an_empty_directory_may_be_opened_by_several_at_the_same_moment() {
+    for _ in 0..10 {
+        let directory = tempfile::tempdir().unwrap();
+        let all_are_there = Barrier::new(4);
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    all_are_there.wait();
+                    Engine::open(directory.path()).unwrap();
+                });
+            }
+        });
     }
 }
 
