@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{FROM, NAME, START_TIME, TO_PACK, WORKSPACE};
+use entities::attributes::{Attribute, FROM, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
 use entities::{Attributes, IndexingState, RunLocation, workspace_named};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Scalar;
 use key_schema::{Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;

@@ -7,19 +7,16 @@ use mlflow_api::assessments::Assessment;
 use mlflow_api::checks::Check::Required;
 use mlflow_api::proto_json::{field, message, parse_duration, parse_time, text, texts};
 use mlflow_api::requests::traces as message_v2;
-use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceState};
+use mlflow_api::traces::{OneTrace, OneTraceInfo, TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, Error, ExperimentId, Request, Result, TraceId};
 use rand::RngExt;
 use serde_json::{Map, Value};
 use service::Endpoint;
 
 use crate::shown::{self, with_traces};
-use crate::store::{EndedTrace, StartedTrace, Store};
+use crate::store::{EndedTrace, Store};
 
-pub(crate) struct Start {
-    experiment: ExperimentId,
-    started: StartedTrace,
-}
+pub(crate) struct Start(TraceInfo);
 
 /// The experiment of a trace's location.
 fn experiment(info: &Map<String, Value>) -> Result<ExperimentId> {
@@ -55,7 +52,7 @@ impl Endpoint for Start {
             assessments.push((assessment_id.unwrap_or_else(digest), assessment));
         }
         let owned = |name: &str| text(info, name).map(str::to_owned);
-        let started = StartedTrace {
+        Ok(Self(TraceInfo {
             id,
             request_time: ms(info, "request_time", parse_time)?.unwrap_or_default(),
             duration: ms(info, "execution_duration", parse_duration)?,
@@ -66,23 +63,23 @@ impl Endpoint for Start {
             metadata: texts(info, "trace_metadata"),
             tags: texts(info, "tags"),
             assessments,
-        };
-        Ok(Self { experiment: experiment(info)?, started })
+            experiment: experiment(info)?,
+        }))
     }
 
     /// Clients log assessments of a trace that they are making here, too.
     fn needs(&self) -> Needs {
-        let experiment = Target::Experiment(self.experiment);
+        let experiment = Target::Experiment(self.0.experiment);
         let trace = with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment.clone()]);
-        if self.started.assessments.is_empty() {
+        if self.0.assessments.is_empty() {
             return trace;
         }
         trace.and_in(Action::Create, Resource::Assessment, [experiment])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
-        let info = store.trace_start(&scope.experiment(self.experiment)?, &self.started).await?;
-        let experiment = Target::Experiment(self.experiment);
+        let info = store.trace_start(&scope.experiment(self.0.experiment)?, &self.0).await?;
+        let experiment = Target::Experiment(self.0.experiment);
         Ok(OneTrace::without_spans(&shown::trace(scope, &experiment, info)))
     }
 }
@@ -91,10 +88,7 @@ fn entries(entries: Vec<message_v2::Entry>) -> Vec<(String, String)> {
     entries.into_iter().map(|entry| (entry.key, entry.value)).collect()
 }
 
-pub(crate) struct StartV2 {
-    experiment: ExperimentId,
-    started: StartedTrace,
-}
+pub(crate) struct StartV2(TraceInfo);
 
 impl Endpoint for StartV2 {
     type Store = Store;
@@ -102,8 +96,9 @@ impl Endpoint for StartV2 {
 
     fn read(request: &Request) -> Result<Self> {
         let message: message_v2::StartTrace = request.read()?;
-        let started = StartedTrace {
+        Ok(Self(TraceInfo {
             id: TraceId::made_here(rand::rng().random()),
+            experiment: ExperimentId::parse(&message.experiment_id)?,
             request_time: message.timestamp_ms,
             duration: None,
             state: TraceState::InProgress,
@@ -113,18 +108,17 @@ impl Endpoint for StartV2 {
             metadata: entries(message.request_metadata),
             tags: entries(message.tags),
             assessments: Vec::new(),
-        };
-        Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, started })
+        }))
     }
 
     fn needs(&self) -> Needs {
-        let experiment = Target::Experiment(self.experiment);
+        let experiment = Target::Experiment(self.0.experiment);
         with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment])
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTraceInfo> {
-        let info = store.trace_start_v2(&scope.experiment(self.experiment)?, &self.started).await?;
-        let experiment = Target::Experiment(self.experiment);
+        let info = store.trace_start_v2(&scope.experiment(self.0.experiment)?, &self.0).await?;
+        let experiment = Target::Experiment(self.0.experiment);
         Ok(OneTraceInfo { trace_info: shown::trace(scope, &experiment, info).json_v2() })
     }
 }

@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
-use entities::attributes::{EXPERIMENTS, HOME, ID, OWNER, TAGS, WORKSPACE};
+use entities::attributes::{Attribute, EXPERIMENTS, HOME, ID, OWNER, TAGS, Text, WORKSPACE};
 use entities::{entry_key, workspace_named};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Text;
 use key_schema::{Key, ModelKey, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};

@@ -1,9 +1,7 @@
 //! The beginnings of new documents.
 
-use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS};
+use entities::attributes::{Attribute, FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS, Texts};
 use entities::entry_name;
-use key_schema::attributes::Attribute;
-use key_schema::kind::Texts;
 use key_schema::{Key, Name};
 use table::{Item, Map, map, number, text};
 

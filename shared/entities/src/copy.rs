@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use key_schema::attributes::Attribute;
-use key_schema::kind::List;
+use key_schema::attributes::{Attribute, List};
 use key_schema::{Descending, Key, Name, OwnStage, definition, rows};
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Result, RunId};

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use key_schema::attributes::{Attribute, EXPERIMENT, INDEXED, SEARCHED};
-use key_schema::kind::Text;
+use key_schema::attributes::{Attribute, EXPERIMENT, INDEXED, SEARCHED, Text};
 use key_schema::{Key, KeyRange, Name, rows};
 use mlflow_api::ExperimentId;
 use search::{CommonFields, IndexedFields};

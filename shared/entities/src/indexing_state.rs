@@ -19,14 +19,14 @@
 //! `run_times.rs` has its times.
 
 use key_schema::IndexEntry;
-use key_schema::attributes::Attribute;
 use key_schema::index::RunsChanged;
-use key_schema::kind::Scalar;
 use mlflow_api::RunId;
 use mlflow_api::tracking::RunStatus;
 use table::{Condition, Item, Update, number, text};
 
-use crate::attributes::{CLOSING, DUE, INDEXED, JOURNAL, LEASED, OVERDUE, PACKED, REBUILD, REVISION, SEEN, STATUS};
+use crate::attributes::{
+    Attribute, CLOSING, DUE, INDEXED, JOURNAL, LEASED, OVERDUE, PACKED, REBUILD, REVISION, SEEN, STATUS, Scalar,
+};
 use crate::run_location::RunLocation;
 
 /// The attributes that hold this state, and nothing else of the run.

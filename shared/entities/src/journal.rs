@@ -94,12 +94,6 @@ impl Step {
         Some(Self { names: WideDigest(names), packed_names, element })
     }
 
-    /// How many bytes its names have.
-    #[must_use]
-    pub fn names_size(&self) -> usize {
-        self.packed_names.len()
-    }
-
     /// The row of its names, which has to be there before the element.
     #[must_use]
     pub fn names_row(&self, run: &RunId) -> Item {

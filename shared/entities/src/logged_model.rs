@@ -2,8 +2,6 @@
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::attributes::Attribute;
-use key_schema::kind::{Number, Text};
 use key_schema::{Key, KeyRange, WideDigest, index, rows};
 use mlflow_api::logged_models::{LoggedModel, ModelData, ModelInfo, ModelMetric, ModelStatus};
 use mlflow_api::tracking::KeyValue;
@@ -11,8 +9,8 @@ use mlflow_api::{Error, ExperimentId, ModelId, Result};
 use table::{Item, Query, Table, Value};
 
 use crate::attributes::{
-    ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, PARAM_ROWS, PARAMS, POINTS, SEGMENTS, SOURCE_RUN, TAG_ROWS,
-    TAGS, UPDATED, metric_of,
+    ARTIFACT_URI, Attribute, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, Number, PARAM_ROWS, PARAMS, POINTS, SEGMENTS,
+    SOURCE_RUN, TAG_ROWS, TAGS, Text, UPDATED, metric_of,
 };
 use crate::logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, unpack_model_segment};
 use crate::maps::entries;

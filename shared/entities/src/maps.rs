@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use key_schema::attributes::Attribute;
-use key_schema::kind::Mapping;
+use key_schema::attributes::{Attribute, Mapping};
 use mlflow_api::Result;
 use table::{Item, Map};
 

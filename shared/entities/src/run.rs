@@ -1,7 +1,6 @@
 //! Runs from their items.
 
-use key_schema::attributes::Attribute;
-use key_schema::kind::Text;
+use key_schema::attributes::{Attribute, Text};
 use key_schema::rows;
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage, Metric, RunData, RunInfo, RunStatus};
 use mlflow_api::{Error, ExperimentId, Result, RunId};

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use key_schema::attributes::Attribute;
-use key_schema::kind::{Text, TextSet};
+use key_schema::attributes::{Attribute, Text, TextSet};
 use key_schema::{Key, rows};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{SESSION, TraceInfo};

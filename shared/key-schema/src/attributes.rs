@@ -6,9 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+pub use crate::kind::{
+    ByteStrings, Bytes, Count, Counts, Kind, List, Mapping, Number, Numbers, Scalar, Set, Text, TextSet, Texts,
+};
 use crate::kind::{
-    ByteStrings, Bytes, Count, Counts, Decimal, ExperimentId, Hash, Kind, List, ModelStatus, Number, Numbers, RecordId,
-    RunStatus, ScorerId, Stage, Text, TextSet, Texts, TraceState, Typed, VersionStage,
+    Decimal, ExperimentId, Hash, ModelStatus, RecordId, RunStatus, ScorerId, Stage, TraceState, Typed, VersionStage,
 };
 
 /// An attribute: its name, and the type of its values. It is a text where a name is asked for.

@@ -2,9 +2,9 @@
 
 use access::User;
 use entities::unreadable;
-use key_schema::attributes::Attribute;
-use key_schema::attributes::{DISABLED, GRANTS, IN_WORKSPACE, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
-use key_schema::kind::Count;
+use key_schema::attributes::{
+    Attribute, Count, DISABLED, GRANTS, IN_WORKSPACE, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION,
+};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{Result, UserName, Workspace};

@@ -9,12 +9,10 @@
 //! late, or those that get points after their end. So a process that is always there looks at all
 //! runs once a month, and `looked` says when it did.
 
-use entities::attributes::{END_TIME, FORGOTTEN, LOOKED, STATUS};
+use entities::attributes::{Attribute, END_TIME, FORGOTTEN, LOOKED, Number, STATUS};
 use entities::{MetricsPlace, RUN, RunLocation, place_of_metrics, read_segment};
 use futures::stream::{self, StreamExt};
-use key_schema::attributes::Attribute;
 use key_schema::index::RunsByEnd;
-use key_schema::kind::Number;
 use key_schema::{Ascending, Key, OwnStage, Segment, rows};
 use mlflow_api::tracking::RunStatus;
 use mlflow_api::{ExperimentId, Result, Workspace};

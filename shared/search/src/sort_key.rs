@@ -124,15 +124,6 @@ impl SortKey {
         }
     }
 
-    /// The text of the first term, if it is one.
-    #[must_use]
-    pub fn first_text(&self) -> Option<&str> {
-        match self.first_value() {
-            Some(FirstValue::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
     /// The value of the first term. A key made from a row has one; a forged page token may have none, and may have one of
     /// another kind than its order.
     #[must_use]

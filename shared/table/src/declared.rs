@@ -3,8 +3,7 @@
 //! means a default.
 
 use aws_sdk_dynamodb::primitives::Blob;
-use key_schema::attributes::AttributeDescription;
-use key_schema::kind::Kind;
+use key_schema::attributes::{AttributeDescription, Kind};
 use key_schema::rows::RowDescription;
 
 use crate::{Failure, Item, Result, Value};

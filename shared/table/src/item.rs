@@ -5,9 +5,8 @@ use std::fmt;
 
 use aws_sdk_dynamodb::primitives::Blob;
 pub use aws_sdk_dynamodb::types::AttributeValue as Value;
-use key_schema::attributes::Attribute;
+use key_schema::attributes::{Attribute, Bytes, Mapping, Scalar, Set};
 use key_schema::definition::{Index, PK, SK};
-use key_schema::kind::{Bytes, Mapping, Scalar, Set};
 use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 
 /// A map of attributes: an item's own, or one nested in it.

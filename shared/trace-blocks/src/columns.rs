@@ -1,9 +1,7 @@
 //! The columns of traces for overviews: a few bytes of each trace, and read in about a microsecond.
 
 use entities::StoredTrace;
-use entities::attributes::{DURATION, METADATA, STATE, TAGS};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Texts;
+use entities::attributes::{Attribute, DURATION, METADATA, STATE, TAGS, Texts};
 use mlflow_api::TraceId;
 use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use embedded_engine::Engine;
 use entities::StoredTrace;
-use entities::attributes::{BLOCK_SPANS, CORE, COUNT, HEADS, NEWEST};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Bytes;
+use entities::attributes::{Attribute, BLOCK_SPANS, Bytes, CORE, COUNT, HEADS, NEWEST};
 use key_schema::rows;
 use mlflow_api::{ExperimentId, TraceId};
 use proptest::prelude::*;

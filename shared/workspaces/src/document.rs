@@ -1,9 +1,7 @@
 //! The document of a workspace.
 
 use entities::unreadable;
-use key_schema::attributes::Attribute;
-use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, DESCRIPTION, GOES_TO, ID, LOCATION};
-use key_schema::kind::Text;
+use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, Attribute, DESCRIPTION, GOES_TO, ID, LOCATION, Text};
 use key_schema::{Key, rows};
 use mlflow_api::{Result, Workspace};
 use table::Item;

@@ -2,9 +2,9 @@
 
 use access::{Along, Identity, Scope};
 use entities::workspace_named;
-use key_schema::attributes::Attribute;
-use key_schema::attributes::{HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, USER_ID, WORKSPACE};
-use key_schema::kind::Text;
+use key_schema::attributes::{
+    Attribute, HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, Text, USER_ID, WORKSPACE,
+};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};

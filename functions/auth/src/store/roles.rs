@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use access::{Along, Caller, Scope, User};
 use entities::unreadable;
-use key_schema::attributes::Attribute;
-use key_schema::attributes::{ASSIGNMENT, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, USER_ID, VERSION};
-use key_schema::kind::Text;
+use key_schema::attributes::{
+    ASSIGNMENT, Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, Text, USER_ID, VERSION,
+};
 use key_schema::{Key, Name, Ordinal, access_rows};
 use mlflow_api::auth::{Assignment, GrantType, Level, Role, RolePermission, granted};
 use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};

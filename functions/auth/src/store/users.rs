@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use key_schema::attributes::Attribute;
+use key_schema::attributes::{Attribute, Count};
 use key_schema::attributes::{DISABLED, IS_ADMIN, PASSWORD, ROLES, USER, USER_ID, VERSION};
-use key_schema::kind::Count;
 use key_schema::{Key, Ordinal, access_rows, rows};
 use mlflow_api::auth::User;
 use mlflow_api::{Error, ErrorCode, Result, UserName};

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use entities::{entries, find, unreadable, workspace_named};
-use key_schema::attributes::Attribute;
 use key_schema::index::ModelsByChange;
-use key_schema::kind::Counts;
 use key_schema::{Descending, Key, ModelKey, ModelKind, Name, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelAlias, ModelStage, ModelVersion, RegisteredModel};
 use mlflow_api::tracking::KeyValue;
@@ -13,7 +11,8 @@ use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Update, Value, Write, map, number, text};
 
 use super::attributes::{
-    ALIASES, CREATED, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS, WORKSPACE,
+    ALIASES, Attribute, CREATED, Counts, DESCRIPTION, EDITS, HOME, ID, LATEST, NAME, RENAMED, TAGS, UPDATED, VERSIONS,
+    WORKSPACE,
 };
 
 /// A model as it was found under its name.

@@ -1,15 +1,15 @@
 //! The item of a version.
 
 use entities::entries;
-use key_schema::attributes::Attribute;
-use key_schema::kind::Text;
 use key_schema::{Key, Ordinal, rows};
 use mlflow_api::Result;
 use mlflow_api::registry::{ModelStage, ModelVersion};
 use mlflow_api::tracking::KeyValue;
 use table::Item;
 
-use super::attributes::{CREATED, DESCRIPTION, RUN, RUN_LINK, SOURCE, STORAGE, TAGS, UPDATED, VERSION_STAGE};
+use super::attributes::{
+    Attribute, CREATED, DESCRIPTION, RUN, RUN_LINK, SOURCE, STORAGE, TAGS, Text, UPDATED, VERSION_STAGE,
+};
 use super::model_item::Model;
 
 const READY: &str = "READY";

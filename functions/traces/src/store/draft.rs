@@ -1,12 +1,10 @@
 //! A trace's document on its way to the table.
 
 use entities::attributes::{
-    ASSESSMENTS, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, RUNS, SHARD,
-    START_TIME, STATE, TAGS,
+    ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, RUNS,
+    SHARD, START_TIME, STATE, TAGS, Texts,
 };
 use entities::{AwaitedTrace, StoredTrace, client_request_entry, entry_name, judges_a_session};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Texts;
 use key_schema::rows;
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::TraceState;

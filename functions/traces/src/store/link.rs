@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use access::Granted;
-use entities::attributes::{EDITS, EXPIRES, PROMPTS, RUNS};
+use entities::attributes::{Attribute, EDITS, EXPIRES, PROMPTS, RUNS, TextSet};
 use entities::{AwaitedTrace, RunLocation, StoredTrace, TraceItem, now_ms};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::attributes::Attribute;
-use key_schema::kind::TextSet;
 use key_schema::rows;
 use mlflow_api::{Error, ErrorCode, Result, TraceId};
 use rand::RngExt;

@@ -28,7 +28,7 @@ pub use export::Rejected;
 pub use read::{WholeTrace, has_spans_here};
 pub(crate) use search::known_experiments;
 pub use search::{Correlation, TraceSearch};
-pub use start::{EndedTrace, StartedTrace};
+pub use start::EndedTrace;
 pub use store::Store;
 pub(crate) use tag::no_tag;
 pub(crate) use trace_blocks::day_of;

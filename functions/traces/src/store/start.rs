@@ -3,14 +3,13 @@
 use access::Granted;
 use entities::{StoredTrace, read_trace_item};
 use experiments::check_is_active;
-use mlflow_api::assessments::Assessment;
 use mlflow_api::json::read_value;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::traces::{
     ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, TOKEN_USAGE, TraceInfo,
     TraceState,
 };
-use mlflow_api::{AssessmentId, Error, ExperimentId, Result, TraceId, limits, proto_json};
+use mlflow_api::{Error, ExperimentId, Result, limits, proto_json};
 use serde_json::{Map, Value};
 
 use super::change::{Change, StartingPoint, still};
@@ -19,46 +18,17 @@ use super::export::{artifact_location, of_another};
 use super::store::Store;
 use super::tag;
 
-/// A trace as its client describes it.
-#[derive(Clone, Debug)]
-pub struct StartedTrace {
-    /// Id.
-    pub id: TraceId,
-    /// When it began, in ms.
-    pub request_time: i64,
-    /// How long it took, in ms.
-    pub duration: Option<i64>,
-    /// State.
-    pub state: TraceState,
-    /// The client's id of the request.
-    pub client_request_id: Option<String>,
-    /// Preview of the request.
-    pub request_preview: Option<String>,
-    /// Preview of the response.
-    pub response_preview: Option<String>,
-    /// Metadata.
-    pub metadata: Vec<(String, String)>,
-    /// Tags.
-    pub tags: Vec<(String, String)>,
-    /// Assessments, each with an id.
-    pub assessments: Vec<(AssessmentId, Assessment)>,
-}
-
-impl StartedTrace {
-    /// Makes MLflow's checks.
-    fn check(&self) -> Result<()> {
-        if !proto_json::is_time(self.request_time) {
-            return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
-        }
-        let tag = |key: &str| self.tags.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str());
-        tag::check_name(tag(NAME_TAG))?;
-        let session = self.metadata.iter().find(|(name, _)| name == SESSION);
-        session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))
+/// Makes MLflow's checks of a trace as its client describes it.
+fn check(started: &TraceInfo) -> Result<()> {
+    if !proto_json::is_time(started.request_time) {
+        return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
     }
+    tag::check_name(started.tag(NAME_TAG))?;
+    started.metadata(SESSION).map_or(Ok(()), |session| limits::at_most("Session ID", METADATA, session))
 }
 
 struct Start<'a> {
-    started: &'a StartedTrace,
+    started: &'a TraceInfo,
     experiment: ExperimentId,
     artifact_location: String,
     is_final: bool,
@@ -213,7 +183,7 @@ impl Store {
     /// win. Two requests, one if this process wrote the trace last. One more for marks if the trace
     /// is new, gets another time or was marked more than a minute ago. One more for the experiment
     /// where no lease lasts.
-    pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &StartedTrace) -> Result<TraceInfo> {
+    pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &TraceInfo) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, true).await?;
         let known = match self.known.trace(&started.id) {
             Some(known) => StartingPoint::Remembered(Some(known)),
@@ -224,11 +194,7 @@ impl Store {
 
     /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
     /// lasts. The id is new, so a client that does not know whether the trace is there must not repeat this.
-    pub async fn trace_start_v2(
-        &self,
-        experiment: &Granted<ExperimentId>,
-        started: &StartedTrace,
-    ) -> Result<TraceInfo> {
+    pub async fn trace_start_v2(&self, experiment: &Granted<ExperimentId>, started: &TraceInfo) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, false).await?;
         let draft = start.plan(self, None).await?;
         let mark = self.trace_mark(draft.experiment(), draft.trace(), draft.time()).await?;
@@ -241,10 +207,10 @@ impl Store {
     async fn trace_started<'a>(
         &self,
         experiment: &Granted<ExperimentId>,
-        started: &'a StartedTrace,
+        started: &'a TraceInfo,
         is_final: bool,
     ) -> Result<Start<'a>> {
-        started.check()?;
+        check(started)?;
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;

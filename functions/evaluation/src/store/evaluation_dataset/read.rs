@@ -2,11 +2,10 @@
 
 use documents::content;
 use entities::attributes::{
-    CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, UPDATED, UPDATED_BY,
+    Attribute, CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, Text, UPDATED,
+    UPDATED_BY,
 };
 use entities::{entries, unreadable};
-use key_schema::attributes::Attribute;
-use key_schema::kind::Text;
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{EvaluationDatasetId, Json, Result};

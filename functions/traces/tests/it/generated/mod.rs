@@ -19,7 +19,7 @@ use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::{Value, json};
 use table::{Meter, Table};
-use traces::store::{StartedTrace, Store, TraceSearch};
+use traces::store::{Store, TraceSearch};
 use tracking::store::NewExperiment;
 
 const HEAD: &str = "\
@@ -156,8 +156,9 @@ async fn start(store: &Store, experiment: ExperimentId, number: u32, request: Op
 /// The same of a trace that began then, in ms.
 async fn start_at(store: &Store, experiment: ExperimentId, number: u32, request: Option<&str>, time: i64) {
     let entry = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    let started = StartedTrace {
+    let started = TraceInfo {
         id: TraceId::new(number.into()),
+        experiment,
         request_time: time,
         duration: Some(100),
         state: TraceState::Ok,

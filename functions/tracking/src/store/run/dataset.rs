@@ -8,12 +8,10 @@ use documents::content;
 use std::collections::BTreeSet;
 
 use access::Granted;
-use entities::attributes::{CONTEXTS, DIGEST, NAME, SOURCE_TYPE};
+use entities::attributes::{Attribute, CONTEXTS, DIGEST, NAME, SOURCE_TYPE, Text};
 use entities::{RunLocation, dataset_digest, dataset_key, is_dataset};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::attributes::Attribute;
 use key_schema::index::RunsOfDataset;
-use key_schema::kind::Text;
 use key_schema::{Key, Ordinal, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, DatasetSummary};
 use mlflow_api::{Error, ExperimentId, Result};
