@@ -67,18 +67,17 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     }
     let known = database.get_table_metadata(&table).ok()??;
     let names: Vec<Key> = serde_json::from_str(&known.key_schema).ok()?;
-    let (mut keys, mut seen) = (Vec::new(), HashSet::new());
+    let mut seen = HashSet::new();
     for item in &items {
         let key = names.iter().map(|key| item.get(&key.attribute)).collect::<Option<Vec<_>>>()?;
         // DynamoDB refuses the same key twice.
         if !seen.insert(serde_json::to_string(&key).ok()?) {
             return None;
         }
-        keys.push(part(item, &names));
     }
     let mut answer = json!({ "UnprocessedItems": {} });
     if is_metered {
-        let units = consumption(database, &known, &keys, &items)?;
+        let units = consumption(&known, &names, &items)?;
         answer["ConsumedCapacity"] = json!([{ "TableName": table, "CapacityUnits": units }]);
     }
     let options = ImportOptions { record_streams, ..ImportOptions::default() };
@@ -86,37 +85,26 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     Some(answer.to_string())
 }
 
-/// The write units of putting new items. `None` if one of them is there: then the units depend on
-/// it, and only the engine's own batch counts them.
-fn consumption(database: &Database, table: &TableMetadata, keys: &[Item], items: &[Item]) -> Option<f64> {
-    let gets = json!({ "RequestItems": { (table.table_name.as_str()): { "Keys": keys } } });
-    let found = database.batch_get_item(serde_json::from_value(gets).ok()?).ok()?;
-    if found.responses.values().any(|found| !found.is_empty()) {
-        return None;
-    }
+/// The write units of putting new items. An item that replaces another counts as a new one, too: to
+/// look for it would take as long as the rest of the batch.
+fn consumption(table: &TableMetadata, names: &[Key], items: &[Item]) -> Option<f64> {
     let mut indexes: Vec<Index> = Vec::new();
     for definitions in [&table.lsi_definitions, &table.gsi_definitions].into_iter().flatten() {
         indexes.extend(serde_json::from_str::<Vec<Index>>(definitions).ok()?);
     }
     let mut units = 0.0;
-    for (item, key) in items.iter().zip(keys) {
+    for item in items {
         units += write_capacity_units(item_size(item));
         for index in indexes.iter().filter(|index| index.keys.iter().all(|key| item.contains_key(&key.attribute))) {
             if index.projection["ProjectionType"] != "KEYS_ONLY" {
                 return None;
             }
-            let mut entry = part(item, &index.keys);
-            entry.extend(key.clone());
+            let entry = names.iter().chain(&index.keys).filter_map(|key| item.get_key_value(&key.attribute));
+            let entry: Item = entry.map(|(name, value)| (name.clone(), value.clone())).collect();
             units += write_capacity_units(item_size(&entry));
         }
     }
     Some(units)
-}
-
-/// These attributes of an item.
-fn part(item: &Item, keys: &[Key]) -> Item {
-    let attributes = keys.iter().filter_map(|key| item.get_key_value(&key.attribute));
-    attributes.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The item of a put, and whether the filter wants a record of it.
@@ -265,9 +253,7 @@ mod tests {
             let process = fast.in_process();
             let answer = super::import(&process.database, &process.filters, batch.to_string().as_bytes()).unwrap();
             let answer: Value = serde_json::from_str(&answer).unwrap();
-            assert_eq!(answer, own.call("BatchWriteItem", batch.clone()).await.unwrap());
-            // Now they are there.
-            assert!(!is_imported(&fast, &batch));
+            assert_eq!(answer, own.call("BatchWriteItem", batch).await.unwrap());
         }
     }
 }

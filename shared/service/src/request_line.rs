@@ -63,8 +63,9 @@ pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 
 }
 
 /// Does work that no request asks for, such as a batch of the stream, and logs a line for it as for
-/// a request. `name` takes the place of the route. Where no line is logged, nothing is counted: the
-/// embedded engine writes a batch in one piece only if nobody asks what it consumed.
+/// a request. `name` takes the place of the route. Where no line is logged, nothing is counted: if
+/// nobody asks for the consumption, the embedded engine writes batches with deletions in one piece,
+/// too.
 pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
     if !tracing::enabled!(target: "request", tracing::Level::INFO) {
         return work.await;
