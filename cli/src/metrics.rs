@@ -24,7 +24,7 @@ const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Upper bounds of the times that are told apart, in seconds.
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
 
-/// A request without a row, or without an answer.
+/// A request without a route, or without an answer.
 const NONE: &str = "none";
 
 /// What the process has counted since its start.
@@ -62,7 +62,7 @@ impl Metrics {
             registry: Arc::default(),
         };
         let mut registry = Registry::with_prefix("mlflow");
-        registry.register("requests", "Requests by row and status", metrics.requests.clone());
+        registry.register("requests", "Requests by route and status", metrics.requests.clone());
         let seconds = metrics.seconds.clone();
         registry.register_with_unit("request_duration", "Time until the answer", Unit::Seconds, seconds);
         registry.register("dynamodb_requests", "Requests to DynamoDB", metrics.table_requests.clone());
@@ -86,8 +86,8 @@ impl Metrics {
 
     /// A router with one path. It shows the counters to administrators.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
-        let row = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
-        service::router(vec![row], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
+        let route = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
+        service::router(vec![route], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
     }
 }
 

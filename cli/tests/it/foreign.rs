@@ -12,7 +12,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use http::request::Parts;
-use key_schema::attributes::COUNT;
+use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
 use mlflow_api::Workspace;
 use samples::Walk;
@@ -84,7 +84,7 @@ async fn another_workspace_is_as_if_it_were_not() {
         Workspaces::new(site.table.clone()).create(&other(), &Change::default()).await.unwrap();
     }
     // No id of one is ever given in the other.
-    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(COUNT, number(1_000));
+    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
     let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use domain::Surroundings;
 use http::HeaderValue;
 use http::header::AUTHORIZATION;
-use key_schema::attributes::COUNT;
+use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{UserName, Workspace};
@@ -49,7 +49,7 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
         store.experiment_create_default(&Workspace::default()).await.unwrap();
     }
     // No id of one is ever given in the other.
-    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(COUNT, number(1_000));
+    let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
     let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));

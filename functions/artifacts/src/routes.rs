@@ -7,8 +7,8 @@ use service::{Paths, Route};
 use crate::store::Store;
 use crate::{multipart, presigned, proxy, run};
 
-/// The rows of this function. Requests below `mlflow-artifacts/` need the experiment that the path
-/// names, or all experiments.
+/// The routes of this function. Requests below `mlflow-artifacts/` need the experiment that the
+/// path names, or all experiments.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     let proxied = |route: Route<Store>| route.under(Paths::Artifacts);

@@ -2,7 +2,7 @@
 //! has them. It also serves pages to sign in and to make tokens.
 //!
 //! [`routes`] and [`workspace_routes`] are its whole API on one page. It is the only function that
-//! writes the table of access. If nobody signs in, the rows of users are missing, as in a server
+//! writes the table of access. If nobody signs in, the routes of users are missing, as in a server
 //! without basic authentication.
 //!
 //! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` are endpoints, `signin.rs`, `tokens.rs`

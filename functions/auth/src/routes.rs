@@ -7,7 +7,7 @@ use service::{Paths, Route};
 use crate::store::{Store, WorkspaceStore};
 use crate::{form, grants, roles, signin, tokens, users, workspaces};
 
-/// The rows of workspaces, which are there without users, too.
+/// The routes of workspaces, which are there without users, too.
 #[must_use]
 pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
     vec![
@@ -19,7 +19,7 @@ pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
     ]
 }
 
-/// The rows of users.
+/// The routes of users.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

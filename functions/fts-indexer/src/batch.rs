@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use entities::attributes::{Attribute, FROM, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
 use entities::{Attributes, IndexingState, RunLocation, workspace_named};
+use key_schema::definition::Index;
 use key_schema::{Key, rows};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
@@ -157,7 +158,7 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
         }
         "INSERT" | "MODIFY" => {
             let image = Image(change.get("NewImage").ok_or("it has no new image")?);
-            if image.has(&TO_PACK) {
+            if image.has(TO_PACK) {
                 return Ok(of_traces(&key, &image));
             }
             let state = IndexingState::of(&image);
@@ -183,8 +184,12 @@ impl Attributes for Image<'_> {
         T::parsed(self.0.get(attribute.name())?.get(T::KIND.code)?.as_str()?)
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.0.get(name).is_some()
+    fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool {
+        self.0.get(attribute.name()).is_some()
+    }
+
+    fn is_in(&self, index: &Index) -> bool {
+        self.0.get(index.sort).is_some()
     }
 }
 

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 pub fn is_wanted(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
     has("NewImage", RunsChanged::INDEX.sort, "S")
-        || has("NewImage", &TO_PACK, "N")
-        || record["eventName"] == "REMOVE" && has("OldImage", &REVISION, "N")
+        || has("NewImage", TO_PACK.name(), "N")
+        || record["eventName"] == "REMOVE" && has("OldImage", REVISION.name(), "N")
 }
 
 /// The same conditions as the patterns of the mapping in the stack.

@@ -216,7 +216,8 @@ impl Indexer {
             };
             (Subject::TracesToPack(partition, from), packed)
         });
-        // A pass rests after each block, for its own partition; the others have time meanwhile. All of them come to their end: each has a lease.
+        // A pass rests after each block, for its own partition; the others have time
+        // meanwhile. All of them come to their end: each holds a lock.
         let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITIONS_AT_ONCE);
         for (subject, packed) in packings.collect::<Vec<_>>().await {
             left.settle([subject], &packed, "traces could not be packed")?;

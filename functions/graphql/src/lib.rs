@@ -26,7 +26,7 @@ use service::{Frame, Paths, Route};
 pub use declaration::DOMAIN;
 pub use store::Store;
 
-/// The rows of this function. A query itself needs nothing: each endpoint that it calls asks for
+/// The routes of this function. A query itself needs nothing: each endpoint that it calls asks for
 /// its own needs.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {

@@ -8,7 +8,7 @@ use service::Route;
 use crate::store::Store;
 use crate::{artifact, assessments, delete, figures, link, otlp, read, search, start, tags};
 
-/// The rows of this function.
+/// The routes of this function.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

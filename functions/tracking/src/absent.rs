@@ -1,7 +1,7 @@
 //! Requests of MLflow's UI for features that this server does not have. The answers here make its
 //! pages show an empty or absent feature, where a 404 would make them show an error (`docs/ui.md`).
 //!
-//! These rows are no endpoints: they are not in [`crate::routes`], count as missing in
+//! These routes are no endpoints: they are not in [`crate::routes`], count as missing in
 //! `docs/coverage.md`, and are only served under `/ajax-api`. A client that asks for the same under
 //! `/api` gets MLflow's 404. So it never mistakes a missing feature for an empty result.
 
@@ -13,7 +13,7 @@ use crate::store::Store;
 /// A review queue of nobody, which the page asks for before it shows that there are none.
 const NO_QUEUE: &str = r#"{"review_queue":{"queue_id":"","experiment_id":"","name":"default","queue_type":"USER"}}"#;
 
-/// Their rows, in the order of the pages.
+/// Their routes, in the order of the pages.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

@@ -2,8 +2,8 @@
 //! runs.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the
-//! [`store`]. The store knows the table and nothing of HTTP. `row.rs` declares the domain, and
-//! `main.rs` makes it a Lambda.
+//! [`store`]. The store knows the table and nothing of HTTP. `declaration.rs` declares the domain,
+//! and `main.rs` makes it a Lambda.
 //!
 //! | file | what it has |
 //! |---|---|

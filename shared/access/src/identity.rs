@@ -73,8 +73,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Somebody in the default workspace: callers whom others have admitted, and rows that are open
-    /// to everybody.
+    /// Somebody in the default workspace: callers whom others have admitted, and routes that are
+    /// open to everybody.
     #[must_use]
     pub fn somebody() -> Self {
         Self {

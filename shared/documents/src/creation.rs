@@ -24,7 +24,7 @@ pub fn new_document_with(
 ) -> (Item, Vec<Item>) {
     let mut room = FULL_AT;
     let mut rows = Vec::new();
-    (begin(inline_value, item, (TAGS, &TAG_ROWS), tags, row_key, &mut room, &mut rows), rows)
+    (begin(inline_value, item, (TAGS, TAG_ROWS.name()), tags, row_key, &mut room, &mut rows), rows)
 }
 
 /// The beginning of a new document with params.
@@ -40,8 +40,8 @@ pub fn new_document_with_params(
     let param_row = |param: &Name| document.param_row(param);
     let tag_row = |tag: &Name| document.tag_row(tag);
     let inline = document.inline_value();
-    let item = begin(inline, item, (PARAMS, &PARAM_ROWS), params, param_row, &mut room, &mut rows);
-    (begin(inline, item, (TAGS, &TAG_ROWS), tags, tag_row, &mut room, &mut rows), rows)
+    let item = begin(inline, item, (PARAMS, PARAM_ROWS.name()), params, param_row, &mut room, &mut rows);
+    (begin(inline, item, (TAGS, TAG_ROWS.name()), tags, tag_row, &mut room, &mut rows), rows)
 }
 
 /// Gives a new document one of its maps, with the entries that fit, and the flag that there are

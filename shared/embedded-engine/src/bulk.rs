@@ -92,13 +92,13 @@ fn consumption(table: &TableMetadata, names: &[Key], items: &[Item]) -> Option<f
     for definitions in [&table.lsi_definitions, &table.gsi_definitions].into_iter().flatten() {
         indexes.extend(serde_json::from_str::<Vec<Index>>(definitions).ok()?);
     }
+    if indexes.iter().any(|index| index.projection["ProjectionType"] != "KEYS_ONLY") {
+        return None;
+    }
     let mut units = 0.0;
     for item in items {
         units += write_capacity_units(item_size(item));
         for index in indexes.iter().filter(|index| index.keys.iter().all(|key| item.contains_key(&key.attribute))) {
-            if index.projection["ProjectionType"] != "KEYS_ONLY" {
-                return None;
-            }
             let entry = names.iter().chain(&index.keys).filter_map(|key| item.get_key_value(&key.attribute));
             let entry: Item = entry.map(|(name, value)| (name.clone(), value.clone())).collect();
             units += write_capacity_units(item_size(&entry));
@@ -133,9 +133,13 @@ mod tests {
         let key = |range: &str| json!([{ "AttributeName": "PK", "KeyType": "HASH" }, { "AttributeName": range, "KeyType": "RANGE" }]);
         let table = json!({
             "TableName": "table",
-            "AttributeDefinitions": (["PK", "SK", "local"].map(|name| json!({ "AttributeName": name, "AttributeType": "S" }))),
+            "AttributeDefinitions": (["PK", "SK", "local", "global"].map(|name| json!({ "AttributeName": name, "AttributeType": "S" }))),
             "KeySchema": key("SK"),
             "LocalSecondaryIndexes": [{ "IndexName": "local", "KeySchema": key("local"), "Projection": { "ProjectionType": "KEYS_ONLY" } }],
+            "GlobalSecondaryIndexes": [{
+                "IndexName": "global", "KeySchema": [{ "AttributeName": "global", "KeyType": "HASH" }],
+                "Projection": { "ProjectionType": "KEYS_ONLY" },
+            }],
             "BillingMode": "PAY_PER_REQUEST",
             "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
         });
@@ -241,7 +245,7 @@ mod tests {
     async fn an_import_consumes_what_the_engine_says_of_the_same_batch() {
         // Without a filter of its stream, a table's batches are not imported.
         let (fast, own) = (filtered().await, with_table().await);
-        let local = |value: &str, size: usize| json!({ "local": { "S": value }, "text": { "S": "x".repeat(size) } });
+        let local = |value: &str, size: usize| json!({ "local": { "S": value }, "global": { "S": "g" }, "text": { "S": "x".repeat(size) } });
         let long = "l".repeat(1_020);
         for writes in [
             vec![put("1", &json!({}))],

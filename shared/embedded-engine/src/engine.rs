@@ -30,6 +30,8 @@ use crate::{Error, Server, client_over};
 const FILE: &str = "dynamodb.sqlite";
 /// SQLite's log of it.
 const LOG: &str = "dynamodb.sqlite-wal";
+/// Locked by the process that opens the file.
+const OPENING_LOCK: &str = "opening.lock";
 /// Locked by the process that reads the stream.
 const STREAM_LOCK: &str = "stream.lock";
 
@@ -88,7 +90,10 @@ impl Engine {
         let directory = directory.canonicalize()?;
         // One process opens it at a time, and others wait. SQLite would fail them at once while one
         // makes the file.
-        let opening = File::open(&directory)?;
+        let opening = open_private(&directory.join(OPENING_LOCK))?;
+        if let Err(TryLockError::WouldBlock) = opening.try_lock() {
+            tracing::info!("another process opens the data; waiting for it");
+        }
         opening.lock()?;
         let file = directory.join(FILE);
         // SQLite gives its journals the permissions of the database.

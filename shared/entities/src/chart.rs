@@ -197,7 +197,7 @@ impl ChartRow {
             [] => None,
             _ => Some((read_signed(&mut span)?, read_signed(&mut span)?)),
         };
-        let digests = item.bytes(DIGESTS).unwrap_or_default();
+        let digests = if item.has(DIGESTS) { item.bytes(DIGESTS)? } else { &[] };
         let (digests, rest) = digests.as_chunks();
         let digests = digests.iter().map(|digest| Digest(u64::from_le_bytes(*digest))).collect();
         let is_whole = points.len() == count && !points.is_empty() && span.is_empty() && rest.is_empty();

@@ -147,7 +147,9 @@ mod tests {
         let names: Vec<_> = (0..100).map(|number| format!("m{number:03}")).collect();
         let size = |charted: Charted| {
             let item = document(names.iter().cloned());
-            with_charted(item.clone(), names.iter().map(|name| (name, charted))).size() - item.size() - CHARTED.len()
+            with_charted(item.clone(), names.iter().map(|name| (name, charted))).size()
+                - item.size()
+                - CHARTED.name().len()
         };
         assert_eq!(size(Charted { is_kept: true, left: 119, ..Charted::default() }), 300);
         let long = Charted { left: 500, is_kept: true, rows: 9, points: 9_500, through: (1_700_000_000_000, 9_500) };

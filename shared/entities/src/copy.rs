@@ -96,7 +96,9 @@ impl RunCopy {
             return Ok(with_values);
         }
         let listed = entries_of_index.iter().map(|entry| text(entry.text())).collect();
-        let left_out = |name: &str| name == PARAMS || name == TAGS || name == LINK_ROWS || metric_of(name).is_some();
+        let left_out = |name: &str| {
+            name == PARAMS.name() || name == TAGS.name() || name == LINK_ROWS.name() || metric_of(name).is_some()
+        };
         let item = with_values.0.0.into_iter().filter(|(name, _)| !left_out(name)).collect();
         Ok(Self(Item(item).with(ENTRIES, Value::L(listed))))
     }
@@ -189,6 +191,6 @@ impl RunCopy {
             let entries = list.as_l().ok()?.iter();
             entries.map(|entry| Key::from_text(entry.as_s().ok()?)).collect::<Option<Vec<_>>>()
         };
-        read(list).map(Some).ok_or_else(|| unreadable(&self.0, &attribute))
+        read(list).map(Some).ok_or_else(|| unreadable(&self.0, attribute.name()))
     }
 }

@@ -19,6 +19,7 @@
 //! `run_times.rs` has its times.
 
 use key_schema::IndexEntry;
+use key_schema::definition::Index;
 use key_schema::index::RunsChanged;
 use mlflow_api::RunId;
 use mlflow_api::tracking::RunStatus;
@@ -47,8 +48,10 @@ pub(crate) const ATTRIBUTES: [&str; 10] = [
 pub trait Attributes {
     /// The value of an attribute that is stored as a string or a number.
     fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>>;
-    /// Whether there is an attribute of this name.
-    fn has(&self, name: &str) -> bool;
+    /// Whether the attribute is there.
+    fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool;
+    /// Whether it is in an index.
+    fn is_in(&self, index: &Index) -> bool;
 }
 
 impl Attributes for Item {
@@ -56,8 +59,12 @@ impl Attributes for Item {
         Self::get(self, attribute)
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+    fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool {
+        Self::has(self, attribute)
+    }
+
+    fn is_in(&self, index: &Index) -> bool {
+        Self::is_in(self, index)
     }
 }
 
@@ -129,20 +136,20 @@ impl<'a> IndexingState<'a> {
     #[must_use]
     pub fn of(run: &'a impl Attributes) -> Self {
         let has_ended = run.get(STATUS).is_some_and(RunStatus::has_ended);
-        let reliance = match (run.has(&LEASED), run.get(CLOSING)) {
+        let reliance = match (run.has(LEASED), run.get(CLOSING)) {
             (false, _) => Reliance::None,
             (true, None) => Reliance::Open,
             (true, Some(time)) => Reliance::Closing(time),
         };
         Self {
-            is_marked: run.has(RunsChanged::INDEX.sort),
+            is_marked: run.is_in(RunsChanged::INDEX),
             revision: run.get(REVISION),
             seen: run.get(SEEN),
             indexing: run.get(INDEXED),
             has_ended,
             due: run.get(DUE),
-            is_overdue: run.has(&OVERDUE),
-            is_to_be_rebuilt: run.has(&REBUILD),
+            is_overdue: run.has(OVERDUE),
+            is_to_be_rebuilt: run.has(REBUILD),
             journal_marks: run.get(JOURNAL),
             reliance,
             packed: run.get(PACKED).map(i64::from),
@@ -296,7 +303,7 @@ mod tests {
     fn each_attribute_of_the_state_changes_it() {
         let empty = document(&[]);
         let plain = IndexingState::of(&empty);
-        for name in ATTRIBUTES.into_iter().filter(|name| *name != CLOSING && *name != INDEXED) {
+        for name in ATTRIBUTES.into_iter().filter(|name| *name != CLOSING.name() && *name != INDEXED.name()) {
             assert_ne!(IndexingState::of(&document(&[]).with(name, number(1))), plain, "{name}");
         }
         assert_eq!(IndexingState::of(&document(&[(LEASED, 1), (CLOSING, 7)])).reliance, Reliance::Closing(7));

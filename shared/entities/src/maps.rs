@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use key_schema::attributes::{Attribute, Mapping};
+use key_schema::attributes::{Attribute, Texts};
 use mlflow_api::Result;
 use table::{Item, Map};
 
@@ -13,20 +13,20 @@ use crate::unreadable::unreadable;
 ///
 /// # Errors
 /// An internal one if an entry cannot be read.
-pub fn entries<T: Mapping>(item: &Item, attribute: Attribute<T>, rows: &[Item]) -> Result<Vec<(String, String)>> {
+pub fn entries(item: &Item, attribute: Attribute<Texts>, rows: &[Item]) -> Result<Vec<(String, String)>> {
     let empty = Map::new();
     let held = match item.value(attribute) {
         None => &empty,
-        Some(_) => item.map(attribute).ok_or_else(|| unreadable(item, &attribute))?,
+        Some(_) => item.map(attribute).ok_or_else(|| unreadable(item, attribute.name()))?,
     };
     let mut all = Vec::with_capacity(held.len() + rows.len());
     for (name, value) in held {
-        let value = value.as_s().map_err(|_| unreadable(item, &attribute))?;
+        let value = value.as_s().map_err(|_| unreadable(item, attribute.name()))?;
         all.push((entry_key(name).to_owned(), value.clone()));
     }
     for row in rows {
         let (Some(key), Some(value)) = (row.get(ROW_KEY), row.get(ROW_VALUE)) else {
-            return Err(unreadable(row, &attribute));
+            return Err(unreadable(row, attribute.name()));
         };
         if !held.contains_key(entry_name(key).as_ref()) {
             all.push((key.to_owned(), value.to_owned()));

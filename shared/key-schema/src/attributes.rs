@@ -1,19 +1,19 @@
 //! The attributes of items: their names with their types, and the groups of them that several rows
 //! have. Each row declares its attributes with its key, in [`rows`](crate::rows). Two constants with
-//! one name are attributes of different rows that have different types.
+//! one stored name are attributes of different rows, of different types.
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::Deref;
 
 pub use crate::kind::{
     ByteStrings, Bytes, Count, Counts, Kind, List, Mapping, Number, Numbers, Scalar, Set, Text, TextSet, Texts,
 };
 use crate::kind::{
-    Decimal, ExperimentId, Hash, ModelStatus, RecordId, RunStatus, ScorerId, Stage, TraceState, Typed, VersionStage,
+    DatasetRecordId, Decimal, ExperimentId, LifecycleStage, ModelStage, ModelStatusNumber, RunStatus, ScorerId,
+    TraceState, Typed, WideDigest,
 };
 
-/// An attribute: its name, and the type of its values. It is a text where a name is asked for.
+/// An attribute: its name, and the type of its values.
 pub struct Attribute<T: ?Sized> {
     name: &'static str,
     kind: PhantomData<fn() -> *const T>,
@@ -44,20 +44,6 @@ impl<T: ?Sized> fmt::Debug for Attribute<T> {
 impl<T: ?Sized> fmt::Display for Attribute<T> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name)
-    }
-}
-
-impl<T: ?Sized> Deref for Attribute<T> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        self.name
-    }
-}
-
-impl<T: ?Sized> PartialEq<Attribute<T>> for &str {
-    fn eq(&self, attribute: &Attribute<T>) -> bool {
-        *self == attribute.name
     }
 }
 
@@ -142,7 +128,7 @@ names! {
     CLOSING: Number = "closing",
     CONFIG: Text = "config",
     CONTENT: Bytes = "content",
-    CONTENT_ID: Hash = "content_id",
+    CONTENT_ID: WideDigest = "content_id",
     CONTENT_PARTS: Count = "content_parts",
     CONTENT_SIZE: Count = "content_size",
     CONTEXTS: TextSet = "contexts",
@@ -179,7 +165,7 @@ names! {
     HOME: Text = "home",
     ID: Text = "id",
     INDEXED: Text = "indexed",
-    INPUTS: Hash = "inputs",
+    INPUTS: WideDigest = "inputs",
     IN_WORKSPACE: Text = "in_workspace",
     IS_ADMIN: Count = "admin",
     JOURNAL: Number = "journal",
@@ -198,7 +184,7 @@ names! {
     METADATA: Texts = "metadata",
     METRIC: ByteStrings = ".<metric>",
     MODEL: Text = "model",
-    MODEL_STATUS: ModelStatus = "status",
+    MODEL_STATUS: ModelStatusNumber = "status",
     MODEL_TYPE: Text = "model_type",
     NAME: Text = "name",
     NAMES: Bytes = "names",
@@ -220,7 +206,7 @@ names! {
     QUOTAS: Numbers = "quotas",
     RATE: Decimal = "rate",
     REBUILD: Number = "rebuild",
-    RECORD: RecordId = "record",
+    RECORD: DatasetRecordId = "record",
     RECORDS: Count = "records",
     RENAMED: Number = "renamed",
     REQUEST: Text = "request",
@@ -247,7 +233,7 @@ names! {
     SOURCE_RUN: Text = "source_run",
     SOURCE_TYPE: Text = "source_type",
     SPAN: Bytes = "span",
-    STAGE: Stage = "stage",
+    STAGE: LifecycleStage = "stage",
     STAGE_VERSION: Count = "stage_version",
     STALE: List = "stale",
     START_TIME: Number = "start_time",
@@ -268,7 +254,7 @@ names! {
     USER_ID: Count = "user_id",
     VERSION: Count = "version",
     VERSIONS: Count = "versions",
-    VERSION_STAGE: VersionStage = "stage",
+    VERSION_STAGE: ModelStage = "stage",
     WAITS: Number = "waits",
     WIDE: Number = "wide",
     WORKSPACE: Text = "workspace",
@@ -322,7 +308,7 @@ pub const MARKED: &[AttributeDescription] = attributes! {
 /// A long content. Rows declare its size themselves: some have items without a content.
 pub const LONG_CONTENT: &[AttributeDescription] = attributes! {
     CONTENT: Bytes "the content, compressed",
-    CONTENT_ID: Hash "in place of the content, where it is too big for the item: the hash its parts are named by",
+    CONTENT_ID: WideDigest "in place of the content, where it is too big for the item: the hash its parts are named by",
     CONTENT_PARTS: Count "how many parts there are",
 };
 
@@ -334,7 +320,7 @@ pub const RUN_INFO: &[AttributeDescription] = attributes! {
     START_TIME: Number required "when it began, in ms",
     END_TIME: Number "when it ended, in ms",
     ARTIFACT_URI: Text "where its artifacts are, if that is not where its experiment keeps those of its runs",
-    STAGE: Stage "the lifecycle stage of the run by itself",
+    STAGE: LifecycleStage "the lifecycle stage of the run by itself",
     STAGE_VERSION: Count "the version of the experiment's stage at which the run's own was set",
 };
 

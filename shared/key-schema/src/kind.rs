@@ -1,9 +1,9 @@
 //! The types of attributes: how DynamoDB stores them, and what Rust reads them as.
 
-use model::{DatasetRecordId, LifecycleStage, ModelStage};
-pub use model::{ExperimentId, RunStatus, ScorerId, TraceState};
+pub use model::{DatasetRecordId, ExperimentId, LifecycleStage, ModelStage, RunStatus, ScorerId, TraceState};
 
-use crate::{Segment, WideDigest};
+use crate::Segment;
+pub use crate::WideDigest;
 
 /// The type of an attribute, for the table reference and for checks of items.
 #[derive(Clone, Copy, Debug)]
@@ -83,18 +83,18 @@ macro_rules! scalars {
 }
 
 scalars! {
-    Stage: "S" as LifecycleStage = LifecycleStage::from_name;
+    LifecycleStage: "S" as Self = Self::from_name;
     RunStatus: "S" as Self = Self::from_name;
-    VersionStage: "S" as ModelStage = ModelStage::from_name;
+    ModelStage: "S" as Self = Self::from_name;
     TraceState: "S" as Self = Self::from_name;
     ExperimentId: "S" as Self = |text: &str| text.parse().ok().and_then(Self::from_number);
-    RecordId: "S" as DatasetRecordId = DatasetRecordId::parse;
+    DatasetRecordId: "S" as Self = Self::parse;
     ScorerId: "S" as Self = Self::parse;
-    Hash: "S" as WideDigest = WideDigest::read;
+    WideDigest: "S" as Self = Self::read;
     Decimal: "S" as f64 = |text: &str| text.parse().ok();
     Number: "N" as i64 = |digits: &str| digits.parse().ok();
     Count: "N" as u32 = |digits: &str| digits.parse().ok();
-    ModelStatus: "N" as i64 = |digits: &str| digits.parse().ok().filter(|number| (0..4).contains(number));
+    ModelStatusNumber: "N" as i64 = |digits: &str| digits.parse().ok().filter(|number| (0..4).contains(number));
 }
 
 macro_rules! others {
@@ -117,15 +117,7 @@ macro_rules! others {
 
 /// A string.
 pub type Text = str;
-/// A lifecycle stage, by its name.
-pub type Stage = LifecycleStage;
-/// The stage of a model version, by its name.
-pub type VersionStage = ModelStage;
-/// The id of a record of an evaluation dataset.
-pub type RecordId = DatasetRecordId;
-/// A hash of 128 bits, in hexadecimal digits.
-pub type Hash = WideDigest;
-/// A decimal number, as a string.
+/// A decimal number, as a string: no row has one as a number.
 pub type Decimal = f64;
 /// A whole number.
 pub type Number = i64;
@@ -134,7 +126,7 @@ pub type Count = u32;
 
 /// The status of a logged model, by MLflow's number.
 #[derive(Debug)]
-pub enum ModelStatus {}
+pub enum ModelStatusNumber {}
 
 others! {
     /// Bytes.

@@ -53,7 +53,7 @@ rows! {
         LOCATION: Text required "where it keeps its artifacts",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
-        STAGE: Stage required "lifecycle stage",
+        STAGE: LifecycleStage required "lifecycle stage",
         STAGE_VERSION: Count required "how often the stage has changed",
         REVISION: Number "there is one, so that the indexer is told of the removal",
         FORGOTTEN: Number "histories of metrics that are kept no longer are removed, of runs that ended until then, in ms",
@@ -102,8 +102,8 @@ rows! {
         NAME: Text required "name",
         MODEL_TYPE: Text required "what kind of model it is, as the client says",
         SOURCE_RUN: Text required "the run that made it, as the client says",
-        MODEL_STATUS: ModelStatus required "MLflow's number of the status",
-        STAGE: Stage "lifecycle stage, where it was deleted",
+        MODEL_STATUS: ModelStatusNumber required "MLflow's number of the status",
+        STAGE: LifecycleStage "lifecycle stage, where it was deleted",
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number required "when it was changed last, in ms",
         ARTIFACT_URI: Text required "where its artifacts are",
@@ -303,7 +303,7 @@ rows! {
     /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
     /// Ids begin with the time of creation, so that a page of records is a range.
     EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId> {
-        INPUTS: Hash required "the hash of the inputs",
+        INPUTS: WideDigest required "the hash of the inputs",
         UPDATED: Number required "when it was changed last, in ms",
         CREATED_BY: Text "who created it",
         UPDATED_BY: Text "who changed it last",
@@ -314,7 +314,7 @@ rows! {
     /// A tag of the dataset that is too big for its document.
     EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name> { ..KEY_VALUE };
     /// Claims the inputs of a record, by their hash, and names the record.
-    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: RecordId required "the record with these inputs" };
+    EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: DatasetRecordId required "the record with these inputs" };
     /// A part of a content that is too big for a record's item or for the dataset's document.
     EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
     /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
@@ -377,7 +377,7 @@ rows! {
     ModelVersion = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> {
         CREATED: Number required "when it was created, in ms",
         UPDATED: Number "when it was changed last, in ms, if it was",
-        VERSION_STAGE: VersionStage required "stage",
+        VERSION_STAGE: ModelStage required "stage",
         DESCRIPTION: Text "description, if it has one",
         SOURCE: Text required "where it is, as the client says",
         STORAGE: Text "where its artifacts are, if that is not its source",

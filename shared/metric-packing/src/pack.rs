@@ -240,5 +240,5 @@ fn metric_count(document: &Item) -> usize {
 }
 
 fn metrics_of(document: &Item) -> BTreeMap<&String, &table::Value> {
-    document.0.iter().filter(|(name, _)| metric_of(name).is_some() || name.as_str() == CHARTED).collect()
+    document.0.iter().filter(|(name, _)| metric_of(name).is_some() || name.as_str() == CHARTED.name()).collect()
 }

@@ -109,8 +109,9 @@ impl Basic {
                 token.filter(is_of).map(|token| token.restriction)
             }
             Credentials::Signature(_) => {
-                let id = proof.and_then(|mapping| mapping.get(USER_ID));
-                let is_of = account.is_some_and(|account| id.is_none_or(|id| id == account.user.id));
+                let mapping = proof.filter(|mapping| mapping.has(USER_ID));
+                let is_of = account
+                    .is_some_and(|account| mapping.is_none_or(|mapping| mapping.get(USER_ID) == Some(account.user.id)));
                 is_of.then(Restriction::default)
             }
         })

@@ -96,7 +96,7 @@ pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
         GrantType::RegisteredModel | GrantType::Prompt => {
             item.and_then(|item| item.get(ID)) == Some(grant.resource.as_str())
         }
-        GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.to_string() == grant.resource),
+        GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.as_str() == grant.resource),
         // The ids of experiments are never used again.
         _ => !grant.resource.is_empty(),
     }

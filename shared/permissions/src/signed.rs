@@ -60,12 +60,14 @@ impl Token {
     pub fn of(item: &Item) -> Result<Self> {
         let read = || {
             let key = access_rows::Token::parse(&item.key()?)?;
+            // One that cannot be read must not count as none: that is a token for everything.
+            let experiment = if item.has(EXPERIMENT) { Some(item.get(EXPERIMENT)?) } else { None };
             Some(Self {
                 id: item.get(TOKEN)?,
                 user_id: item.get(USER_ID)?,
                 digest: key.digest.0,
                 name: item.get(NAME)?.to_owned(),
-                restriction: Restriction { experiment: item.get(EXPERIMENT), only: Only::from_name(item.get(ONLY)?)? },
+                restriction: Restriction { experiment, only: Only::from_name(item.get(ONLY)?)? },
                 creation_time: item.get(CREATION_TIME)?,
                 expires: item.get(EXPIRES),
             })

@@ -49,7 +49,7 @@ impl Workspaces {
     /// workspace; `lease` is for how long they do. A few requests per thousand names.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_GOES_TO` where it has contents, or a name that the
+    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_STATE` where it has contents, or a name that the
     /// default workspace has, too: then nothing has changed.
     pub async fn begin_deletion(&self, name: &Workspace, mode: Mode, lease: Duration) -> Result<Document> {
         let found = self.get(name).await?;
@@ -94,7 +94,7 @@ impl Workspaces {
     /// Moves the contents of a workspace, and deletes it. A request for each entity.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again. `INVALID_GOES_TO`, where a name was taken
+    /// Those of the table; then it may be done again. `INVALID_STATE`, where a name was taken
     /// meanwhile.
     pub async fn finish_deletion(&self, begun: &Document) -> Result<()> {
         let Some(to) = &begun.goes_to else { return Err(Error::internal("a deletion was not begun")) };

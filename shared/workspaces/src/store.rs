@@ -111,7 +111,7 @@ impl Workspaces {
             update.only_if(Condition::item_exists())
         };
         for (attribute, value) in change.attributes() {
-            let is_taken_away = value.is_empty() && attribute.name() != key_schema::attributes::DESCRIPTION;
+            let is_taken_away = value.is_empty() && attribute.name() != key_schema::attributes::DESCRIPTION.name();
             update = if is_taken_away { update.remove(attribute) } else { update.set(attribute, text(value)) };
         }
         match self.table.update(&update).await {

@@ -128,7 +128,7 @@ impl Store {
         };
         // A grant to an earlier user of this name, or for an earlier resource of this name, is
         // replaced.
-        let others = [is_other(&USER_ID), is_other(&RESOURCE)].into_iter().flatten();
+        let others = [is_other(USER_ID.name()), is_other(RESOURCE.name())].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
         if self.once(Write::Put(item, condition)).await? { Ok(()) } else { Err(taken()) }
     }

@@ -191,7 +191,7 @@ async fn what_was_restored_stays() {
     for verb in ["delete", "restore"] {
         lab.post(&format!("runs/{verb}"), json!({ "run_id": run })).await;
     }
-    assert!(lab.items(&DELETED_TIME).await.is_empty(), "a run that is not deleted has no such time");
+    assert!(lab.items(DELETED_TIME.name()).await.is_empty(), "a run that is not deleted has no such time");
     // It is active again with its experiment, though it was deleted by itself.
     lab.post("runs/delete", json!({ "run_id": of_kept })).await;
     for verb in ["delete", "restore"] {

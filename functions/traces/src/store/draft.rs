@@ -57,7 +57,7 @@ impl Draft {
     /// Has the links that were made before the trace came, in whose place it is put.
     pub(super) fn take_links(&mut self, awaited: &AwaitedTrace) {
         let runs = awaited.runs().iter().map(|run| run.clone().into_bytes());
-        self.set(&RUNS, Some(bytes_set(runs)));
+        self.set(RUNS.name(), Some(bytes_set(runs)));
         self.awaited = Some(awaited.edits());
     }
 
@@ -70,7 +70,7 @@ impl Draft {
     }
 
     pub(super) fn set_time(&mut self, time: i64) {
-        self.set(&START_TIME, Some(number(time)));
+        self.set(START_TIME.name(), Some(number(time)));
     }
 
     pub(super) fn duration(&self) -> Option<i64> {
@@ -78,7 +78,7 @@ impl Draft {
     }
 
     pub(super) fn set_duration(&mut self, duration: Option<i64>) {
-        self.set(&DURATION, duration.map(number));
+        self.set(DURATION.name(), duration.map(number));
     }
 
     pub(super) fn state(&self) -> TraceState {
@@ -86,12 +86,12 @@ impl Draft {
     }
 
     pub(super) fn set_state(&mut self, state: TraceState) {
-        self.set(&STATE, Some(text(state.name())));
+        self.set(STATE.name(), Some(text(state.name())));
     }
 
     /// Traces with such an id are in an index, so that searches need not look for them.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
-        self.set(&CLIENT_REQUEST, id.map(text));
+        self.set(CLIENT_REQUEST.name(), id.map(text));
         let entry = client_request_entry(id.unwrap_or_default(), self.experiment, &self.trace);
         for (attribute, place) in entry.0 {
             self.set(attribute, id.map(|_| text(place)));
@@ -99,7 +99,7 @@ impl Draft {
     }
 
     pub(super) fn set_request(&mut self, preview: &str) {
-        self.set(&REQUEST, Some(text(preview)));
+        self.set(REQUEST.name(), Some(text(preview)));
     }
 
     pub(super) fn has_request(&self) -> bool {
@@ -111,7 +111,7 @@ impl Draft {
     }
 
     pub(super) fn set_response(&mut self, preview: &str) {
-        self.set(&RESPONSE, Some(text(preview)));
+        self.set(RESPONSE.name(), Some(text(preview)));
     }
 
     pub(super) fn metadata(&self, key: &str) -> Option<&str> {

@@ -171,7 +171,7 @@ impl Merge<'_> {
         }
         let id = record.key().map(|key| key.sk).unwrap_or_default();
         let packed = content::pack_once(&id, &content.print(), content::INLINE, part_key(self.id));
-        let kept = [PK, SK, &INPUTS, &CREATED_BY];
+        let kept = [PK, SK, INPUTS.name(), CREATED_BY.name()];
         let attributes = record.0.iter().filter(|(name, _)| kept.contains(&name.as_str()));
         let item = Item(attributes.map(|(name, value)| (name.clone(), value.clone())).collect())
             .with(UPDATED, number(self.now))

@@ -94,6 +94,6 @@ pub(super) fn with_version(item: Item, version: &Item) -> Item {
     let copied = version
         .0
         .iter()
-        .filter(|(name, _)| name.starts_with("content") || [&*VERSION, &CREATED].contains(&name.as_str()));
+        .filter(|(name, _)| name.starts_with("content") || [VERSION.name(), CREATED.name()].contains(&name.as_str()));
     copied.fold(item, |item, (name, value)| item.with(name.clone(), value.clone()))
 }

@@ -2,7 +2,7 @@
 
 use access::Granted;
 use documents::{Change, LoggedModelDocument};
-use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, STATUS, UPDATED};
+use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, UPDATED};
 use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
 use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
@@ -67,7 +67,7 @@ impl Store {
                     .with(NAME, text(name))
                     .with(MODEL_TYPE, text(&new.model_type))
                     .with(SOURCE_RUN, text(&new.source_run_id))
-                    .with(STATUS, number(ModelStatus::Pending.number()))
+                    .with(MODEL_STATUS, number(ModelStatus::Pending.number()))
                     .with(CREATED, number(created))
                     .with(UPDATED, number(created))
                     .with(ARTIFACT_URI, text(artifact_uri));
@@ -110,7 +110,7 @@ impl Store {
 
     /// Sets a logged model's status and returns the model. Two requests, and one for each kind of row it has.
     pub async fn logged_model_finalize(&self, at: &Granted<ModelLocation>, status: ModelStatus) -> Result<LoggedModel> {
-        let update = Update::new(at.key()).set(STATUS, number(status.number())).set(UPDATED, number(now_ms()));
+        let update = Update::new(at.key()).set(MODEL_STATUS, number(status.number())).set(UPDATED, number(now_ms()));
         let model = match self.table.update(&update).await {
             Err(Failure::Refused { .. }) => return Err(at.not_found()),
             outcome => outcome?,

@@ -121,7 +121,7 @@ impl Store {
 
 /// Adds to a change that the run gets a name: its info and its tag.
 pub(crate) fn rename(change: &mut Change, name: &str) {
-    change.set.retain(|(attribute, _)| *attribute != NAME);
+    change.set.retain(|(attribute, _)| *attribute != NAME.name());
     change.set.push((NAME.name(), text(name)));
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
 }

@@ -168,7 +168,7 @@ impl LoggedRuns {
         let held = runs.entry(at.clone()).or_insert_with(|| Held::new(run.clone()));
         let (element, names) = held.element(at, series, sealed);
         let size = element.len() + 1;
-        let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.len() + 3;
+        let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.name().len() + 3;
         let own = new_tail();
         // Two of these have no room in a tail.
         let is_alone = empty(&own) + 2 * size > WRITE_UNIT;
