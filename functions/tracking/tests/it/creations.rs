@@ -1,6 +1,7 @@
 //! Whatever becomes of the requests of a creation: see [`test_site::creations`].
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use embedded_engine::faults::Trouble;
 use key_schema::rows;
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 use table::{Condition, Item, number};
 use test_site::creations::{Creation, Ground};
 use test_site::{Api, Dump};
+use tokio::time::timeout;
 
 use crate::server::Site;
 
@@ -73,7 +75,9 @@ async fn rows_without_their_document_are_nobodys() {
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
     server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");
     site.faults.work_again();
-    assert!(site.dump().await.keys().any(|key| key.contains("#TAG#")), "rows were written");
+    // The refusal does not wait for a request that is under way.
+    let are_written = async { while !site.dump().await.keys().any(|key| key.contains("#TAG#")) {} };
+    timeout(Duration::from_secs(30), are_written).await.expect("rows are written");
     assert_eq!(other.search(json!({ "experiment_ids": [experiment] })).await, [run]);
 }
 
