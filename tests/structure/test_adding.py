@@ -99,6 +99,7 @@ impl Endpoint for Get {
 _STORE = """//! What it reads.
 
 use access::Granted;
+use key_schema::attributes::NAME;
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, Result};
 use table::Table;
@@ -113,7 +114,7 @@ impl Store {
     /// The name of an experiment. One request of a read unit.
     pub(crate) async fn experiment_name(&self, experiment: &Granted<ExperimentId>) -> Result<String> {
         let item = self.table.get(&rows::Experiment::key(experiment)).await?.ok_or_else(|| experiment.not_found())?;
-        item.text("name").map(str::to_owned).ok_or_else(|| Error::internal("an experiment without a name"))
+        item.get(NAME).map(str::to_owned).ok_or_else(|| Error::internal("an experiment without a name"))
     }
 }
 
