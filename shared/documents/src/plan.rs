@@ -89,10 +89,7 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
         update = update.only_if(Condition::Missing(FULL.into()));
     }
     if !new_params.is_empty() {
-        update = update.only_if(match item.get(PARAM_ROWS) {
-            None => Condition::Missing(PARAM_ROWS.into()),
-            Some(count) => Condition::Equals(PARAM_ROWS.into(), number(count)),
-        });
+        update = update.only_if(Condition::unchanged(item, PARAM_ROWS));
     }
     if param_rows {
         update = update.add(PARAM_ROWS, number(1));

@@ -155,7 +155,7 @@ pub fn judges_a_session(document: &Item) -> bool {
 
 pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
     let mut texts: Vec<_> =
-        item.set(attribute).iter().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
+        item.elements(attribute).iter().filter_map(|bytes| String::from_utf8(bytes.as_ref().to_vec()).ok()).collect();
     texts.sort_unstable();
     texts
 }

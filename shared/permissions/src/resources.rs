@@ -72,14 +72,14 @@ pub(crate) fn at_home(resource: &Kept, home: &str) -> Kept {
 
 /// Whether a resource, whose item this is, is the one that something was granted for in this workspace.
 pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, workspace: &Workspace) -> bool {
-    let id = match resource {
-        Kept::Experiment(experiment) => return granted_for == granted_in(workspace, &experiment.to_string()),
+    let is = |id: &str| granted_for == granted_in(workspace, id);
+    match resource {
+        Kept::Experiment(experiment) => is(&experiment.to_string()),
         Kept::RegisteredModel(_) | Kept::Prompt(_) => {
-            item.filter(|item| is_in(item, workspace)).and_then(|item| item.get(ID)).map(str::to_owned)
+            item.filter(|item| is_in(item, workspace)).and_then(|item| item.get(ID)).is_some_and(is)
         }
-        Kept::Scorer(..) => item.and_then(|item| item.get(SCORER)).map(|id| id.to_string()),
-    };
-    id.is_some_and(|id| granted_for == granted_in(workspace, &id))
+        Kept::Scorer(..) => item.and_then(|item| item.get(SCORER)).is_some_and(|id| is(id.as_str())),
+    }
 }
 
 /// Whether the item of a model, or of its home, is of this workspace.

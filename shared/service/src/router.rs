@@ -66,8 +66,8 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     )
 }
 
-/// The answer for a path that no route has. A caller who has to sign in is asked to do so first, as
-/// by MLflow. Known clients take the 404 for an endpoint that the server does not have.
+/// The answer for a path without a route. As MLflow does, it asks callers to sign in first, where
+/// they have to. Known clients take the 404 for an endpoint that the server does not have.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();
     if OPEN.iter().any(|open| parts.uri.path().starts_with(open)) {

@@ -68,7 +68,9 @@ impl Item {
         Some(Key { pk: self.key_text(PK)?.to_owned(), sk: self.key_text(SK)?.to_owned() })
     }
 
-    /// The value of an attribute that is stored as a string or a number.
+    /// The value of an attribute that is stored as a string or a number. `None` if it is missing, or
+    /// of another type. Items that were read have been checked: of these, only a missing one is
+    /// `None`.
     #[must_use]
     pub fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
         match self.value(attribute)? {
@@ -84,9 +86,9 @@ impl Item {
         self.value(attribute)?.as_b().ok().map(Blob::as_ref)
     }
 
-    /// The value of an attribute that is a set; an empty one where it is missing.
+    /// The elements of an attribute that is a set; none where it is missing.
     #[must_use]
-    pub fn set<T: Set>(&self, attribute: Attribute<T>) -> &[Blob] {
+    pub fn elements<T: Set>(&self, attribute: Attribute<T>) -> &[Blob] {
         self.value(attribute).and_then(|set| set.as_bs().ok()).map(Vec::as_slice).unwrap_or_default()
     }
 

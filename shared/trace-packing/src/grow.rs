@@ -38,10 +38,10 @@ async fn grow_day(table: &Table, experiment: ExperimentId, day: i64, now: impl F
     if shards >= MOST_PARTITIONS || !is_settled {
         return Ok(None);
     }
-    let is_as_read = row
-        .value(SHARDS)
-        .map_or_else(Condition::item_missing, |shards| Condition::Equals(SHARDS.into(), shards.clone()));
-    let more = Update::new(key).set(SHARDS, number(shards * 2)).set(GREW, number(now)).only_if(is_as_read);
+    let more = Update::new(key)
+        .set(SHARDS, number(shards * 2))
+        .set(GREW, number(now))
+        .only_if(Condition::unchanged(&row, SHARDS));
     match table.apply(&more).await {
         Ok(()) => Ok(Some(shards * 2)),
         // Another consumer was faster, or the experiment is gone.

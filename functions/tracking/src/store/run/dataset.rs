@@ -128,7 +128,7 @@ fn context_element(context: Option<&str>) -> Vec<u8> {
 
 /// The contexts of a dataset; `None` among them for a use without one.
 fn contexts(item: &Item) -> impl Iterator<Item = Option<&str>> {
-    item.set(CONTEXTS)
+    item.elements(CONTEXTS)
         .iter()
         .filter_map(|element| std::str::from_utf8(element.as_ref()).ok())
         .map(|element| element.strip_prefix('='))
