@@ -68,8 +68,8 @@ impl Item {
         Some(Key { pk: self.key_text(PK)?.to_owned(), sk: self.key_text(SK)?.to_owned() })
     }
 
-    /// The value of an attribute that is stored as a string or a number. `None` if it is missing, or
-    /// of another type. Items that were read have been checked: of these, only a missing one is
+    /// The value of an attribute that is stored as a string or a number. `None` if it is missing,
+    /// or of another type. Items that were read have been checked: of these, only a missing one is
     /// `None`.
     #[must_use]
     pub fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
