@@ -38,7 +38,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     create(&table).await?;
     let access = table.beside(access_name(&options.table));
     create_access(&access).await?;
-    migrations::migrate(&table, &access).await?;
+    entities::migration::migrate(&table, &access).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
     let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO, TICK));
     say_address(&server.url());

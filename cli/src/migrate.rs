@@ -1,7 +1,7 @@
 //! `mlflow-serverless migrate`: brings a table to the layout of this version, while it is in use.
 
 use clap::Args;
-use migrations::Migrated;
+use entities::migration::Migrated;
 
 use crate::Failure;
 use crate::connect::Place;
@@ -17,7 +17,7 @@ pub(crate) struct Options {
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, _engine) = options.place.connect().await?;
     let access = options.place.access_table(&table);
-    let migrated = migrations::migrate(&table.in_background(), &access.in_background()).await?;
+    let migrated = entities::migration::migrate(&table.in_background(), &access.in_background()).await?;
     say(&match migrated {
         None => "The table is empty: there is nothing to migrate.".to_owned(),
         Some(Migrated { from, to }) if from == to => {

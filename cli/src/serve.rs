@@ -177,7 +177,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     // A table elsewhere may have processes of earlier versions, so its operator says when.
     if engine_is_here {
-        migrations::migrate(&table, &access).await?;
+        entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(Looks::AtNewOnes);
     // Without users, everybody who reaches this address may do everything.

@@ -2,7 +2,7 @@
 //!
 //! Every process reads it once, before it touches anything else. A table of a later layout is
 //! refused, so an older version neither misreads it nor spoils it. A table of an earlier layout is
-//! served as it is, and `shared/migrations` brings it to the current one
+//! served as it is, and [`migration`](crate::migration) brings it to the current one
 //! (`docs/adr/0053-layouts-and-migrations.md`).
 
 use std::error::Error;

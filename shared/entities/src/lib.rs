@@ -20,6 +20,7 @@ mod logged_model_points;
 mod maps;
 mod metric_segment;
 mod metrics;
+pub mod migration;
 pub mod points;
 mod run;
 mod run_items;

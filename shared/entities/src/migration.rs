@@ -1,16 +1,13 @@
 //! The steps that bring a table from one layout to the next.
 //!
-//! A crate of its own, because functions only check the number of the layout
-//! (`shared/entities/src/layout.rs`), and the steps may need all that knows the table.
-//!
-//! A step may be cut off anywhere, and other processes serve the table meanwhile. So each step is
-//! idempotent, and its last write raises the number. `docs/adr/0053-layouts-and-migrations.md` says
-//! how a layout changes.
+//! A step can be interrupted at any point while other processes serve the table. So each step is
+//! idempotent, and its last write raises the number of the layout
+//! (`docs/adr/0053-layouts-and-migrations.md`).
 
 use std::error::Error;
 use std::fmt;
 
-use entities::layout::{self, CURRENT, FIRST, LayoutError};
+use crate::layout::{self, CURRENT, FIRST, LayoutError};
 use futures::future::BoxFuture;
 use table::{Failure, Table};
 
