@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-TO = Path(__file__).parents[2] / "shared/spans/src/prices.tsv"
+TO = Path(__file__).parents[2] / "shared/language/spans/src/prices.tsv"
 
 KINDS = ["input", "output", "cache_read", "cache_write", "cache_write_1hr"]
 

@@ -19,7 +19,7 @@ import requests
 from tests.compare.span_cases import Case, cases
 from tests.support.servers import StockMlflow, stock_database
 
-TO = Path(__file__).parents[2] / "shared/spans/tests/fixtures/stock.jsonl"
+TO = Path(__file__).parents[2] / "shared/language/spans/tests/fixtures/stock.jsonl"
 
 COLUMNS = ["span_id", "parent_span_id", "name", "type", "status", "start_time_unix_nano", "end_time_unix_nano"]
 COLUMNS += ["model_name", "model_provider", "input_cost", "output_cost", "total_cost"]

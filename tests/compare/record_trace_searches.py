@@ -1,4 +1,4 @@
-"""Records what stock MLflow's own store finds in random searches of random traces, for `shared/search/tests/trace_searches.rs`.
+"""Records what stock MLflow's own store finds in random searches of random traces, for `shared/language/search/tests/trace_searches.rs`.
 
     .venv/bin/python -m tests.compare.record_trace_searches [--seed N] [--searches N] [--output FILE]
 """
@@ -15,7 +15,7 @@ from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
 from tests.compare import random_trace_filters, random_traces
 
-_OUTPUT = Path(__file__).parents[2] / "shared/search/tests/trace_searches.json"
+_OUTPUT = Path(__file__).parents[2] / "shared/language/search/tests/trace_searches.json"
 
 
 def main() -> None:

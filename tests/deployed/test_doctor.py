@@ -159,7 +159,7 @@ def _overdue(stack: Stack, aws: Aws) -> Iterator[None]:
     rule = stack.resources("AWS::Events::Rule")["IndexerTick"]
     events.disable_rule(Name=rule)
     table, due = stack.outputs["TableName"], int(time.time() * 1000) - 3_600_000
-    # As shared/key-schema writes it: numbers that ascend have the sign in their first digit.
+    # As shared/storage/key-schema writes it: numbers that ascend have the sign in their first digit.
     key = {"PK": {"S": "LATER#0"}, "SK": {"S": f"DUE#{_ascending(due)}#run#0#{'a' * 32}"}}
     stack.emulator.dynamodb.put_item(TableName=table, Item=key)
     yield

@@ -75,9 +75,9 @@ def test_the_longest_of_them_is_said() -> None:
     [
         ("functions/auth/src/store/sessions.rs", r"pub const SESSION: u64 = 24 \* 3_600;", "(sessions: 24 hours)"),
         ("functions/traces/src/store/link.rs", r"const PATIENCE: i64 = 7 \* 86_400;", "They go after a week, by their `ttl`."),
-        ("shared/trace-packing/src/pass.rs", r"const OLDEST: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
-        ("shared/artifact-store/src/backend.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
-        ("shared/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
+        ("shared/storage/trace-packing/src/pass.rs", r"const OLDEST: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
+        ("shared/storage/artifact-store/src/backend.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
+        ("shared/storage/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
         ("cli/src/housekeeping.rs", r"const STREAM: Duration = Duration::from_hours\(24\);", "24 hours, looked at every five minutes"),
         ("cli/src/housekeeping.rs", r"const PAUSE: Duration = Duration::from_mins\(5\);", "24 hours, looked at every five minutes"),
         ("cli/src/housekeeping.rs", r"const POLICY: u32 = 12;", "once an hour"),
@@ -89,5 +89,5 @@ def test_times_of_the_code_are_those_of_the_page(file: str, code: str, said: str
 
 
 def test_the_database_does_not_overwrite_what_it_frees() -> None:
-    sources = (REPOSITORY / "shared" / "embedded-engine" / "src").rglob("*.rs")
+    sources = (REPOSITORY / "shared" / "local" / "embedded-engine" / "src").rglob("*.rs")
     assert not any(re.search(r"secure_delete|auto_vacuum", path.read_text("utf-8")) for path in sources)

@@ -10,7 +10,7 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 _TRACKED = subprocess.run(["git", "ls-files"], cwd=_REPOSITORY, capture_output=True, check=True, text=True).stdout.split()
 _OF_TODAY = ("adding", "consistency", "run-index", "run-metrics", "stream", "traces-at-rest")
 _PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in _OF_TODAY)]
-_HEADS = sorted(name for name in _TRACKED if re.fullmatch(r"(?:functions/|shared/)?[\w-]+/src/lib\.rs", name))
+_HEADS = sorted(name for name in _TRACKED if re.fullmatch(r"(?:functions/|shared/[\w-]+/)?[\w-]+/src/lib\.rs", name))
 _FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:rs|py|json|yaml|toml|graphql|css|js|tsv|lock))`")
 _FOLDER = re.compile(r"`((?:shared|functions|cli|tests|tools|store|docs|examples|bench)/[\w/-]+)`")
 #: Files that are there only while a server runs.
@@ -46,7 +46,7 @@ def test_the_architecture_names_every_crate() -> None:
     text = (_REPOSITORY / "ARCHITECTURE.md").read_text().partition("## The crates")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| ((?:`[\w-]+`(?:, )?)+) \|", text, re.MULTILINE)
     listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
-    crates = {Path(name).parent.name for name in _TRACKED if re.fullmatch(r"(?:functions|shared)/[\w-]+/Cargo\.toml", name)}
+    crates = {Path(name).parent.name for name in _TRACKED if re.fullmatch(r"(?:functions|shared/[\w-]+)/[\w-]+/Cargo\.toml", name)}
     assert crates <= listed
     # A crate that was removed or renamed.
     assert listed <= crates | {"domains", "cli"}

@@ -322,7 +322,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 
 #: Where functions say what alarms count.
 SOURCES = [REPOSITORY / path for path in (
-    "shared/service/src/answer.rs", "shared/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
+    "shared/http/service/src/answer.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
 )]
 
 
@@ -406,7 +406,7 @@ def test_a_partition_that_is_nearly_full_is_told_of(resources):
         properties = resources[f"{function}PartitionsMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
-        assert f'"{said[1]}");' in (REPOSITORY / "shared/table/src/collection_size.rs").read_text()
+        assert f'"{said[1]}");' in (REPOSITORY / "shared/storage/table/src/collection_size.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
 
@@ -579,7 +579,7 @@ def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resourc
         properties = resources[f"{function}ThrottledMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
-        assert f'"{said[1]}");' in (REPOSITORY / "shared/service/src/answer.rs").read_text()
+        assert f'"{said[1]}");' in (REPOSITORY / "shared/http/service/src/answer.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
 
@@ -703,4 +703,4 @@ def test_uploads_have_no_limit_unless_the_operator_sets_one(template, resources)
         assert not re.search(parameter["AllowedPattern"], size), size
     variables = resources["ArtifactsFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["MAX_ARTIFACT_SIZE"] == {"Ref": "MaxArtifactSize"}
-    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/domain/src/surroundings.rs").read_text()
+    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/http/domain/src/surroundings.rs").read_text()

@@ -9,9 +9,9 @@ from .files import arrows, circles, modules
 REPOSITORY = Path(__file__).resolve().parents[2]
 ROOTS = sorted(
     root
-    for manifest in REPOSITORY.glob("*/*/Cargo.toml")
+    for pattern in ("bench/*", "functions/*", "shared/*/*")
+    for manifest in REPOSITORY.glob(f"{pattern}/Cargo.toml")
     for root in [manifest.parent / "src/lib.rs"]
-    if manifest.parent.parent.name in ("bench", "functions", "shared")
 ) + [REPOSITORY / "cli/src/main.rs"]
 
 

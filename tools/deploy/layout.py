@@ -8,7 +8,7 @@ from botocore.exceptions import ClientError
 
 #: In an archive, which has no source, a file of its own has the number.
 _ARCHIVED = Path(__file__).with_name("layout.txt")
-_SOURCE = Path(__file__).resolve().parents[2] / "shared/entities/src/layout.rs"
+_SOURCE = Path(__file__).resolve().parents[2] / "shared/storage/entities/src/layout.rs"
 _CURRENT = re.compile(r"^pub const CURRENT: i64 = (\d+);$", re.MULTILINE)
 _KEY = {"PK": {"S": "CONFIG"}, "SK": {"S": "CFG#layout"}}
 

@@ -3,7 +3,7 @@
 //! A browser signs nothing. This server on a loopback address signs each of its requests with the
 //! credentials of its user, so it answers nobody else:
 //!
-//! 1. `shared/local-guard` refuses pages of other origins, and names that other origins may have.
+//! 1. `shared/http/local-guard` refuses pages of other origins, and names that other origins may have.
 //! 2. `session.rs` refuses a browser that has not opened the one-time URL. Everybody on the machine
 //!    reaches a loopback address.
 //! 3. `peers.rs` refuses connections of other users of the machine, where the system tells them.

@@ -92,7 +92,7 @@ pub(crate) fn from_api(answered: &HeaderMap) -> HeaderMap {
 }
 
 /// The headers of an answer of a bucket. What somebody has uploaded must not run in the name of
-/// this server: it is saved, not shown, as `shared/service` has it.
+/// this server: it is saved, not shown, as `shared/http/service` has it.
 pub(crate) fn from_bucket(answered: &HeaderMap) -> HeaderMap {
     let mut headers = only(answered, &FROM_BUCKET);
     if !headers.contains_key(CONTENT_DISPOSITION) {

@@ -2,7 +2,7 @@
 //! reads and uploads.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and asks the [`store`]
-//! where the artifacts of a run or a logged model are. `shared/artifact-store` does the rest.
+//! where the artifacts of a run or a logged model are. `shared/storage/artifact-store` does the rest.
 //! `proxy.rs` serves `mlflow-artifacts:/`, `multipart.rs` uploads in parts and URLs to download
 //! there. `served_path.rs` says what a path needs. `run.rs` serves the user interface,
 //! `presigned.rs` signs URLs for artifacts in a bucket.
@@ -49,7 +49,7 @@
 //!    for five minutes: an `Answer::Elsewhere`.
 //! 4. For a directory, `Directory::send` walks the path name by name (`walk.rs`). The open file is
 //!    an `Answer::Attachment`.
-//! 5. `shared/service` makes of the first a 307 without a body that must not be cached. It sends
+//! 5. `shared/http/service` makes of the first a 307 without a body that must not be cached. It sends
 //!    the second piece by piece, whole or as the requested range.
 //!
 //! A client that reads a file in parts asks for its URL: `GET mlflow-artifacts/presigned/{path}` →

@@ -13,7 +13,7 @@
 //! (`store/evaluation_dataset/merge.rs`).
 //!
 //! 1. `record.rs` reads the records and refuses what MLflow refuses. JSON is read as Python reads
-//!    it (`shared/mlflow-api/src/json`), because integers of any length and NaN have to come back.
+//!    it (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have to come back.
 //!    Records with the same inputs are one.
 //! 2. The rows that claim inputs by their hash are read, a hundred per request. Then the dataset is
 //!    read for its schema, and then the records that the claims name.

@@ -1,5 +1,5 @@
 //! The housekeeper of the stack. Once an hour a schedule calls this function. It removes what the
-//! policies keep no longer: deleted entities, traces, and histories of metrics. `shared/retention`
+//! policies keep no longer: deleted entities, traces, and histories of metrics. `shared/storage/retention`
 //! does the work.
 //!
 //! It is a function of its own, since it may remove what no other function may: any item of the

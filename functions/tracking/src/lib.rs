@@ -30,7 +30,7 @@
 //! `POST runs/log-batch` → `logging::LogBatch` → `Store::run_log_batch`.
 //!
 //! 1. `LogBatch::read` refuses what MLflow refuses, before anything is read or written.
-//! 2. Params and tags go into the run's document (`shared/documents`) with one optimistic
+//! 2. Params and tags go into the run's document (`shared/storage/documents`) with one optimistic
 //!    `UpdateItem`, if all are small. Its conditions: every param is missing or (up to 20 params)
 //!    equal, and the document is neither full nor has rows of params.
 //! 3. A refusal brings the document, and the next attempt is planned from it. Equal params are
@@ -69,15 +69,15 @@
 //! # Logged models
 //!
 //! A **logged model** is a model that a run logged. A *registered model* is a named entry of the
-//! model registry. `logged_models.rs` → `store/logged_model`. `shared/entities` reads them from
-//! items, `shared/search` has their grammar of filters.
+//! model registry. `logged_models.rs` → `store/logged_model`. `shared/storage/entities` reads them from
+//! items, `shared/language/search` has their grammar of filters.
 //!
 //! 1. A model is a document like a run. Its id holds its experiment likewise.
 //! 2. Every point of its metrics is in every answer about it. Points wait in the sets of one
 //!    document. At 8 KB it is sealed whole into the model's own partition.
 //! 3. The newest models are found in LSI1, those of a run in LSI3. Any other search reads the
 //!    models of its experiments whole and keeps a page. They are not indexed further.
-//! 4. `shared/artifact-store` lists and sends their artifacts.
+//! 4. `shared/storage/artifact-store` lists and sends their artifacts.
 
 pub mod absent;
 mod declaration;

@@ -11,7 +11,7 @@ use crate::blocks::all_searches;
 use crate::packing::{pack_all, pack_some};
 use crate::server::{Server, Site};
 
-const RECORDED: &str = include_str!("../../../../shared/search/tests/trace_searches.json");
+const RECORDED: &str = include_str!("../../../../shared/language/search/tests/trace_searches.json");
 
 /// Whether the search is about ids of traces and runs, which differ here, also within spans. Or it
 /// is about the JSON of a whole number, which is that of a float where a client sends it.

@@ -8,7 +8,7 @@ use traces::store::Store;
 use super::{body, counting, export, export_body, packed, process, start, start_at};
 
 /// A trace of ten spans with tokens, a session and English texts, as stock clients send it.
-const AGENT: &str = include_str!("../../../../../shared/spans/tests/fixtures/ten_spans.json");
+const AGENT: &str = include_str!("../../../../../shared/language/spans/tests/fixtures/ten_spans.json");
 /// Its id there, and when it began, in ms.
 const AGENT_ID: &str = "4f1c8a2e9b7d43f0a6e5d2c1b0987f36";
 const AGENT_TIME: i64 = 1_762_848_000_123;

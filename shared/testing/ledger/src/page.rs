@@ -192,7 +192,7 @@ impl Ledger {
     /// A call is over its budget, or the page differs from the metered one.
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(page);
         let written = std::env::var_os(WRITES).map(|_| fs::write(&path, &expected));
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);

@@ -5,7 +5,7 @@
 //! session or a token ([`Secret`]). It reads the user's grants together with the guards of the
 //! request, unless it read them less than [`LEASE`] ago. It decides by rules that know no table:
 //! [`rules`] says what an operation requires, [`grants`] what grants say of that. The types of
-//! grants are in `shared/mlflow-api/src/auth.rs`.
+//! grants are in `shared/language/mlflow-api/src/auth.rs`.
 //!
 //! Who is admitted, and the rights of callers:
 //!

@@ -15,7 +15,7 @@
 //! the experiment or of traces that are kept no longer.
 //!
 //! A crate of its own, and not a part of `trace-blocks`: functions that read blocks do without it,
-//! and only the indexer may pack (`tests/structure/test_layers.py`).
+//! and only the indexer may pack (`tests/structure/test_floors.py`).
 
 mod append;
 mod asks;

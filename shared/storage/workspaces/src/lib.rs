@@ -18,7 +18,7 @@
 //! 1. `delete.rs` checks that the mode allows it: nothing is listed, or no name is taken in
 //!    `default`.
 //! 2. One transaction writes the destination of the contents into the item. From then on, `check`
-//!    in `shared/access/src/workspaces.rs` refuses writes.
+//!    in `shared/http/access/src/workspaces.rs` refuses writes.
 //! 3. The call waits 300 ms, then checks once more.
 //! 4. `functions/auth` revokes the roles of the workspace.
 //! 5. `moving.rs` moves each experiment, model, dataset and scorer in a transaction of its own.

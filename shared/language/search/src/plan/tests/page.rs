@@ -7,7 +7,7 @@ use super::plans::plan;
 /// their lists.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [&'a str], &'a [(&'a str, Known)])]);
 
-const PAGE: &str = include_str!("../../../../../docs/search.md");
+const PAGE: &str = include_str!("../../../../../../docs/search.md");
 
 const ROWS: &[Row] = &[
     ("none |", &[("", &[], &[])]),

@@ -7,7 +7,7 @@
 //! ([`mount`]). The code of a domain cannot tell the difference.
 //!
 //! A cold start reads the environment, makes the store, and looks at the layout of the table
-//! (`shared/entities/src/layout.rs`). It refuses a table that a later version has migrated. So
+//! (`shared/storage/entities/src/layout.rs`). It refuses a table that a later version has migrated. So
 //! a connection to DynamoDB is open before the first call. Only the cold start of tracking writes:
 //! in an empty table the default experiment, and with it the number of the layout.
 //!

@@ -1,0 +1,112 @@
+"""Crates depend on their own floor and on lower ones. Only the indexer packs, and adds entries to the index of runs."""
+
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+_REPOSITORY = Path(__file__).resolve().parents[2]
+#: The floors, the lowest first. Floors of one row do not use each other. A crate belongs to the floor whose folder it is in.
+_FLOORS = (
+    ("shared/language", "shared/runtime"),
+    ("shared/storage",),
+    ("shared/http",),
+    ("shared/local",),
+    ("shared/testing",),
+    ("functions",),
+    ("domains",),
+    ("cli", "bench"),
+)
+#: The longest chain of crates that depend on each other.
+_LONGEST_CHAIN = 12
+#: Dependencies that point upwards.
+_UPWARDS = {("artifact-store", "service"), ("workspaces", "access")}
+#: What adds an entry to the index of runs. Two indexers must not work on one run (docs/run-index.md, "One writer").
+_OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")
+
+
+@cache
+def _manifests() -> dict[str, tuple[str, dict]]:
+    """The manifest of each crate with its folder, by its name."""
+    folders = [path.parent for pattern in ("shared/*/*", "functions/*", "domains", "cli", "bench/*") for path in _REPOSITORY.glob(f"{pattern}/Cargo.toml")]
+    manifests = ((str(folder.relative_to(_REPOSITORY)), tomllib.loads((folder / "Cargo.toml").read_text())) for folder in folders)
+    return {manifest["package"]["name"]: (folder, manifest) for folder, manifest in manifests}
+
+
+def _used(crate: str, *kinds: str) -> set[str]:
+    _, manifest = _manifests()[crate]
+    return {used for kind in kinds for used in manifest.get(kind, {})} & set(_manifests())
+
+
+def _floor(crate: str) -> tuple[int, str]:
+    folder, _ = _manifests()[crate]
+    found = [(level, floor) for level, row in enumerate(_FLOORS) for floor in row if folder == floor or folder.startswith(f"{floor}/")]
+    assert len(found) == 1, f"{folder} is on no floor"
+    return found[0]
+
+
+def test_every_crate_is_found() -> None:
+    members = tomllib.loads((_REPOSITORY / "Cargo.toml").read_text())["workspace"]["members"]
+    assert len(_manifests()) == sum(len(list(_REPOSITORY.glob(f"{member}/Cargo.toml"))) for member in members) >= 30
+
+
+@pytest.mark.parametrize("crate", sorted(_manifests()))
+def test_a_crate_uses_its_own_floor_and_lower_ones(crate: str) -> None:
+    level, floor = _floor(crate)
+    above = {used for used in _used(crate, "dependencies", "build-dependencies") for other in [_floor(used)] if other[0] >= level and other[1] != floor}
+    assert above == {used for user, used in _UPWARDS if user == crate}
+
+
+def test_functions_do_not_use_each_other() -> None:
+    functions = {crate for crate in _manifests() if _floor(crate)[1] == "functions"}
+    assert len(functions) >= 10
+    # GraphQL answers with the endpoints of other functions.
+    users = {crate for crate in functions if _used(crate, "dependencies") & functions}
+    assert users == {"graphql"}
+
+
+def test_no_crates_use_each_other() -> None:
+    """In tests included: cargo would compile one of them twice."""
+    left = {name: _used(name, "dependencies", "dev-dependencies", "build-dependencies") for name in _manifests()}
+    while free := [name for name, used in left.items() if not used & set(left)]:
+        for name in free:
+            del left[name]
+    assert not left
+
+
+def test_no_chain_of_dependencies_is_long() -> None:
+    @cache
+    def length(crate: str) -> int:
+        return 1 + max(map(length, _used(crate, "dependencies")), default=0)
+
+    assert max(map(length, _manifests())) <= _LONGEST_CHAIN
+
+
+def test_storage_does_not_depend_on_messages() -> None:
+    for crate in ("model", "key-schema", "table"):
+        assert "mlflow-api" not in _used(crate, "dependencies"), crate
+
+
+def test_only_the_indexer_packs() -> None:
+    """A second packer would pack what the first one packs."""
+    packing = {"metric-packing", "trace-packing"}
+    assert {crate for crate in _manifests() if packing & _used(crate, "dependencies")} == {"fts-indexer"}
+
+
+def test_only_the_indexer_adds_entries() -> None:
+    users = {
+        path.relative_to(_REPOSITORY).parts[:2]
+        for folder in ("functions", "shared", "cli", "domains", "bench")
+        for path in (_REPOSITORY / folder).rglob("src/**/*.rs")
+        if "run_index" in (text := path.read_text()) and _OF_THE_INDEXER.search(text)
+    }
+    assert users == {("functions", "fts-indexer")}
+    # The library itself puts rows of the directory, and otherwise deletes and marks.
+    puts = [
+        path.name
+        for path in (_REPOSITORY / "shared/storage/run-index/src").glob("*.rs")
+        if re.search(r"\.put\(|Write::Put|write_many\([^V&]", path.read_text())
+    ]
+    assert puts == ["directory.rs"]
