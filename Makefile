@@ -157,6 +157,7 @@ advisories: ## Look whether a hole was found in a dependency: a job does once a 
 	cargo deny check advisories
 
 docs: ## Write what is generated from the code: table reference, coverage, capacity, the table in template.yaml, and what all of it costs
+	cargo run --package domains --bin template
 	UPDATE_DOCS=1 cargo test --workspace --test generated
 	UPDATE_DOCS=1 cargo test --workspace --test it -- generated:: access_page::
 	@# From the capacity pages and the template, as they are by now.

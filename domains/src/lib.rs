@@ -6,6 +6,8 @@
 //! routes. `docs/limits.md` is written by hand: a test checks that it has every route.
 //! `docs/adding.md` says how to add a domain.
 
+pub mod template;
+
 use domain::{Domain, Function};
 
 /// All domains. The first answers what no other has.

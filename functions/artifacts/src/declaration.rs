@@ -25,14 +25,9 @@ pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
         indexes: Indexes::Only(&["GSI1"]),
         why: "It reads where the artifacts of a run or a logged model are, and looks up ids that were made elsewhere.",
     }),
-    writes_access: false,
     bucket: &[BucketRight::List, BucketRight::Change],
-    secrets: &[],
     settings: &[Setting::Artifacts, Setting::LongestArtifact],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 });
 
 struct Artifacts;

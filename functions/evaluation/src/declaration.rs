@@ -21,14 +21,7 @@ pub const DOMAIN: Domain = Domain::of::<Evaluation>(Function {
         indexes: Indexes::None,
         why: "What the function does, and no Scan. It reads no index.",
     }),
-    writes_access: false,
-    bucket: &[],
-    secrets: &[],
-    settings: &[],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 });
 
 struct Evaluation;

@@ -7,7 +7,6 @@ pub const FUNCTION: Function = Function {
     name: "fts-indexer",
     resource: "Indexer",
     description: "The indexer: it keeps what searches read up to date, from the table's stream.",
-    paths: &[],
     table: Some(TableRights {
         actions: TableActions::Index,
         // When it packs traces: where the packed ones end, and which clients' requests are found.
@@ -15,14 +14,10 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "GSI1"]),
         why: "It reads what has changed, and writes the index.",
     }),
-    writes_access: false,
-    bucket: &[],
-    secrets: &[],
     settings: &[Setting::RunIndexingInterval],
-    memory: Function::MEMORY,
     // For a batch of a thousand changes. Changes that are not done after 90 seconds come again. If
     // a batch takes longer, it comes again with half of the changes.
     timeout: 120,
     has_concurrency: true,
-    layer: None,
+    ..Function::BASE
 };

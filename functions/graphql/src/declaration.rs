@@ -16,15 +16,10 @@ pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
         indexes: Indexes::All,
         why: "It reads what the endpoints read that it calls.",
     }),
-    writes_access: false,
     // It lists the files of runs, and reads none.
     bucket: &[BucketRight::List],
-    secrets: &[],
     settings: &[Setting::Artifacts],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 })
 .calling_others();
 

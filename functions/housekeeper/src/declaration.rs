@@ -7,7 +7,6 @@ pub const FUNCTION: Function = Function {
     name: "housekeeper",
     resource: "Housekeeper",
     description: "The housekeeper: it removes what the policies keep no longer, when a schedule calls it.",
-    paths: &[],
     table: Some(TableRights {
         // Restoring an experiment restores its runs without writing to them. So removing a run
         // checks the experiment.
@@ -16,12 +15,8 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
         why: "It finds what is deleted or over, and removes it.",
     }),
-    writes_access: false,
     bucket: &[BucketRight::List, BucketRight::Remove],
-    secrets: &[],
     settings: &[Setting::Artifacts],
-    memory: Function::MEMORY,
     timeout: 300,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 };

@@ -23,14 +23,9 @@ pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
         why: "What the function does, and no Scan. It reads runs and logged models, to see whether a source is theirs.",
     }),
     // It signs URLs to read the files of versions.
-    writes_access: false,
     bucket: &[BucketRight::List, BucketRight::Read],
-    secrets: &[],
     settings: &[Setting::Artifacts],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 });
 
 struct Registry;

@@ -30,14 +30,9 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
         why: "What the function does, and no Scan. It looks up runs whose ids were made elsewhere, and traces of clients' requests.",
     }),
     // It sends the files that clients uploaded with their traces.
-    writes_access: false,
     bucket: &[BucketRight::List, BucketRight::Read, BucketRight::PutAnswers],
-    secrets: &[],
     settings: &[Setting::Artifacts],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
-    has_concurrency: false,
-    layer: None,
+    ..Function::BASE
 })
 .with_long_answers();
 

@@ -19,14 +19,10 @@ pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
         why: "What the function does, and no Scan. A transaction is authorized by the actions of its parts.",
     }),
     // It lists the files of logged models, and signs URLs to read them.
-    writes_access: false,
     bucket: &[BucketRight::List, BucketRight::Read],
-    secrets: &[],
     settings: &[Setting::Artifacts, Setting::PresignedOnly],
-    memory: Function::MEMORY,
-    timeout: Function::BEHIND_GATEWAY,
     has_concurrency: true,
-    layer: None,
+    ..Function::BASE
 });
 
 struct Tracking;

@@ -30,7 +30,10 @@ mod mount;
 mod surroundings;
 
 pub use api::{Api, Domain, Endpoint, Mounted, endpoints};
-pub use function::{BucketRight, Function, Indexes, Setting, TableActions, TableRights};
+pub use function::{
+    BucketRight, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole, Secret, Setting, TableActions,
+    TableRights,
+};
 pub use mount::mount;
 pub use surroundings::{Surroundings, UiFiles};
 

@@ -1,0 +1,24 @@
+//! Alarms of functions that answer no requests. If another one fails or is throttled, the API answers
+//! 5xx, which has an alarm of its own.
+
+use domain::Function;
+
+/// Returns an alarm on a metric of Lambda.
+fn alarm(resource: &str, name: &str, description: &str) -> String {
+    format!(
+        "  {resource}{name}:\n    Type: AWS::CloudWatch::Alarm\n    Condition: HasMoreAlarms\n    Properties:\n      AlarmDescription: {description}\n      \
+         Namespace: AWS/Lambda\n      MetricName: {name}\n      \
+         Dimensions: [{{ Name: FunctionName, Value: !Ref {resource}Function }}]\n      Statistic: Sum\n      Period: 300\n      \
+         EvaluationPeriods: 1\n      ComparisonOperator: GreaterThanThreshold\n      Threshold: 0\n      \
+         TreatMissingData: notBreaching\n      AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopic], !Ref AWS::NoValue]\n\n"
+    )
+}
+
+/// Returns the alarms of a function: none if it answers requests.
+pub(super) fn alarms(function: &Function) -> String {
+    if !function.paths.is_empty() {
+        return String::new();
+    }
+    let Function { name, resource, .. } = function;
+    alarm(resource, "Errors", &format!("The function {name} crashed or ran out of time."))
+}
