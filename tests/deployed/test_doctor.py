@@ -106,7 +106,7 @@ def _sets_settings(stack: Stack) -> None:
         return done.returncode, done.stdout + done.stderr
 
     told = config("set", "deleted-retention", "30d")
-    assert told[0] == 1 and "35 write units" in told[1] and "With --yes" in told[1], told
+    assert told[0] == 1 and "35 write units" in told[1] and "with --yes" in told[1], told
     for setting, value in [("deleted-retention", "30d"), ("trace-retention", "90d")]:
         made = config("set", setting, value, "--yes")
         assert made[0] == 0, made

@@ -84,11 +84,11 @@ async fn settings_are_shown_and_set() {
     // A change is told, with its cost, before it is made.
     let told = refused(data, &["set", "deleted-retention", "30d"]);
     assert!(told.contains("deleted-retention of the server: off -> 30d") && told.contains("35 write units"), "{told}");
-    assert!(told.contains("nothing was changed. With --yes"), "{told}");
+    assert!(told.contains("nothing was changed. Repeat the command with --yes"), "{told}");
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
-    assert!(said(data, &["set", "deleted-retention", "30d", "--yes"]).ends_with("The change was made.\n"));
+    assert!(said(data, &["set", "deleted-retention", "30d", "--yes"]).ends_with("The change was applied.\n"));
     assert_eq!(shown(data, "deleted-retention"), ["server 30d"]);
-    assert!(said(data, &["set", "deleted-retention", "30d"]).contains("is that already"));
+    assert!(said(data, &["set", "deleted-retention", "30d"]).contains("already has this value"));
     said(data, &["unset", "deleted-retention", "--yes"]);
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
 
@@ -141,14 +141,14 @@ async fn settings_are_shown_and_set() {
 fn what_makes_no_sense_is_refused_before_anything_is_changed() {
     let directory = tempfile::tempdir().unwrap();
     for (arguments, sentence) in [
-        (&["set", "retention", "30d"][..], "there is no setting retention. Settings are deleted-retention"),
+        (&["set", "retention", "30d"][..], "there is no setting retention. The settings are deleted-retention"),
         (&["set", "layout", "8"], "layout cannot be set"),
-        (&["set", "daily-runs", "5"], "name it with --workspace"),
+        (&["set", "daily-runs", "5"], "select one with --workspace"),
         (&["set", "daily-runs", "5", "--experiment", "0"], "cannot be set for an experiment"),
         (&["set", "deleted-retention", "30d", "--workspace", "team-a"], "cannot be set for a workspace"),
         (&["set", "deleted-retention", "soon"], "Could not parse any time information from 'soon'"),
         (&["set", "indexed-values", "note"], "no field of a run begins so"),
-        (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a number nor off"),
+        (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a non-negative number nor off"),
         (&["set", "trace-retention", "1h", "--experiment", "x"], "Invalid experiment"),
         (&["set", "daily-runs", "5", "--workspace", "nobody"], "nobody"),
     ] {

@@ -175,7 +175,7 @@ fn settings_that_make_no_sense_are_refused_with_a_sentence() {
         (&["engine", "--memory", "--table", "t"], "a table's name has 3 to 255"),
         (&["serve", "--memory", "--max-artifact-size", "0"], "0 is not in 1.."),
         (&["serve", "--memory", "--artifacts-presigned-only"], "needs artifacts in a bucket"),
-        (&["serve", "--memory", "--artifact-root", "s3://"], "names no bucket"),
+        (&["serve", "--memory", "--artifact-root", "s3://"], "does not name a bucket"),
         (&["serve", "--memory", "--create-table"], "cannot be used with"),
         (&["serve", "--create-table"], "--dynamodb-endpoint"),
         (&["serve", "--memory", "--host", "0.0.0.0"], "choose --auth basic"),
@@ -188,7 +188,7 @@ fn settings_that_make_no_sense_are_refused_with_a_sentence() {
         assert!(said.contains(sentence), "{arguments:?}: {said}");
     }
     let said = refusal(&["serve", "--memory"], &[("RUST_LOG", "warn,tower=loud")]);
-    assert!(said.contains("RUST_LOG=warn,tower=loud makes no sense"), "{said}");
+    assert!(said.contains("RUST_LOG=warn,tower=loud is not a valid log filter"), "{said}");
 }
 
 /// Made-up keys go to this machine only: elsewhere the server would start, and fail with each request.
