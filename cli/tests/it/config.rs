@@ -147,7 +147,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_changed() {
         (&["set", "daily-runs", "5", "--experiment", "0"], "cannot be set for an experiment"),
         (&["set", "deleted-retention", "30d", "--workspace", "team-a"], "cannot be set for a workspace"),
         (&["set", "deleted-retention", "soon"], "Could not parse any time information from 'soon'"),
-        (&["set", "indexed-values", "note"], "no field of a run begins so"),
+        (&["set", "indexed-values", "note"], "no field of a run can match"),
         (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a non-negative number nor off"),
         (&["set", "trace-retention", "1h", "--experiment", "x"], "Invalid experiment"),
         (&["set", "daily-runs", "5", "--workspace", "nobody"], "nobody"),

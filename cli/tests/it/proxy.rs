@@ -376,7 +376,7 @@ fn a_proxy_that_cannot_work_does_not_start() {
         (&["--tracking-uri", "https://a1.example/prod"], &KEYS, "the API of a stack has no path"),
         (&["--tracking-uri", "databricks"], &KEYS, "it is no URL such as https://API_ID"),
         (&[], &KEYS, "--tracking-uri"),
-        (&["--tracking-uri", api], &KEYS[4..], "no AWS credentials are found for https://a1.execute-api"),
+        (&["--tracking-uri", api], &KEYS[4..], "no AWS credentials found for https://a1.execute-api"),
         (&["--tracking-uri", "https://ml.example"], &KEYS[..2], "names no AWS region"),
     ] {
         let said = refusal(&[&["proxy"], arguments].concat(), environment);
