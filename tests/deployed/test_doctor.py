@@ -94,7 +94,7 @@ def _present(fault: Callable, stack: Stack, aws: Aws) -> Iterator[None]:
 
 def _is_well(aws: Aws, url: str) -> None:
     status, found = _findings(aws, url)
-    assert (status, found) == (0, ["nothing found"]), "\n".join(found)
+    assert (status, found) == (0, ["No problems found."]), "\n".join(found)
 
 
 def _sets_settings(stack: Stack) -> None:
@@ -246,10 +246,10 @@ _FAULTS: dict[Callable, str] = {
     _changed_filter: "The filter of the mapping",
     _role_without_a_right: f"The role of {_NAME}-registry lacks dynamodb:UpdateItem on",
     _no_cors: "has no CORS rule for",
-    _no_lifecycle: "has no lifecycle rule that removes uploads",
+    _no_lifecycle: "has no lifecycle rule that removes incomplete uploads",
     _wrong_region: f"There is no stack {_NAME} in us-east-1",
-    _other_layout: "has another layout, 99",
+    _other_layout: "has layout 99",
     _clock_ten_minutes_slow: "The clock of this machine is 10 minutes slow",
-    _small_quota: "quota of 10 sandboxes is too small",
+    _small_quota: "quota of 10 concurrent executions is too small",
     _unprotected: "Deletion protection of the table",
 }
