@@ -94,8 +94,9 @@ fn add_key(add: &mut impl FnMut(&[&'static str], String), key: &str, actions: &[
 /// Returns whether the statements allow a permission. Conditions are not evaluated: a conditional
 /// statement counts as an allow, but not as a deny.
 pub(super) fn is_allowed(statements: &[Statement], (action, resource): &Right) -> bool {
-    // `any` stands for the stream's label, which is not looked up. A pattern for one particular
-    // stream does not match it literally.
+    // The required resource has `any` in place of the stream's label, which is not looked up. A
+    // pattern for one particular stream would not match it, so every pattern for a stream of this
+    // table is accepted.
     let resource_fits = |pattern: &String| {
         fits(pattern, resource)
             || resource
