@@ -233,7 +233,7 @@ async fn nobody_but_the_browser_that_opened_the_url_is_answered() {
     assert_eq!(rest, "Path=/; HttpOnly; SameSite=Strict");
     let again = proxy.send("GET", opening, "", "");
     assert_eq!((again.status, again.headers.contains_key("set-cookie")), (403, false));
-    assert!(again.body.contains("was opened already"), "{}", again.body);
+    assert!(again.body.contains("has been opened before"), "{}", again.body);
 
     let cookie = format!("cookie: {cookie}\r\n");
     assert_eq!(proxy.send("GET", "/", &cookie, "").body, "in");
@@ -314,7 +314,7 @@ async fn redirects_to_a_bucket_are_followed_without_the_signature() {
     for path in ["/circle", "/away", "/outside", "/file-scheme", "/user"] {
         let answer = proxy.send("GET", path, &cookie, "");
         assert_eq!(answer.status, 502, "{path}");
-        assert!(answer.body.contains("leads to an address that this proxy does not ask"), "{}", answer.body);
+        assert!(answer.body.contains("redirects to a URL that this proxy does not follow"), "{}", answer.body);
     }
     assert_eq!(bucket.got().len(), 4);
     let missing = proxy.send("GET", "/missing", &cookie, "");
@@ -341,7 +341,7 @@ async fn failures_say_what_to_do() {
     .await;
     let (proxy, cookie) = Proxy::opened(&api.url);
     for (path, sentence) in [
-        ("/refused", "need execute-api:Invoke on this API"),
+        ("/refused", "allow execute-api:Invoke on this API"),
         ("/expired", "have expired. Sign in to AWS again"),
         ("/by-a-function", r#""message":"Permission denied""#),
     ] {
@@ -370,14 +370,14 @@ async fn failures_say_what_to_do() {
 fn a_proxy_that_cannot_work_does_not_start() {
     let api = "https://a1.execute-api.eu-central-1.amazonaws.com";
     for (arguments, environment, sentence) in [
-        (&["--tracking-uri", api, "--host", "0.0.0.0"][..], &KEYS[..], "it has to be a loopback address"),
-        (&["--tracking-uri", api, "--host", "192.168.1.7"], &KEYS, "it has to be a loopback address"),
-        (&["--tracking-uri", "http://a1.example"], &KEYS, "it has to begin with https://"),
+        (&["--tracking-uri", api, "--host", "0.0.0.0"][..], &KEYS[..], "it must be a loopback address"),
+        (&["--tracking-uri", api, "--host", "192.168.1.7"], &KEYS, "it must be a loopback address"),
+        (&["--tracking-uri", "http://a1.example"], &KEYS, "the URL has to start with https://"),
         (&["--tracking-uri", "https://a1.example/prod"], &KEYS, "the API of a stack has no path"),
-        (&["--tracking-uri", "databricks"], &KEYS, "it is no URL such as https://API_ID"),
+        (&["--tracking-uri", "databricks"], &KEYS, "expected a URL such as https://API_ID"),
         (&[], &KEYS, "--tracking-uri"),
         (&["--tracking-uri", api], &KEYS[4..], "no AWS credentials found for https://a1.execute-api"),
-        (&["--tracking-uri", "https://ml.example"], &KEYS[..2], "names no AWS region"),
+        (&["--tracking-uri", "https://ml.example"], &KEYS[..2], "does not contain an AWS region"),
     ] {
         let said = refusal(&[&["proxy"], arguments].concat(), environment);
         assert!(said.contains(sentence), "{arguments:?}: {said}");
