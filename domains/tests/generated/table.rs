@@ -1,4 +1,4 @@
-//! The tables: `docs/table.md`, and those of `template.yaml`.
+//! Generated descriptions of the tables: `docs/table.md`, and sections of `template.yaml`.
 
 use key_schema::definition::{ACCESS, DATA};
 
