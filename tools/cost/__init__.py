@@ -1,1 +1,1 @@
-"""Writes `docs/cost.md`: what calls, teams and an idle stack cost."""
+"""Generates `docs/cost.md`: the cost of calls, teams and an idle stack."""
