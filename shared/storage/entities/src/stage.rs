@@ -82,5 +82,5 @@ pub fn unchanged_stage(item: &Item) -> Condition {
 /// By then the deletion is complete, or was given up.
 #[must_use]
 pub fn being_removed(what: &str) -> Error {
-    Error::unavailable(format!("the {what} to be restored is being removed for good"))
+    Error::unavailable(format!("the {what} is being permanently deleted"))
 }
