@@ -1,22 +1,22 @@
-//! Indexing runs.
+//! Indexes runs.
 //!
-//! A run's current entries in the index follow from its copy, and its wanted entries from its
-//! documents. Indexing may end anywhere and be done again, as its steps have this order:
+//! A run's current entries in the index follow from its copy, and its new entries from its
+//! documents. Indexing may be interrupted anywhere and repeated, because its steps have this order:
 //!
-//! 1. Its journal is packed (the crate `metric-packing`).
-//! 2. The new copy is written, with the stale entries. From here on it is known what the index may
-//!    hold.
-//! 3. Missing entries are put, and then stale entries are deleted.
-//! 4. The mark is taken off its document, if that is still the one that was read. The document gets
-//!    the number of this indexing.
+//! 1. The run's journal is packed (the crate `metric-packing`).
+//! 2. The new copy is written, with a list of stale entries. From then on it is known what the
+//!    index may contain.
+//! 3. Missing entries are written, and then stale entries are deleted.
+//! 4. The mark is removed from the run's document, if that has not changed since it was read. The
+//!    document gets the name of this indexing.
 //!
-//! A document that has the number of its copy says that step 3 was finished. If it does not, every
-//! entry is put again.
+//! A document with the same indexing name as its copy shows that step 3 was completed. Otherwise,
+//! every entry is written again.
 //!
-//! A run whose copy another indexer has just written is put off ([`turns`](crate::turns)).
+//! A run whose copy another indexer has just written is postponed ([`turns`](crate::turns)).
 //!
-//! While calls add to a run's journal, its mark stays ([`MarkFate`]): they rely on it, and write
-//! nothing to the document.
+//! While calls add to a run's journal, its mark is kept ([`MarkFate`]), because they rely on it and
+//! write nothing to the document.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -39,47 +39,49 @@ use table::{Condition, Failure, Item, Result, Table, Update, Write, text};
 use crate::Indexer;
 use crate::turns::{self, Turns};
 
-/// Requests under way at a time.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// Entries that are written together: as many requests of 25 as run at a time.
+/// Number of entries that are written together: as many requests of 25 as run concurrently.
 const ENTRIES_AT_ONCE: usize = 25 * AT_ONCE;
-/// Metrics whose points the last update takes out of a run's document: an expression has 4 KB.
+/// Maximum number of metrics whose points the last update removes from a run's document, because an
+/// expression may have at most 4 KB.
 const UPDATE_METRICS: usize = 60;
 
 /// The plan for indexing one run.
 struct Plan {
     at: RunLocation,
     copy: RunCopy,
-    /// The copy may be written if this is still the old one's.
+    /// Condition for writing the copy: it is still the old one.
     condition: Condition,
-    /// The old copy, where the run has been deleted or restored since. It has another key, and is
+    /// The old copy, if the run has been deleted or restored since. It has another key, and is
     /// deleted in the same transaction.
     moved: Vec<(Key, Condition)>,
     puts: Vec<Item>,
     /// The lists of the entries in `puts`.
     lists: BTreeSet<ListOf>,
     deletes: Vec<Key>,
-    /// What is noted in the run's document at the end.
+    /// Result to record in the run's document at the end.
     indexed: Indexed,
 }
 
 impl Plan {
-    /// The last write. It also takes out what was packed of the points in the document.
+    /// Returns the last write, which also removes the packed points from the document.
     fn conclusion(&self, times_packed: i64, packed: Option<&Packed>, closing: i64) -> Update {
         let update = self.indexed.update(&self.at, times_packed, closing);
-        // The remaining points are also in the metrics documents, and are read once.
+        // Points beyond the limit are also in the metrics documents, so readers deduplicate them.
         let points = packed.into_iter().flat_map(|packed| &packed.from_document).take(UPDATE_METRICS);
         points.fold(update, |update, (metric, points)| update.delete(metric_attribute(metric), pack_set(points)))
     }
 }
 
 impl Indexer {
-    /// Indexes runs, except those that are not due. Returns the runs that were left, those whose
-    /// mark stays, and when they are to be looked at.
+    /// Indexes runs, except those that are not due. Returns the runs that were postponed or keep
+    /// their mark, and when they have to be checked.
     ///
-    /// Three requests per 100 runs read them and their copies. Each run takes one for its journal,
-    /// those of packing, one for its new copy, and one for its mark. Entries take one per 25. The
-    /// first run of an experiment in a process takes one for its directory of lists.
+    /// Runs and copies are read with three requests per 100 runs. Each run takes one request for
+    /// its journal, those of packing, one for its new copy, and one for its mark. Entries take one
+    /// request per 25. The first run of an experiment in a process takes one request for its
+    /// directory of lists.
     pub(crate) async fn index_runs(&self, runs: &[RunLocation], setting: &Setting) -> Result<Vec<(RunLocation, i64)>> {
         let before_read = self.schedule.now();
         let items: HashMap<_, _> = read_runs(&self.table, runs).try_collect().await?;
@@ -115,18 +117,18 @@ impl Indexer {
                     match plan(at, items, state, &olds, fields.as_ref(), (due, mark), Turns::name(self.schedule.now()))
                     {
                         Ok(plan) => plans.extend(plan.filter(|_| packed.contains_key(at))),
-                        // It stays marked: searches look at it themselves, and say so.
+                        // The run stays marked. Searches read it themselves, and report the error.
                         Err(error) => tracing::error!(%error, "a run cannot be indexed"),
                     }
                     if state.is_relied_on() || leaves_some {
-                        // Nothing in the stream says that calls have added to the journal: somebody
-                        // has to look.
+                        // The stream has no record of what calls added to the journal, so the run
+                        // has to be checked later.
                         let early = self.schedule.early_ms(state);
                         let at_rest = || if leaves_some { before_read } else { self.schedule.closing() };
                         later.insert(at.clone(), due.map_or_else(at_rest, |due| due - early));
                     }
                 }
-                // Gone since. Its removal is a record of its own.
+                // The run has been deleted since. Its deletion is a record of its own.
                 None => self.index.clear_up_run(at, None).await?,
             }
         }
@@ -135,7 +137,7 @@ impl Indexer {
             match write_copy(&self.table, &plan).await {
                 Ok(()) => Ok(Some(plan)),
                 Err(Failure::TooLarge) => {
-                    // It stays marked: searches look at it themselves.
+                    // The run stays marked, so searches read it themselves.
                     tracing::warn!(key = ?plan.copy.0.key(), "a run is too large for the index");
                     Ok(None)
                 }
@@ -153,10 +155,12 @@ impl Indexer {
         }
         let mut puts: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.puts)).collect();
         let mut deletes: Vec<_> = plans.iter_mut().flat_map(|plan| std::mem::take(&mut plan.deletes)).collect();
-        // Neighbours in a list are written together: a local database writes their page once.
+        // Neighbors in a list are written together, so that a local database writes their page
+        // once.
         puts.sort_by_cached_key(Item::key);
         deletes.sort();
-        // A run that moves within a list is in it twice rather than not at all.
+        // Entries are written before others are deleted, so that a run that moves within a list is
+        // never missing from it.
         while !puts.is_empty() {
             turns::check(begin.age())?;
             let rest = puts.split_off(puts.len().min(ENTRIES_AT_ONCE));
@@ -181,15 +185,15 @@ impl Indexer {
         Ok(later.into_iter().collect())
     }
 
-    /// Until when a run is left to another indexer, by the name in its copy; `None` if there is
-    /// none, or it has finished.
+    /// Returns the time until which a run is left to another indexer, given the indexing name in
+    /// its copy. Returns `None` if there is no other indexer, or it has finished.
     fn belongs_to_another(&self, at: &RunLocation, run: &IndexingState, indexing: &str) -> Option<i64> {
         let is_finished = run.indexing == Some(indexing);
         (!is_finished).then(|| self.turns.of_another(at, indexing, self.schedule.now())).flatten()
     }
 
-    /// Packs those of the runs that are to be packed. One is left out that could not be: it keeps
-    /// its mark.
+    /// Packs those of the runs that are due for packing. A run that cannot be packed is left out
+    /// and keeps its mark.
     async fn pack_runs<'a>(
         &self,
         runs: impl Iterator<Item = (&'a RunLocation, &'a RunItems)>,
@@ -212,10 +216,10 @@ impl Indexer {
         Ok(packed.try_collect::<Vec<_>>().await?.into_iter().flatten().collect())
     }
 
-    /// Notes in a run's document that it is indexed. A document that has changed since keeps its
-    /// mark, and has a record of its own in the stream. If the mark is gone, or calls must stop
-    /// relying on it, returns the run. For the latter, it also returns when the run has to be
-    /// looked at again.
+    /// Records in a run's document that the run has been indexed. A document that has changed in
+    /// the meantime keeps its mark, and has a record of its own in the stream. Returns the run if
+    /// its mark was removed, or if calls must stop relying on it. In the latter case, also returns
+    /// when the run has to be checked again.
     async fn conclude(
         &self,
         plan: &Plan,
@@ -224,8 +228,8 @@ impl Indexer {
         packed: Option<Packed>,
     ) -> Result<Option<(RunLocation, Option<i64>)>> {
         let times = packed.as_ref().map_or_else(|| items.metrics.packed(), |packed| packed.times);
-        // Reckoned now: calls that have read the run before this write may rely on the mark for
-        // some time.
+        // Calculated now, because calls that have read the run before this write may rely on the
+        // mark for some time.
         let closing = self.schedule.closing();
         match self.table.apply(&plan.conclusion(times, packed.as_ref(), closing)).await {
             Ok(()) if plan.indexed.mark == MarkFate::Goes => {
@@ -244,11 +248,12 @@ impl Indexer {
     }
 }
 
-/// Writes the new copy, and takes the old one away where it stood elsewhere: a run never has two.
+/// Writes the new copy. If the old copy has another key, deletes it in the same transaction: a run
+/// never has two copies.
 async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     if plan.moved.is_empty() {
         return match table.put(plan.copy.0.clone(), &plan.condition).await {
-            // It was written, and the answer lost.
+            // The copy was written, and the response was lost.
             Err(Failure::Refused { item: Some(found), .. })
                 if found.get(INDEXED) == Some(plan.indexed.indexing.as_str()) =>
             {
@@ -262,8 +267,9 @@ async fn write_copy(table: &Table, plan: &Plan) -> Result<()> {
     table.transact(&std::iter::once(put).chain(moved).collect::<Vec<_>>()).await
 }
 
-/// The plan for indexing a run; `None` if it carries no mark. `due` is when it has to be indexed
-/// again, `mark` what becomes of its mark, and `indexing` names this.
+/// Plans the indexing of a run. Returns `None` if the run carries no mark. `due` is when the run
+/// has to be indexed again, `mark` is what happens to its mark, and `indexing` is the name of this
+/// indexing.
 fn plan(
     at: &RunLocation,
     items: &RunItems,
@@ -315,8 +321,7 @@ fn plan(
     }))
 }
 
-/// The copy with its keys in the lists by status, by name and by end. Those lists are of active
-/// runs.
+/// Adds the copy's keys in the lists by status, name and end time, which contain active runs only.
 fn listed_copy(copy: Item, at: &RunLocation, run: &Item) -> Item {
     if own_stage(run) == OwnStage::Deleted {
         return copy;
