@@ -8,7 +8,7 @@ use table::{Condition, Failure, Item, Value, Write, bytes};
 
 use crate::store::Retention;
 
-/// Identifies the rows that this process wrote.
+/// Identity of the rows that this process wrote.
 pub(crate) struct Claim(Value);
 
 impl Retention {
