@@ -1,5 +1,5 @@
-//! `docs/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1` writes it
-//! again. A call that exceeds its budget fails.
+//! Generates `docs/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1`
+//! writes the file. The test fails if a call exceeds its budget.
 
 use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
 use clock::Simulation;
@@ -57,8 +57,8 @@ const SECTIONS: &[Section] = &[
     Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 
-/// A call of the indexer ends after 90 seconds, and cached data expires. A slow machine has to
-/// meter the same as a fast one.
+/// Runs a section with a simulated clock. An indexer call ends after 90 seconds, and cached data
+/// expires, so a slow machine would otherwise meter different costs than a fast one.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }
