@@ -1,5 +1,5 @@
-//! `docs/capacity-evaluation.md`: the metered costs of evaluation datasets and scorers.
-//! `UPDATE_DOCS=1` writes it again. A call that exceeds its budget fails.
+//! Generates `docs/capacity-evaluation.md`: the metered costs of evaluation datasets and scorers.
+//! `UPDATE_DOCS=1` writes the file. The test fails if a call exceeds its budget.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ the columns mean, and what a million of calls cost, is in [capacity.md](capacity
 const SECTIONS: &[Section] =
     &[Section::Short(|ledger| Box::pin(datasets(ledger))), Section::Short(|ledger| Box::pin(scorers(ledger)))];
 
-/// A table with an experiment, and processes whose leases outlast the test.
+/// Creates a table with an experiment, and processes whose leases outlast the test.
 async fn bench() -> (Bench<Store>, ExperimentId) {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), "capacity");
@@ -35,7 +35,7 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
     (Bench::new(table, |table| Store::with_lease(table, Duration::from_hours(1))), experiment)
 }
 
-/// What a call that names this is granted.
+/// Returns the scope of a call that updates this target.
 async fn scope(store: &Store, target: Target) -> Scope {
     let (table, needs) = (service::Store::table(store), Needs::update(target));
     Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap()
@@ -46,7 +46,8 @@ async fn scorer(store: &Store, id: ExperimentId, name: &str) -> ScorerName {
     ScorerName { experiment, text: id.to_string(), name: name.to_owned() }
 }
 
-/// Records of about a KB each. Their words imitate a question, its context and the answer.
+/// Returns records of about one KB each. Their words imitate a question, its context and the
+/// answer.
 fn records(numbers: std::ops::Range<usize>) -> Json {
     let words = ["what", "is", "the", "answer", "of", "model", "when", "context", "says", "nothing", "about", "it"];
     let text = |number: usize, count: usize| -> String {
@@ -67,7 +68,7 @@ fn records(numbers: std::ops::Range<usize>) -> Json {
     Json::parse(&format!("[{}]", records.join(", "))).unwrap()
 }
 
-/// A dataset as it is created.
+/// Returns the dataset to create.
 fn new(experiment: ExperimentId, name: &str) -> NewDataset {
     NewDataset {
         name: name.to_owned(),
@@ -84,7 +85,7 @@ async fn create(store: &Store, experiment: ExperimentId, name: &str) -> AskedDat
     AskedDataset { text, dataset: Some(granted) }
 }
 
-/// All records of a dataset.
+/// Returns all records of a dataset.
 async fn page(store: &Store, dataset: &AskedDataset) -> String {
     let page = store.dataset_records(dataset, 1_000, "").await.unwrap();
     assert!(page.next_page_token.is_none());
