@@ -1,5 +1,5 @@
-//! `docs/capacity-registry.md`: the metered costs of calls of the model registry. `UPDATE_DOCS=1`
-//! writes it again. A call that exceeds its budget fails.
+//! Generates `docs/capacity-registry.md`: the metered costs of the registry's calls.
+//! `UPDATE_DOCS=1` writes the file. The test fails if a call exceeds its budget.
 
 mod searches;
 mod series;
@@ -49,7 +49,7 @@ async fn bench_on(engine: &Engine) -> Bench<Store> {
     Bench::new(table, |table| Store::new(table, ROOT))
 }
 
-/// The name as a call that names it is granted it.
+/// Returns the name as it is granted to a call.
 async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
     let name = RegisteredModelName::named(name);
     let (table, needs) = (service::Store::table(store), Needs::update(Target::RegisteredModel(name.clone())));
@@ -66,7 +66,7 @@ fn new_model() -> NewModel {
     NewModel { description: "of flowers".to_owned(), tags }
 }
 
-/// A version as the client registers a model of a run.
+/// Returns a version like those that the client registers for the model of a run.
 fn version() -> NewVersion {
     let run = "0190a8f0c0de0000000000000000abcd";
     let source = VersionSource {
@@ -168,7 +168,7 @@ async fn models(ledger: &mut Ledger) {
         .await;
 }
 
-/// Two models with 10 versions, made and changed as for the rows of [`models`].
+/// Creates two models with 10 versions, with the same changes as the rows of [`models`].
 async fn with_10_versions(store: &Store, names: [&str; 2]) {
     let workspace = &Workspace::default();
     for name in names {
@@ -182,7 +182,7 @@ async fn with_10_versions(store: &Store, names: [&str; 2]) {
     }
 }
 
-/// Further rows, also about models with many versions.
+/// Further rows, including some about models with many versions.
 async fn delete_and_rename(ledger: &mut Ledger) {
     let bench = &bench().await;
     let (workspace, names) = (&Workspace::default(), ["model 1", "model 2"]);
@@ -252,7 +252,7 @@ async fn delete_and_rename(ledger: &mut Ledger) {
         .await;
 }
 
-/// A model's version is `7` or `8` of it.
+/// Measures calls about versions of models. The version is `7` or `8`.
 async fn versions(ledger: &mut Ledger) {
     ledger.section("Model versions, of a model with 100 of them");
     let bench = &bench().await;
