@@ -1,4 +1,4 @@
-//! The server's description of itself.
+//! The server's version and capabilities.
 
 use access::{Needs, Scope};
 use mlflow_api::{Request, Result};

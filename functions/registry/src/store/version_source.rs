@@ -16,9 +16,11 @@ use crate::source::{ModelUri, Source};
 pub struct VersionSource {
     /// The URI.
     pub uri: String,
-    /// Id of the run that created the version. An empty id is the same as none.
+    /// Id of the run that created the version. `None` if the request has no such field. An empty id
+    /// explicitly names no run.
     pub run_id: Option<String>,
-    /// Id of the logged model that the source is, or belongs to. An empty id is the same as none.
+    /// Id of the logged model that the source is, or belongs to. `None` if the request has no such
+    /// field. An empty id explicitly names no logged model.
     pub model_id: Option<String>,
 }
 

@@ -81,7 +81,7 @@ impl Store {
         Self { has_workspaces: true, ..self }
     }
 
-    /// Whether the server has workspaces other than the default one.
+    /// Checks whether the server has workspaces other than the default one.
     #[must_use]
     pub fn has_workspaces(&self) -> bool {
         self.has_workspaces
