@@ -132,7 +132,7 @@ impl Chart<'_> {
         Ok(Some(points.chain(thinned.iter().flat_map(ChartRow::weighted)).collect()))
     }
 
-    /// Number of points that is enough for an approximately evenly spaced sample.
+    /// Returns the number of points that is enough for an approximately evenly spaced sample.
     fn enough(&self) -> u32 {
         u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
     }

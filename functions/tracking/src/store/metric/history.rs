@@ -25,7 +25,7 @@ const MOST_SAMPLED: usize = 32 << 20;
 /// The id of a requested run, and its location if the run exists.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
 
-/// The state of a metric before its segments are read.
+/// The state of a metric except its segments, which are read afterwards.
 pub(super) struct Unsealed {
     pub(super) run: Item,
     pub(super) metrics: RunMetrics,
@@ -63,7 +63,7 @@ impl From<CursorPoint> for Point {
 /// Returns how many points of a metric are certain to fit on a page.
 ///
 /// # Errors
-/// Never for a name that can be represented in JSON.
+/// Does not fail for names that can be represented in JSON.
 pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
     Ok((PAGE / longest_point(metric)?.in_response()).max(1))
 }
@@ -71,7 +71,7 @@ pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
 /// Returns how many points of a metric are certain to fit in the longest possible response.
 ///
 /// # Errors
-/// Never for a name that can be represented in JSON.
+/// Does not fail for names that can be represented in JSON.
 pub(crate) fn points_in_answer(metric: &str) -> Result<usize> {
     Ok(LONGEST / longest_point(metric)?.bytes())
 }
@@ -204,7 +204,7 @@ impl Store {
         Ok((points, Some(Cursor { last: last.into(), segment, packed })))
     }
 
-    /// Reads the state of a metric before its segments. Returns `None` if the run does not exist.
+    /// Reads the state of a metric except its segments. Returns `None` if the run does not exist.
     /// Takes one request, and one more if the run is being logged to or is wide.
     pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<Unsealed>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
