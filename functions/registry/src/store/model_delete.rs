@@ -16,11 +16,11 @@ const DELETIONS: usize = 98;
 const BYTES: usize = 3 << 20;
 
 impl Store {
-    /// Deletes a model. After the second request, nobody can see the model any more, regardless of
-    /// the number of its versions. Then its rows are deleted, 100 per request. If this is
-    /// interrupted, the remaining rows are never shown, because a new model with the name gets
-    /// another home. Deleting the model again completes the deletion, unless the model had been
-    /// renamed, in which case its home can no longer be found.
+    /// Deletes a model. From the second request on, the model is invisible to all clients,
+    /// regardless of the number of its versions. Then its rows are deleted, 100 per request. If
+    /// this is interrupted, the remaining rows are never shown, because a new model with the name
+    /// gets another home. Deleting the model again completes the deletion, unless the model had
+    /// been renamed, in which case its home can no longer be found.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
         let along = self.along.deleted(&Guarded::RegisteredModel(RegisteredModelName::clone(name)));
         let along = &along;

@@ -180,7 +180,7 @@ impl Store {
         }
         if run.is_none() {
             // Such an object may be recorded, because `version_artifacts` sends no objects of
-            // versions that belong to nothing.
+            // versions that name neither a run nor a logged model.
             return if source.is_proxied() { Err(source.owner_refused("run_id")) } else { Ok(()) };
         }
         let artifacts = self.run_artifacts(source, owners).await?;
