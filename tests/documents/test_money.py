@@ -25,13 +25,9 @@ _AMOUNT = re.compile(r"\$\d[\d,]*(?:\.\d+)?|\b[\w.]+ cents?\b|\b\d[\d,.]* (?:US 
 _SCALE = "on demand in us-east-1: {price: writes} for a million write units, {price: reads} for read units, {gateway and Lambda, 12 ms} for calls by API Gateway"
 _SENTENCES = {
     "README.md": [
-        "A million batches of ten metrics cost {a million: log a batch of 10 metrics}, with all that follows from them.",
-        "A million traces of ten spans cost {a million: a trace of ten spans, two calls}, in two calls each.",
-        "write units × {price: writes} + read units × {price: reads}, for a million.",
-        "for the gateway ({price: gateway}), for Lambda's requests ({price: invocations}) and time, and for the function's line in the log ({a call's logs}).",
-        "the stack costs {idle} a month: {idle: alarms} for alarms, and {idle: schedule} for schedules that call the indexer and the housekeeper.",
-        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours}",
-        "A server that is always on is estimated at {10: server}, {100: server} and {1000: server}.",
+        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours};",
+        "an always-on server is estimated at {10: server}, {100: server} and {1000: server}.",
+        "Without any request, the stack costs {idle} a month, plus storage and backups.",
     ],
     "docs/capacity.md": [
         "on demand in us-east-1, {price: writes} for write units and {price: reads} for read units",
