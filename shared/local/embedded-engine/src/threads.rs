@@ -208,7 +208,7 @@ mod tests {
                 assert_eq!(body(read).await, "read");
                 drop(opens);
             } else {
-                assert!(waits(&mut read).await, "one engine, one queue");
+                assert!(waits(&mut read).await, "all calls share one queue");
                 drop(opens);
                 assert_eq!(body(read).await, "read");
             }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");
         drop(open);
         assert_eq!(calls.await.into_iter().flatten().count(), 10 * WRITING);
-        assert!(syncs.load(Ordering::SeqCst) < 5, "what came together shares a wait");
+        assert!(syncs.load(Ordering::SeqCst) < 5, "concurrent writes share a sync");
     }
 
     #[tokio::test]
