@@ -70,10 +70,10 @@ impl Feed {
                 let records = busy.during(stream.oldest(BATCH)).await?;
                 let Some(last) = records.last() else { break };
                 let number = last.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str);
-                busy.during(stream.forget_through(number.ok_or("a record has no number")?)).await?;
+                busy.during(stream.forget_through(number.ok_or("a stream record has no sequence number")?)).await?;
                 let is_last = records.len() < BATCH;
                 for record in &records {
-                    let key = key_of(record).ok_or("a record has no key")?;
+                    let key = key_of(record).ok_or("a stream record has no key")?;
                     let is_wanted = fts_indexer::is_wanted(record);
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);

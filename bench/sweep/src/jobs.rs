@@ -75,7 +75,7 @@ async fn create(world: &World, number: u32) -> Result<Option<String>> {
         ],
     });
     let Some(answer) = world.post(Call::Create, "runs/create", &run).await? else { return Ok(None) };
-    let run = answer["run"]["info"]["run_id"].as_str().ok_or("a run has no id")?.to_owned();
+    let run = answer["run"]["info"]["run_id"].as_str().ok_or("the response has no run id")?.to_owned();
     world.lag.changed(&run, world.now());
     Ok(Some(run))
 }

@@ -79,7 +79,7 @@ struct Sandbox {
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// Pause that the client is told to make before a retry.
+    /// Pause before a retry that the response requests.
     pub(crate) retry_after: Option<Duration>,
     /// Consumption of the call.
     pub(crate) usage: Usage,

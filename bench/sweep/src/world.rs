@@ -74,7 +74,7 @@ impl World {
             Load::Traces { .. } => Sandboxes::new(table.clone(), sandboxes::traces),
             _ => tracking,
         };
-        let experiment = created.body["experiment_id"].as_str().ok_or("there is no experiment")?.to_owned();
+        let experiment = created.body["experiment_id"].as_str().ok_or("the experiment was not created")?.to_owned();
         if let Load::Traces { partitions, .. } = load {
             let id = ExperimentId::parse(&experiment).map_err(|error| error.message)?;
             let yesterday = Ascending(clock::now_ms().div_euclid(86_400_000) - 1);

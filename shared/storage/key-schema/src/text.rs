@@ -249,7 +249,7 @@ mod tests {
             assert_eq!(ModelKey::read(&key.text()), Some(key), "{workspace} {name}");
         }
         assert_eq!(ModelKey::read("default/m"), None);
-        // The same key as before workspaces were introduced.
+        // Keys of the default workspace are as they were before workspaces were introduced.
         assert_eq!(ModelKey::of(&here, "a b").text(), Name::from("a b").text());
         let long = "x".repeat(2_000);
         assert_eq!(ModelKey::of(&here, &long).text(), Name::from(long.as_str()).text());

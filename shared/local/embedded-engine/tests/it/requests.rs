@@ -1,4 +1,4 @@
-//! The same requests with and without a socket, checked through the SDK's results.
+//! Requests without a socket and over loopback, checked through the SDK's results.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
