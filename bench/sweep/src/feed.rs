@@ -36,7 +36,7 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
 /// A record, with the time when it arrived in the stream.
 struct Record {
     since: Duration,
-    // As text: as values, they take several times as much memory.
+    // As text, because a parsed value takes several times as much memory.
     text: String,
 }
 
