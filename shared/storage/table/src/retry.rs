@@ -50,8 +50,8 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// Returns the limits for callers that a client is waiting for. Ten attempts: gives up within 6
-    /// s if every attempt fails immediately, and after 20 s in the worst case, well before a
+    /// Returns the limits for callers that a client is waiting for. Ten attempts: gives up within
+    /// 6 s if every attempt fails immediately, and after 20 s in the worst case, well before a
     /// function's timeout of 29 s. Three throttled attempts: gives up within 0.3 s if each fails
     /// immediately.
     fn default() -> Self {
