@@ -163,7 +163,7 @@ docs: ## Write what is generated from the code: table reference, coverage, capac
 	@# From the capacity pages and the template, as they are by now.
 	python3 -m tools.cost
 
-scale: ## Write docs/scale.md: a model of many jobs and traces in one experiment, more than an hour
+scale: ## Write docs/measured/scale.md: a model of many jobs and traces in one experiment, more than an hour
 	cargo build --workspace --bin sweep
 	target/debug/sweep
 

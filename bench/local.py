@@ -1,6 +1,6 @@
 """The server of a laptop: what it takes from clients beside stock MLflow on SQLite, and what a big load does to it.
 
-    python -m bench.local --subject target/release/mlflow-serverless --output docs/local-benchmark.md
+    python -m bench.local --subject target/release/mlflow-serverless --output docs/measured/local-benchmark.md
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """Searches of very many runs while new ones arrive, starts on their file, and commands over it.
 
-    .venv/bin/python -m bench.many --output docs/many-runs.md     # a million runs: some hours
+    .venv/bin/python -m bench.many --output docs/measured/many-runs.md     # a million runs: some hours
     .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300 --repetitions 5    # does it work at all; prints the page
 
 Everything is done with an experiment of `--few` runs, too, on a server of its own: what a search

@@ -1,6 +1,6 @@
 """Searches among many runs, measured beside stock MLflow on SQLite on the same machine.
 
-    python -m bench.search --subject target/release/mlflow-serverless --output docs/search-benchmark.md
+    python -m bench.search --subject target/release/mlflow-serverless --output docs/measured/search-benchmark.md
 
 Both servers run at the same time and are asked in turns. Their answers are compared before anything is measured.
 """

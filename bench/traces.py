@@ -1,6 +1,6 @@
 """How many spans a second each side stores, from exporters that send at the same time.
 
-    python -m bench.traces --subject target/release/mlflow-serverless --output docs/traces-benchmark.md
+    python -m bench.traces --subject target/release/mlflow-serverless --output docs/measured/traces-benchmark.md
 """
 
 import argparse

@@ -48,7 +48,7 @@ const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the fields
 /// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
 /// Runs that wait to be indexed, at most, unless somebody says otherwise. Searches read these too:
-/// with 200, they took 2.7 times as long as with 50 (`docs/many-runs.md`), the middle one of nine.
+/// with 200, they took 2.7 times as long as with 50 (`docs/measured/many-runs.md`), the middle one of nine.
 const AT_ONCE: u32 = 50;
 /// The same with an engine elsewhere: in AWS, changes are gathered before the indexer gets them.
 const AT_ONCE_ELSEWHERE: u32 = 1_000;

@@ -2,9 +2,9 @@
 //!
 //! From it follow the local server with GraphQL's inner calls, and the API, the functions, the log
 //! groups and the alarms of `template.yaml`. So do the router of `cargo lambda watch`, the pages
-//! `docs/coverage.md`, `docs/access.md` and `docs/levels.md`, and the walks of the tests over all
-//! routes. `docs/limits.md` is written by hand: a test checks that it has every route.
-//! `docs/adding.md` says how to add a domain.
+//! `docs/reference/coverage.md`, `docs/reference/access.md` and `docs/reference/levels.md`, and the walks of the tests over all
+//! routes. `docs/reference/limits.md` is written by hand: a test checks that it has every route.
+//! `docs/design/adding.md` says how to add a domain.
 
 pub mod template;
 

@@ -1,4 +1,4 @@
-"""What `docs/deletion.md` says of times is what the template and the code say."""
+"""What `docs/guide/deletion.md` says of times is what the template and the code say."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from tools.cost.stack import Template
 from tools.cost.write import REPOSITORY
 
-_PAGE = (REPOSITORY / "docs" / "deletion.md").read_text("utf-8")
+_PAGE = (REPOSITORY / "docs/guide/deletion.md").read_text("utf-8")
 _TEMPLATE = Template(REPOSITORY / "template.yaml")
 
 

@@ -1,4 +1,4 @@
-"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/cost.md` is made.
+"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/reference/cost.md` is made.
 
 A document that names an amount is listed with its sentences, in which figures stand in braces. An amount that is in no listed sentence fails.
 """
@@ -29,15 +29,15 @@ _SENTENCES = {
         "an always-on server is estimated at {10: server}, {100: server} and {1000: server}.",
         "Without any request, the stack costs {idle} a month, plus storage and backups.",
     ],
-    "docs/capacity.md": [
+    "docs/reference/capacity.md": [
         "on demand in us-east-1, {price: writes} for write units and {price: reads} for read units",
         "the requests of API Gateway ({price: gateway} a million, counted by 512 KB) and of Lambda ({price: invocations}), and Lambda's time;",
     ],
-    "docs/capacity-artifacts.md": [
+    "docs/reference/capacity-artifacts.md": [
         "`LIST`, `PUT` and `POST` cost {price: bucket writes} a million there, `GET` and `HEAD` {price: bucket reads}, `DELETE` nothing",
     ],
     # What these prices make of the units that were simulated is checked below.
-    "docs/scale.md": [_SCALE],
+    "docs/measured/scale.md": [_SCALE],
 }
 
 
@@ -100,7 +100,7 @@ def _without(page: str, pattern: str, expected: float) -> str:
 def test_amounts_are_those_of_the_page_about_costs(document: Path) -> None:
     name = str(document.relative_to(REPOSITORY))
     text = document.read_text("utf-8")
-    if name == "docs/scale.md":
+    if name == "docs/measured/scale.md":
         text = _simulated(text)
     assert not _unlisted(text, _SENTENCES.get(name, []), _figures())
 

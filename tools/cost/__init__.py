@@ -1,1 +1,1 @@
-"""Writes `docs/cost.md`: what calls, teams and an idle stack cost."""
+"""Writes `docs/reference/cost.md`: what calls, teams and an idle stack cost."""

@@ -1,4 +1,4 @@
-"""The page `docs/cost.md`."""
+"""The page `docs/reference/cost.md`."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -90,7 +90,7 @@ def _teams(model: Model, three: list[Team]) -> str:
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
 The month is the {_ordinal(plan["months"])}: storage is of what all {plan["months"]} months brought, since nothing is removed by default. Traces may be
-kept for a shorter time ([operator guide](operator-guide.md#how-long-traces-are-kept)): the last two rows. How many runs, traces and calls
+kept for a shorter time ([operator guide](../guide/operator-guide.md#how-long-traces-are-kept)): the last two rows. How many runs, traces and calls
 teams have is assumed. So is what each of them asks for:
 
 {parts}
@@ -149,7 +149,7 @@ def _hour(model: Model, rows: list[Row]) -> str:
     return f"""\
 ## An hour by its lines
 
-Functions log a [line for each request](operator-guide.md#a-line-for-each-request), and for each
+Functions log a [line for each request](../guide/operator-guide.md#a-line-for-each-request), and for each
 batch that the indexer takes. So a log says what its requests cost
 (`python3 -m tools.cost.lines FILE`). `bench/hour.py` lets {hour.people} people have a busy hour with `serve`:
 {hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of a mean hour. Its {calls:,} calls, and
@@ -254,7 +254,7 @@ def _left_out() -> str:
 
 - Requests that clients send to the bucket by URLs that the server signed: one for each file, or for each part of it.
 - The queue of changes that were not indexed: it has messages only after a failure.
-- Versions of files that were overwritten or deleted: the bucket keeps and is paid for them for 30 days ([deletion.md](deletion.md)).
+- Versions of files that were overwritten or deleted: the bucket keeps and is paid for them for 30 days ([deletion.md](../guide/deletion.md)).
 - Queries of logs, notifications of alarms, KMS keys, custom domains, traffic between regions.
 - Calls that the client repeats because they were throttled.
 """

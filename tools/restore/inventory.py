@@ -1,4 +1,4 @@
-"""How many there are of each kind of row, by the keys that docs/table.md lists."""
+"""How many there are of each kind of row, by the keys that docs/reference/table.md lists."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_PAGE = Path(__file__).parents[2] / "docs/table.md"
+_PAGE = Path(__file__).parents[2] / "docs/reference/table.md"
 _ROW = re.compile(r"^\| (?:`([^`]+)`)? ?\| `([^`]+)` \| (?:\[(\w+)\]\([^)]*\)|(\w+)) \|")
 
 

@@ -135,7 +135,7 @@ CHECKS = [
         "Is the address in the audit log the caller's, and not one that the caller made up in X-Forwarded-For or Forwarded?",
         {
             "the caller's": Outcome(EXPECTED, "Yes: requestContext.http.sourceIp."),
-            "forged": Outcome(DIFFERS, "Callers choose the address by which failed sign-ins are counted and logged. Report it as docs/security.md says."),
+            "forged": Outcome(DIFFERS, "Callers choose the address by which failed sign-ins are counted and logged. Report it as docs/guide/security.md says."),
             "none": Outcome(DIFFERS, "The log has no address: failed sign-ins are not told apart by it."),
         },
         _address,

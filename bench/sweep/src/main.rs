@@ -1,4 +1,4 @@
-//! Writes `docs/scale.md`: `make scale`.
+//! Writes `docs/measured/scale.md`: `make scale`.
 
 use std::path::PathBuf;
 use std::thread;
@@ -21,7 +21,7 @@ const OF_PARTITION: u32 = 250;
 #[derive(Parser)]
 struct Options {
     /// Directory of the page.
-    #[arg(long, value_name = "DIR", default_value = "docs")]
+    #[arg(long, value_name = "DIR", default_value = "docs/measured")]
     output: PathBuf,
     /// Seconds to measure of the scenarios with runs.
     #[arg(long, default_value_t = 60)]

@@ -119,7 +119,7 @@ fn section(measured: &Measured) -> String {
             "{} processes export the traces of the last second once per second. Each trace has {spans} spans, about {} KB. The previous day had {partitions} \
              partitions, and this day starts with the same number. Traces are packed in waves, every four to five minutes, and the measured time need \
              not contain a whole number of waves. The hourly figures here therefore differ by a few percent from the metered [cost of a trace with its \
-             packing](capacity-traces.md).",
+             packing](../reference/capacity-traces.md).",
             count(f64::from(exporters)),
             spans * 4 / 5
         ),

@@ -1,4 +1,4 @@
-//! Small loads, to check that the model still works. `docs/scale.md` is generated separately, with
+//! Small loads, to check that the model still works. `docs/measured/scale.md` is generated separately, with
 //! large loads.
 
 use std::time::Duration;

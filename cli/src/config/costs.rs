@@ -17,7 +17,7 @@ use super::settings::{Kind, Setting};
 use super::values::{Holder, OFF, failed};
 use crate::Failure;
 
-/// Rows of `docs/capacity.md`, and their write units where a process is warm: to index a run with 4
+/// Rows of `docs/reference/capacity.md`, and their write units where a process is warm: to index a run with 4
 /// tags, 10 metrics and 5 params.
 const INDEXED: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
 /// To mark it as changed, at the most.
@@ -133,7 +133,7 @@ mod tests {
     use super::super::settings::{SETTINGS, Setting};
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/capacity.md");
+    const PAGE: &str = include_str!("../../../docs/reference/capacity.md");
 
     /// The write units of a row when a process is warm.
     fn on_the_page(row: &str) -> u64 {

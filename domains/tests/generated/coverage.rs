@@ -1,4 +1,4 @@
-//! `docs/coverage.md`, generated from the routes of all functions and from the list of MLflow's
+//! `docs/reference/coverage.md`, generated from the routes of all functions and from the list of MLflow's
 //! endpoints. `UPDATE_DOCS=1` writes it again.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use crate::{check, repository};
 const HEAD: &str = "\
 # Coverage
 
-Generated from the route tables and from `docs/mlflow-endpoints.tsv`, the list of the endpoints of MLflow 3.17 and 3.18, by `make docs`; do not
+Generated from the route tables and from `docs/reference/mlflow-endpoints.tsv`, the list of the endpoints of MLflow 3.17 and 3.18, by `make docs`; do not
 edit. An endpoint that is not built answers as MLflow answers for a path it does not know. Most stand under `/ajax-api/…` as well
 as under `/api/…`.
 
@@ -64,7 +64,7 @@ const OWN: [&str; 2] = ["/signin", "/tokens"];
 
 #[test]
 fn the_coverage_table_is_up_to_date() {
-    let list = fs::read_to_string(repository("docs/mlflow-endpoints.tsv")).unwrap();
+    let list = fs::read_to_string(repository("docs/reference/mlflow-endpoints.tsv")).unwrap();
     let endpoints: Vec<_> = list
         .lines()
         .skip(1)
@@ -79,5 +79,5 @@ fn the_coverage_table_is_up_to_date() {
         assert!(known || OWN.contains(&path.as_str()), "{method} {path} is no endpoint of MLflow");
     }
     let expected = markdown(&endpoints, &built);
-    check("docs/coverage.md", &expected);
+    check("docs/reference/coverage.md", &expected);
 }

@@ -1,4 +1,4 @@
-//! The tables: `docs/table.md`, and those of `template.yaml`.
+//! The tables: `docs/reference/table.md`, and those of `template.yaml`.
 
 use key_schema::definition::{ACCESS, DATA};
 
@@ -6,7 +6,7 @@ use super::{check, check_between};
 
 #[test]
 fn the_table_reference_is_up_to_date() {
-    check("docs/table.md", &key_schema::document::markdown());
+    check("docs/reference/table.md", &key_schema::document::markdown());
 }
 
 #[test]

@@ -6,8 +6,8 @@
 //! one entity in a batch are therefore processed as one, and the order of records does not matter.
 //! A batch that is delivered twice has no further effect.
 //!
-//! `docs/stream.md` describes how records arrive, `docs/run-metrics.md` how points are packed,
-//! `docs/run-index.md` how runs are indexed, and `docs/traces-at-rest.md` how traces are packed.
+//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points are packed,
+//! `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md` how traces are packed.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -1,9 +1,9 @@
 //! Responses to the MLflow UI's requests for features that this server does not have. With these
 //! responses, pages show an empty or absent feature. With a 404, they would show an error
-//! (`docs/ui.md`).
+//! (`docs/guide/ui.md`).
 //!
 //! These routes are not endpoints: they are not in [`crate::routes`], count as missing in
-//! `docs/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that requests
+//! `docs/reference/coverage.md`, and are served only under `/ajax-api`. Under `/api`, a client that requests
 //! one of these paths gets MLflow's 404, so it never mistakes a missing feature for an empty
 //! result.
 

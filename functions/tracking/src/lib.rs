@@ -10,9 +10,9 @@
 //! | `experiments.rs`, `runs.rs`, `logging.rs`, `metrics.rs`, `logged_models.rs`, `server.rs` | endpoints |
 //! | `absent.rs` | empty responses to the user interface's requests for features that this server does not have |
 //! | `store/experiment`, `store/run`, `store/metric`, `store/logged_model` | one folder per resource |
-//! | `store/run/read.rs` | `runs/get`: `docs/run-metrics.md` |
-//! | `store/run_search` | searches of runs: `docs/run-index.md` |
-//! | `store/log_batch.rs`, `store/metric/log.rs`, `store/run/logged.rs` | logging: `docs/run-metrics.md` |
+//! | `store/run/read.rs` | `runs/get`: `docs/design/run-metrics.md` |
+//! | `store/run_search` | searches of runs: `docs/design/run-index.md` |
+//! | `store/log_batch.rs`, `store/metric/log.rs`, `store/run/logged.rs` | logging: `docs/design/run-metrics.md` |
 //!
 //! # How a metric is logged
 //!
@@ -23,7 +23,7 @@
 //! 2. `run_to_log` uses leases of 300 ms on the run and its experiment. If a lease has expired, it
 //!    reads what is missing in one request. It rejects deleted runs.
 //! 3. `metrics_log` writes the points to the run's document or to its journal.
-//!    `docs/run-metrics.md` describes the rest.
+//!    `docs/design/run-metrics.md` describes the rest.
 //!
 //! # How a batch is logged
 //!

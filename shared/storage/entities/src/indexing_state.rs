@@ -17,7 +17,7 @@
 //! costs nothing.
 //!
 //! **Reliance.** A call that adds to the journal does not write to the document while it may rely
-//! on an existing mark ([`Reliance`]). The protocol is described in `docs/run-metrics.md`, and its
+//! on an existing mark ([`Reliance`]). The protocol is described in `docs/design/run-metrics.md`, and its
 //! times are in `run_times.rs`.
 
 use key_schema::IndexEntry;

@@ -1,4 +1,4 @@
-//! Generates `docs/table.md`.
+//! Generates `docs/reference/table.md`.
 
 use std::fmt::Write;
 
@@ -46,7 +46,7 @@ const FOOT: &str = "
 The key attributes of an index are named after it: `lsi1sk`, `gsi1pk` and `gsi1sk`. LSIs are read with strong consistency. GSIs lag behind by moments, so none of them enforces uniqueness or resolves an id that this server made.
 ";
 
-/// Returns the content of `docs/table.md`.
+/// Returns the content of `docs/reference/table.md`.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::from(HEAD);

@@ -9,7 +9,7 @@
 //! `segment.rs` and `text.rs` have the parts that keys consist of, called segments here. They are
 //! unrelated to the segments of a metric's points.
 //!
-//! `docs/table.md` and the table in `template.yaml` are generated from this crate ([`document`],
+//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate ([`document`],
 //! [`definition`]).
 //!
 //! Only `ModelKey::of` builds the key of a registered model from its name.

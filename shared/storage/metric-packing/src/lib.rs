@@ -1,7 +1,7 @@
 //! Packs the journals of runs: moves points that calls have added into metrics documents, segments
 //! and chart rows.
 //!
-//! The protocol is described in `docs/run-metrics.md`. Requests add to journals
+//! The protocol is described in `docs/design/run-metrics.md`. Requests add to journals
 //! (`functions/tracking`), and readers merge journal and documents (the crate `entities`). Only the
 //! indexer packs: it decides when ([`is_due`]) and calls [`pack()`].
 //!

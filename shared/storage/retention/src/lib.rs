@@ -27,8 +27,8 @@
 //!
 //! [`models`] does the same for logged models. [`experiment`] does it for all runs, logged models
 //! and traces of an experiment, before the experiment itself. [`expired`] deletes expired traces,
-//! and [`trace_files`] the files of deleted traces (`docs/traces-at-rest.md`). [`histories`]
-//! deletes metric histories (`docs/run-metrics.md`).
+//! and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`). [`histories`]
+//! deletes metric histories (`docs/design/run-metrics.md`).
 
 mod age;
 mod artifacts;

@@ -1,7 +1,7 @@
 //! The index of runs: which entries a run has, where they are stored, and how they are read and
 //! deleted.
 //!
-//! The protocol is described in `docs/run-index.md`. Only the indexer (`functions/fts-indexer`)
+//! The protocol is described in `docs/design/run-index.md`. Only the indexer (`functions/fts-indexer`)
 //! writes entries and copies of runs, and this crate determines the entries. `functions/tracking`
 //! plans searches with the crate `search` and reads the lists with this one. `reindex`, `gc` and
 //! the housekeeper have runs indexed again, and delete what no longer belongs to any run.

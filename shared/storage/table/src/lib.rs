@@ -2,7 +2,7 @@
 //!
 //! The methods of [`Table`] are gets, puts, updates, queries, batches and transactions. There is no
 //! scan. The crate handles throttling, transaction conflicts, lost responses and unprocessed parts
-//! of batches (`retry.rs`, `docs/consistency.md`). All remaining failures are variants of one enum,
+//! of batches (`retry.rs`, `docs/design/consistency.md`). All remaining failures are variants of one enum,
 //! [`Failure`]. If the condition of a single write does not hold, the failure contains the current
 //! item, so the next attempt needs no read. A [`Meter`] counts requests and capacity units.
 //!

@@ -9,7 +9,7 @@
 //! The indexer decides when traces are packed, and `trace-packing` writes blocks.
 //! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines
 //! the contents of a block and its maximum size (`pack.rs`). A [`PartitionLock`] protects a
-//! partition while it is being packed. The whole protocol is described in `docs/traces-at-rest.md`.
+//! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
 mod block;
 mod bytes;

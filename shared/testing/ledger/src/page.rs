@@ -194,14 +194,14 @@ impl Ledger {
     /// A call exceeds its budget, or the page differs from the metered one.
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(page);
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference").join(page);
         let written = std::env::var_os(WRITES).map(|_| fs::write(&path, &expected));
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();
         let found = if self.is_sample { only_sections_of(&found, &expected, &self.cut) } else { found };
         let differs = differences(&found, &expected);
-        assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{differs}");
+        assert!(found == expected, "docs/reference/{page} is not what was metered; run `make docs`.\n{differs}");
     }
 }
 

@@ -56,7 +56,7 @@ async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) 
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
 impl Store {
-    /// Searches the runs of these experiments. `docs/search.md` lists the cost of each kind of
+    /// Searches the runs of these experiments. `docs/design/search.md` lists the cost of each kind of
     /// search.
     pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
         let reading = Reading::default();

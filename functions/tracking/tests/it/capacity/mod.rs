@@ -1,4 +1,4 @@
-//! The sections of `docs/capacity.md`, and their shared parts.
+//! The sections of `docs/reference/capacity.md`, and their shared parts.
 
 pub(crate) mod experiments;
 pub(crate) mod filled;

@@ -1,4 +1,4 @@
-//! The figures of `docs/search.md` are the planner's.
+//! The figures of `docs/design/search.md` are the planner's.
 
 use super::Known::{self, Every, Whole};
 use super::plans::plan;
@@ -7,7 +7,7 @@ use super::plans::plan;
 /// their lists.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [&'a str], &'a [(&'a str, Known)])]);
 
-const PAGE: &str = include_str!("../../../../../../docs/search.md");
+const PAGE: &str = include_str!("../../../../../../docs/design/search.md");
 
 const ROWS: &[Row] = &[
     ("none |", &[("", &[], &[])]),
