@@ -1,4 +1,4 @@
-//! The figures of `docs/design/search.md` are the planner's.
+//! Checks that the figures in `docs/design/search.md` match the planner.
 
 use super::Known::{self, Every, Whole};
 use super::plans::plan;
@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     ("one of these, with a predicate", &[("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))])]),
 ];
 
-/// `102`, or `102 to 205` if several searches differ.
+/// Formats figures as `102`, or as `102 to 205` if they differ.
 fn range(mut figures: Vec<f64>) -> String {
     figures.sort_by(f64::total_cmp);
     let [least, most] = [figures[0], figures[figures.len() - 1]].map(|figure| format!("{figure:.0}"));
