@@ -162,7 +162,7 @@ fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
     let among = ids.filter_map(Result::transpose).collect::<Result<_>>()?;
     if is_list != takes_list {
         // MLflow passes the list on to the database, which fails.
-        return Err(Error::invalid(format!("The comparator '{comparator}' takes no list.")));
+        return Err(Error::invalid(format!("The comparator '{comparator}' does not support lists.")));
     }
     Ok(ExperimentPredicate::Id { among, negated })
 }

@@ -214,7 +214,7 @@ impl<'a> Draft<'a> {
         let built = self.0.into_iter().map(|(identifier, comparator, value)| {
             // MLflow passes a list with a comparator other than IN on to the database, which fails.
             build(&identifier, &comparator, value)?
-                .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' takes no list.")))
+                .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' does not support lists.")))
         });
         Ok(RunFilter { predicates: built.collect::<Result<_>>()? })
     }

@@ -106,7 +106,7 @@ fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
         return Err(invalid_comparator(&comparator));
     }
     // MLflow passes a list to a comparator that does not support lists, and the database fails.
-    let message = format!("The comparator '{comparator}' does not go with this value.");
+    let message = format!("The comparator '{comparator}' does not support this value.");
     let refused = Error::new(mlflow_api::ErrorCode::BadRequest, message);
     TextTest::new(&comparator, value)?.ok_or(refused)
 }

@@ -26,7 +26,7 @@ fn shown(lists: &[RunList]) -> Vec<String> {
 enum Known {
     /// The list has exactly this many entries.
     Whole(usize),
-    /// The list has more entries than were read. One run starts in every so many ms.
+    /// The list has more entries than were read. One run starts per this number of ms.
     Every(i64),
 }
 
