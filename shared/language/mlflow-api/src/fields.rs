@@ -157,7 +157,7 @@ ids! {
 ///         key: String,
 ///         value: String,
 ///     }
-///     /// `things/set-tags`
+///     /// The request message of `things/set-tags`.
 ///     SetTags {
 ///         thing_id: String [Required, Text],
 ///         tags: Vec<Tag> [List],
