@@ -102,7 +102,7 @@ pub struct ModelVersion {
     /// A link to the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_link: Option<String>,
-    /// The aliases, by name. Empty in searches, and in the latest versions of a model.
+    /// Aliases, by name; a search and the model's latest versions do not show them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
 }

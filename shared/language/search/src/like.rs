@@ -17,8 +17,7 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
-    /// Whether ASCII letters match in either case. If so, the parts are in lower case. SQLite's
-    /// `lower` only converts ASCII letters.
+    /// Whether ASCII letters of either case are the same; the parts are in lower case then. SQLite's `lower` knows ASCII only.
     in_any_case: bool,
     first: String,
     middle: Vec<Stretch>,
@@ -46,7 +45,7 @@ impl Pattern {
         Self::new(written, false)
     }
 
-    /// Compiles a pattern of ILIKE, which ignores the case of ASCII letters.
+    /// A pattern of ILIKE, for which ASCII letters of either case are the same.
     ///
     /// # Errors
     /// Fails under the same condition as [`Pattern::like`].
@@ -131,7 +130,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) is_end: bool,
 }
 
-/// Returns the non-empty pieces between the wildcards of a pattern.
+/// The pieces between the wildcards of a pattern, those that are empty left out.
 pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     let count = pattern.split(WILDCARDS).count();
     let piece = |(place, text)| Piece { text, is_end: place + 1 == count };

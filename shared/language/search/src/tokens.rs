@@ -24,18 +24,15 @@ pub(crate) const END: char = '\u{3}';
 /// consecutive characters contain a token, and so do the last three characters of a text.
 const WINDOW: usize = 3;
 
-/// Returns the tokens of a text.
-///
-/// ASCII letters are converted to lower case, as in ILIKE. Two end marks are appended, so that a
-/// trigram begins at each character. A text of one or two letters has no tokens.
+/// The tokens of a text, with ASCII letters in lower case as ILIKE compares them. Two marks of the end are added, so that
+/// a trigram begins at each character. A text of one or two characters has none.
 #[must_use]
 pub fn of_text(text: &str) -> BTreeSet<String> {
     chosen(&folded(text, true)).into_iter().collect()
 }
 
-/// Returns the distinct tokens of every text that matches a pattern of LIKE or ILIKE, in the order
-/// of the pattern. LIKE is case-sensitive and tokens are not, which yields more candidates but
-/// misses none.
+/// The tokens of every text that matches a pattern of LIKE or ILIKE, as ordered in the pattern, each once. LIKE minds case and
+/// tokens do not, which makes more candidates and misses none.
 #[must_use]
 pub fn of_pattern(pattern: &str) -> Vec<String> {
     of_pieces(&like::pieces(pattern))

@@ -59,7 +59,7 @@ impl Expression {
         Ok(Self { written: written.to_owned(), compiled })
     }
 
-    /// Checks whether the expression matches anywhere in the text.
+    /// Whether it is found in the text.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         self.compiled.as_ref().is_some_and(|compiled| compiled.is_match(text))

@@ -112,13 +112,12 @@ pub enum SpanField {
     Kind,
     /// The status code.
     Status,
-    /// The complete span in the JSON format of MLflow's store.
+    /// All of it, as MLflow keeps it: JSON.
     Content,
 }
 
 impl SpanPredicate {
-    /// Creates the condition for a key and a comparator that have already been checked. Like
-    /// MLflow, a condition on an attribute searches the JSON of the span.
+    /// The condition that a checked key and comparator make. An attribute is looked for in the span's JSON, as MLflow does.
     pub(super) fn new(key: &str, comparator: &str, value: Option<Literal>) -> Result<Self> {
         let field = match key {
             "name" => SpanField::Name,
@@ -155,7 +154,7 @@ fn json_expression(attribute: &str, written: &str) -> String {
     format!("\"{attribute}\": {begins}{written}{ends}")
 }
 
-/// A condition on the assessments of a trace or of its session.
+/// A condition on the assessments of a trace, or on those of its session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssessmentPredicate {
     /// The kind of the assessment.
@@ -190,7 +189,7 @@ pub enum AssessmentTest {
     Equal(String),
     /// The JSON of the value is neither this text, nor the JSON string with this text.
     NotEqual(String),
-    /// The JSON of the value passes this test.
+    /// Its JSON is like this.
     Json(Test),
 }
 

@@ -29,7 +29,7 @@ impl Test {
         }
     }
 
-    /// Checks whether the text passes.
+    /// Whether the text passes.
     #[must_use]
     pub fn passes(&self, value: &str) -> bool {
         match self {
