@@ -102,7 +102,7 @@ def test_assumptions_say_where_they_are_from(model: Model) -> None:
 
 def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
     page = (REPOSITORY / "docs/measured/local-benchmark.md").read_text("utf-8")
-    kilobytes = re.search(r"^- ([\d.]+) KB a run on disk", page, re.MULTILINE)
+    kilobytes = re.search(r"^- ([\d.]+) KB per run on disk", page, re.MULTILINE)
     stock = re.search(r"^\| log-batch, 100 metrics at a step \| (\d+) \|", page, re.MULTILINE)
     assert kilobytes and stock
     assert model.assumed("bytes of a run") == pytest.approx(float(kilobytes[1]) * 1000, rel=0.2)
