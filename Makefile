@@ -171,7 +171,7 @@ docs: ## Generate the pages and sections that depend on the code: table referenc
 	@# The cost page is computed from the capacity pages and the template, which are up to date by now.
 	python3 -m tools.cost
 
-scale: ## Generate docs/scale.md from a model of many jobs and traces in one experiment, for more than an hour
+scale: ## Generate docs/measured/scale.md from a model of many jobs and traces in one experiment, for more than an hour
 	cargo build --workspace --bin sweep
 	target/debug/sweep
 

@@ -276,27 +276,27 @@ def _median(starts: list[Start], of: str) -> float:
 
 def _page(count: int, functions: list[Function], calls: dict[str, float], users: dict[str, float], index_ms: float, memory: float, served: float | None, yardstick: float) -> str:
     lines = [
-        "# Starts of the functions, and what a call computes",
+        "# Start-up and processor time of the functions",
         "",
-        "Written by `bench/functions.py`; see `bench/README.md`. Times are **processor time of the",
-        "function's process**, in ms, except for the time of a start. They depend on the processor, and on",
-        "other machines that share it. So compare them by the yardstick.",
+        "Written by `bench/functions.py`, see `bench/README.md`. Times are the **processor time of the",
+        "function's process** in ms, unless stated otherwise. They depend on the processor and on other machines",
+        "that share it, so compare them by the reference below.",
         "",
-        f"- {version_of(binary())}, release builds. Each is in a process of its own, as in Lambda. The",
-        "  runtime API of the tests hands it one event at a time.",
-        "- The table is the embedded engine in another process, over HTTP. The engine's own work is not",
-        "  counted.",
+        f"- {version_of(binary())}, release builds. Each function has a process of its own, as in Lambda. The",
+        "  tests' runtime API sends it one event at a time.",
+        "- The table is the embedded engine in another process, over HTTP. The engine's processor time is not",
+        "  included.",
         f"- {described()}",
-        f"- Yardstick: Python {sys.version_info.major}.{sys.version_info.minor} adds ten million squares in {yardstick:.2f} s of processor time.",
+        f"- Reference: Python {sys.version_info.major}.{sys.version_info.minor} adds ten million squares in {yardstick:.2f} s of processor time.",
         "",
-        "## Starts",
+        "## Start-up",
         "",
-        f"A start ends when the process asks for its first event: the median of {_STARTS} starts. The first",
-        "request is one that reads an item: over plain HTTP, over TLS, and again when all is warm. TLS is to",
-        "a certificate of one's own. Functions connect during their start, so no handshake",
-        "is in these columns. The zip has the program alone.",
+        f"A start ends when the process requests its first event. Figures are the median of {_STARTS} starts. The first",
+        "request reads one item, over plain HTTP and over TLS with a self-signed certificate. The second request is",
+        "a warm one. Functions connect during their start, so these columns include no handshake. The zip contains",
+        "only the program.",
         "",
-        "| function | start, on the wall | start | first request | over TLS | second request | memory, MB | zip, MB |",
+        "| function | start, wall-clock | start | first request | over TLS | second request | memory, MB | zip, MB |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for one in functions:
@@ -308,8 +308,8 @@ def _page(count: int, functions: list[Function], calls: dict[str, float], users:
         "## Warm calls",
         "",
         f"The median of {_CALLS} calls after {_WARM}, by the tracking function. The experiment has {count:,} runs with",
-        "10 metrics, 5 params and 3 tags each, all indexed. A **session** is that of somebody who signed in.",
-        f"The process had {memory:.0f} MB at most, without users.",
+        "10 metrics, 5 params and 3 tags each, all indexed. A **session** is that of a signed-in user.",
+        f"Without users, the process used at most {memory:.0f} MB of memory.",
         "",
         "| call | without users | with a session |",
         "|---|---:|---:|",
@@ -317,7 +317,7 @@ def _page(count: int, functions: list[Function], calls: dict[str, float], users:
     lines += [f"| {call} | {taken:.2f} | {users[call]:.2f} |" for call, taken in calls.items()]
     lines += [
         "",
-        f"To index one of these runs, the indexer computes {index_ms:.2f} ms.",
+        f"Indexing one of these runs takes {index_ms:.2f} ms of the indexer's processor time.",
         "",
     ]
     if served is not None:

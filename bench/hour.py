@@ -1,4 +1,4 @@
-"""A busy hour of the smallest team of docs/cost.md, through `serve`, in some twenty minutes: what its request lines say that it costs.
+"""A busy hour of the smallest team of docs/reference/cost.md, through `serve`, in some twenty minutes: what its request lines say that it costs.
 
     .venv/bin/python -m bench.hour                                # prints both bills
     .venv/bin/python -m bench.hour --output tools/cost/hour.tsv   # keeps the lines, from which `make docs` writes the page

@@ -1,6 +1,6 @@
 """The server of a laptop: what it takes from clients beside stock MLflow on SQLite, and what a big load does to it.
 
-    python -m bench.local --subject target/release/mlflow-serverless --output docs/local-benchmark.md
+    python -m bench.local --subject target/release/mlflow-serverless --output docs/measured/local-benchmark.md
 """
 
 import argparse
@@ -29,10 +29,10 @@ def logging_page(measured: list[throughput.Throughput], ceilings: list[float]) -
     return [
         "## Logging",
         "",
-        f"{throughput.CONNECTIONS} connections, each to a run of its own, calls a second: the median of the rounds, and each of them. A side",
-        "gets no request while the other is measured. The client by itself makes "
+        f"Calls per second over {throughput.CONNECTIONS} connections, each of which logs to a run of its own: the median of the rounds, and each",
+        "round. A server receives no requests while the other is measured. The client alone makes "
         + " and ".join(f"{ceiling:,.0f}" for ceiling in ceilings)
-        + " calls of `/health` a second (stock, ours).",
+        + " calls of `/health` per second (stock, ours).",
         "",
         "| call | stock | ours | ratio | stock, each | ours, each | load average |",
         "|---|---:|---:|---:|---|---|---:|",
@@ -48,13 +48,13 @@ def load_page(measured: load.Load, memory_kb: tuple[int, int]) -> list[str]:
     return [
         "## Many runs",
         "",
-        f"{measured.runs:,} runs into one experiment of ours by {throughput.CONNECTIONS} clients: create, one batch of 10 metrics and 5 params, end.",
+        f"{measured.runs:,} runs are logged to one experiment of our server by {throughput.CONNECTIONS} clients: create, one batch of 10 metrics and 5 params, end.",
         "",
-        f"- {measured.seconds:.0f} s, {measured.runs / measured.seconds:.0f} runs a second (load average {measured.loadavg:.1f}); the index took"
-        f" {measured.indexed_after:.1f} s more",
-        f"- {1000 * measured.cpu / measured.runs:.1f} ms of the server's processor time a run, index and searches included",
-        f"- {a_run / 1000:.1f} KB a run on disk, {used / 1000:.1f} KB without free pages; {measured.log / 1e6:.1f} MB of SQLite's log besides",
-        f"- {memory_kb[0] / 1024:.0f} MB of memory in the end, at most {memory_kb[1] / 1024:.0f} MB",
+        f"- {measured.seconds:.0f} s, {measured.runs / measured.seconds:.0f} runs per second (load average {measured.loadavg:.1f}); the index was up to date"
+        f" {measured.indexed_after:.1f} s later",
+        f"- {1000 * measured.cpu / measured.runs:.1f} ms of the server's processor time per run, including the index and searches",
+        f"- {a_run / 1000:.1f} KB per run on disk, {used / 1000:.1f} KB without free pages; in addition {measured.log / 1e6:.1f} MB for SQLite's log",
+        f"- {memory_kb[0] / 1024:.0f} MB of memory at the end, at most {memory_kb[1] / 1024:.0f} MB",
         "",
         f"| search, 100 rows ({_HALVES}) | during | right after | settled |",
         "|---|---:|---:|---:|",
@@ -67,9 +67,9 @@ def head(options: argparse.Namespace, program: Path) -> list[str]:
     """What was measured, and on what."""
     stock = f"MLflow {version('mlflow')}, `mlflow server --workers 1`, SQLite {sqlite3.sqlite_version}"
     return [
-        "# The server of a laptop, measured",
+        "# Local server compared with stock MLflow",
         "",
-        "Written by `bench/local.py`; see `bench/README.md`.",
+        "Written by `bench/local.py`, see `bench/README.md`.",
         "",
         f"- ours: {machine.version_of(program)}, `serve` with the embedded engine",
         f"- stock: {stock}, Python {platform.python_version()}",

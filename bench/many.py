@@ -1,6 +1,6 @@
 """Searches of very many runs while new ones arrive, starts on their file, and commands over it.
 
-    .venv/bin/python -m bench.many --output docs/many-runs.md     # a million runs: some hours
+    .venv/bin/python -m bench.many --output docs/measured/many-runs.md     # a million runs: some hours
     .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300 --repetitions 5    # does it work at all; prints the page
 
 Everything is done with an experiment of `--few` runs, too, on a server of its own: what a search
@@ -317,30 +317,30 @@ def memory(pid: int) -> float:
 def page(program: Path, few: Measured, many: Measured, options: argparse.Namespace) -> str:
     """What is written."""
     return "\n".join([
-        "# Very many runs",
+        "# Large experiments",
         "",
-        "Written by `bench/many.py`; see `bench/README.md`. Times are in ms, from a request to the last",
-        "byte of its answer, over one connection.",
+        "Written by `bench/many.py`, see `bench/README.md`. Times are in ms, from a request to the last",
+        "byte of its response, over one connection.",
         "",
         f"- {machine.version_of(program)}, `serve` with the embedded engine",
         f"- {machine.described()}",
-        f"- Each run has 10 metrics, 5 params and 3 tags. An answer has {_ROWS} runs at most.",
-        f"- Each search was made {options.repetitions} times, after 5 to warm up.",
+        f"- Each run has 10 metrics, 5 params and 3 tags. A response has {_ROWS} runs at most.",
+        f"- Each search was made {options.repetitions} times, after 5 for warming up.",
         *(_loaded(measured) for measured in (few, many)),
         "",
         "## Searches",
         "",
-        f"While runs **arrive**, a client creates {many.arrived:.0f} runs a second, logs to each, and ends it.",
-        f"(The smaller experiment had {few.arrived:.0f}.) The client shares the machine with the server.",
+        f"While runs **arrive**, a client creates {many.arrived:.0f} runs per second ({few.arrived:.0f} in the smaller experiment), logs to each,",
+        "and ends it. The client shares the machine with the server.",
         "",
-        f"| search | {few.runs:,} runs: median | 99th of 100 | requests | {many.runs:,} runs: median | 99th of 100 | requests |"
-        " arriving: median | 99th of 100 | requests |",
+        f"| search | {few.runs:,} runs: median | p99 | requests | {many.runs:,} runs: median | p99 | requests |"
+        " arriving: median | p99 | requests |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
         *(_row(name, few, many) for name in SEARCHES),
         "",
-        "## Starts",
+        "## Start-up",
         "",
-        "From the call of the program to its first answer.",
+        "Times are from starting the program to its first response.",
         "",
         "| runs | after a clean stop, s | killed while runs arrived, s |",
         "|---:|---:|---:|",
@@ -352,7 +352,7 @@ def page(program: Path, few: Measured, many: Measured, options: argparse.Namespa
 
 def _loaded(measured: Measured) -> str:
     loading = f"loaded in {measured.loading:,.0f} s, indexed {measured.indexed_after:.1f} s later; " if measured.loading else "loaded in parts; "
-    return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; the server had {measured.memory:.0f} MB at last"
+    return f"- {measured.runs:,} runs: {loading}{measured.disk / 1e9:.2f} GB on disk; {measured.memory:.0f} MB of memory at the end"
 
 
 def _row(name: str, few: Measured, many: Measured) -> str:
@@ -374,14 +374,14 @@ def _commands(many: Measured, longest: float) -> list[str]:
         cells = [f"{ran.seconds:,.0f}", f"{done:,} of {of:,}", _flat(ran.memory), _flat(ran.server_memory)]
         rows.append(f"| {name} | {' | '.join(cells)} | {statistics.median(ratios):.1f} | {max(ratios):.1f} |")
     return [
-        "## Commands over the file",
+        "## Commands",
         "",
-        "The server goes on. Once a second it is asked for each search. The ratio is that of medians,",
-        "to the same search when nothing else happens: of the middle one of all searches, and of the worst.",
-        f"A command that takes longer than {longest:,.0f} s is cut off. `gc` removes runs that are deleted.",
-        "Memory is in MB: after a tenth of the time, at the end, at most.",
+        "The commands use the file of a running server, which receives each search once per second. A ratio compares",
+        "the median of a search with its median on an idle server. The columns have the median and the maximum of",
+        f"the ratios of all searches. A command is stopped after {longest:,.0f} s. `gc` removes deleted runs. Memory is in",
+        "MB: after a tenth of the time, at the end, and at most.",
         "",
-        "| command | s | its progress bar at last | its memory | memory of the server | middle ratio | worst ratio |",
+        "| command | s | progress at the end | memory of the command | memory of the server | median ratio | maximum ratio |",
         "|---|---:|---:|---:|---:|---:|---:|",
         *rows,
         "",

@@ -46,12 +46,13 @@ class Overview:
         """A part of a page."""
         each = ", ".join(f"{seconds:.2f}" for seconds in self.seconds)
         return [
-            "## An overview of a day",
+            "## Overview of a day",
             "",
-            f"Of {self.traces:,} traces of a day, stored in {self.stored_seconds:.0f} s and {self.packed:,} of them in blocks {self.packed_seconds:.0f} s later,"
-            " three questions at once,",
-            "by hour: how many, the 50th, 90th and 99th percentile of their durations, and the sum of their tokens; by HTTP from `serve`, data on disk,",
-            f"nothing in memory the first time. All three are answered after {each} s.",
+            f"{self.traces:,} traces of one day are stored in {self.stored_seconds:.0f} s, and {self.packed:,} of them are in blocks {self.packed_seconds:.0f} s later."
+            " Three concurrent requests",
+            "over HTTP query, by hour, their number, the 50th, 90th and 99th percentile of their durations, and the sum of their",
+            "tokens. The server is `serve` with its data on disk, and its cache is empty the first time. All three responses",
+            f"arrive after {each} s.",
             "",
         ]
 

@@ -1,6 +1,6 @@
 """Searches among many runs, measured beside stock MLflow on SQLite on the same machine.
 
-    python -m bench.search --subject target/release/mlflow-serverless --output docs/search-benchmark.md
+    python -m bench.search --subject target/release/mlflow-serverless --output docs/measured/search-benchmark.md
 
 Both servers run at the same time and are asked in turns. Their answers are compared before anything is measured.
 """
@@ -120,15 +120,15 @@ def report(options: argparse.Namespace, measured: list[Measured], subject_versio
     """The page that is written: what was measured, on what, and the table."""
     stock_version = f"MLflow {version('mlflow')}, `mlflow server --workers 1`"
     lines = [
-        "# Searches beside stock MLflow",
+        "# Searches compared with stock MLflow",
         "",
-        "Written by `bench/search.py`; see `bench/README.md`. Milliseconds from a request to the last byte of its",
-        "answer, over one connection, by one client that asks both servers in turns. A ratio above 1 means that stock",
+        "Written by `bench/search.py`, see `bench/README.md`. Times are in ms, from a request to the last byte of",
+        "its response. One client with one connection uses both servers in turn. A ratio above 1 means that stock",
         "MLflow takes longer.",
         "",
         f"- {options.runs:,} runs in one experiment, each with 10 metrics, 5 params and 3 tags (seed {options.seed}); {_ROWS} per"
-        " answer at most",
-        f"- {options.repetitions} repetitions of each search, after {_WARM_UP} to warm up; both sides answer the same",
+        " response at most",
+        f"- {options.repetitions} repetitions of each search, after {_WARM_UP} for warming up; both servers return the same results",
         f"- stock: {stock_version}, SQLite {sqlite3.sqlite_version}, Python {platform.python_version()}",
         f"- ours: {subject_version}, `serve` with the embedded engine, data on the same disk",
         f"- {machine.described()}",
@@ -177,13 +177,13 @@ def main() -> int:
         try:
             servers.append(ServerlessMlflow(Path(directory, "subject"), program=program))
             subject_side = Side("ours", servers[0].url)
-            notes = [f"loading took ours {_timed(data.load_by_http, subject_side, made):.0f} s, by HTTP"]
+            notes = [f"loading took {_timed(data.load_by_http, subject_side, made):.0f} s for ours, over HTTP"]
             stock_directory.mkdir()
             taken = _timed(data.load_into_stock, stock_database(stock_directory), made)
-            notes[0] += f", and stock MLflow {taken:.0f} s, by its own store without HTTP"
+            notes[0] += f", and {taken:.0f} s for stock MLflow, by its own store without HTTP"
             servers.append(StockMlflow(stock_directory))
             waited = wait_until_indexed(Path(directory, "subject", "data"))
-            notes.append(f"the index took {waited:.0f} s more")
+            notes.append(f"the index was up to date {waited:.0f} s later")
             print(*notes, sep="\n", flush=True)
             stock, subject = Client(Side("stock", servers[1].url)), Client(subject_side)
             if reports := compare_answers(stock, subject):

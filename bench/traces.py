@@ -1,6 +1,6 @@
 """How many spans a second each side stores, from exporters that send at the same time.
 
-    python -m bench.traces --subject target/release/mlflow-serverless --output docs/traces-benchmark.md
+    python -m bench.traces --subject target/release/mlflow-serverless --output docs/measured/traces-benchmark.md
 """
 
 import argparse
@@ -119,22 +119,22 @@ def page(
     stock, subject = sides
     ratio = statistics.median(subject.rates) / statistics.median(stock.rates)
     return [
-        "# Spans by OTLP, measured",
+        "# OTLP ingestion compared with stock MLflow",
         "",
-        "Written by `bench/traces.py`; see `bench/README.md`.",
+        "Written by `bench/traces.py`, see `bench/README.md`.",
         "",
         f"- ours: {machine.version_of(program)}, `serve` with the embedded engine, data on disk",
         f"- stock: MLflow {version('mlflow')}, `mlflow server --workers 1` on SQLite",
         f"- both, and the exporters, on one machine and disk: {machine.described()}; load average {load:.1f} after the rounds",
-        f"- {EXPORTERS} exporters, each request a new trace of {SPANS} spans in protobuf, {len(export()):,} bytes; {options.rounds} rounds of"
-        f" {options.seconds:.0f} s for each side, in turns",
+        f"- {EXPORTERS} exporters, each request has a new trace of {SPANS} spans in protobuf, {len(export()):,} bytes; {options.rounds} rounds of"
+        f" {options.seconds:.0f} s for each server, in turn",
         "",
-        "| server | spans stored a second | each round | a request, median (ms) | 99 of 100 within (ms) |",
+        "| server | spans stored per second | each round | request, median (ms) | request, p99 (ms) |",
         "|---|---:|---|---:|---:|",
         stock.row(),
         subject.row(),
         "",
-        f"That is {ratio:.1f} times as many.",
+        f"Ours stores {ratio:.1f} times as many spans as stock MLflow.",
         "",
         *(overview.page() if overview else []),
     ]

@@ -49,7 +49,7 @@ const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the previo
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
 /// Default for the number of runs that are waiting to be indexed. Searches read these runs as well:
 /// with 200 of them, searches took 2.7 times as long as with 50 (median of nine,
-/// `docs/many-runs.md`).
+/// `docs/measured/many-runs.md`).
 const AT_ONCE: u32 = 50;
 /// Default with a table that is not in the embedded engine. In AWS, changes are collected before
 /// the indexer receives them.

@@ -2,9 +2,9 @@
 //!
 //! The local server with GraphQL's internal calls is built from this list, and so are the APIs,
 //! functions, log groups and alarms of `template.yaml`, the router of `cargo lambda watch`, the
-//! pages `docs/coverage.md`, `docs/access.md` and `docs/levels.md`, and the tests that cover all
-//! routes. `docs/limits.md` is written by hand, and a test checks that it lists every route.
-//! `docs/adding.md` explains how to add a domain.
+//! pages `docs/reference/coverage.md`, `docs/reference/access.md` and `docs/reference/levels.md`,
+//! and the tests that cover all routes. `docs/reference/limits.md` is written by hand, and a test
+//! checks that it lists every route. `docs/design/adding.md` explains how to add a domain.
 
 pub mod template;
 

@@ -23,7 +23,7 @@ _SIDE_BAR = "aside a[href], aside button, nav a[href], nav button"
 #: What a page says that has nothing to show.
 _FAULT = re.compile("page not found|went wrong|failed to|could ?n.t|cannot be|can't be|an error", re.IGNORECASE)
 _NO_SUCH_PAGE = "Page Not Found"
-#: What docs/ui.md says of each address that no link leads to.
+#: What docs/guide/ui.md says of each address that no link leads to.
 _NOT_BUILT = {
     "gateway": _NO_SUCH_PAGE,
     "gateway/usage": _NO_SUCH_PAGE,

@@ -91,7 +91,7 @@ def test_the_same_points_as_mlflow():
 
 @pytest.mark.slow
 def test_the_same_points_of_long_histories_as_mlflow():
-    # Of more than 10,000 points, a chart is about MLflow's (docs/limits.md).
+    # Of more than 10,000 points, a chart is about MLflow's (docs/reference/limits.md).
     _check_same_as_stock([9_000] * _RUNS)
 
 

@@ -67,7 +67,7 @@ def test_a_table_without_recovery_is_refused(client: _Tables):
 
 
 def test_each_row_of_both_tables_is_known_by_its_keys():
-    kinds = list(read_rows((REPOSITORY / "docs/table.md").read_text()))
+    kinds = list(read_rows((REPOSITORY / "docs/reference/table.md").read_text()))
     assert {"Experiment", "Run", "TraceOfSession", "Trace", "User", "Session", "Token", "Secret"} <= {name for name, _, _ in kinds}
     assert len(kinds) > 60
     for partition, sort, kind in [

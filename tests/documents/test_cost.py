@@ -1,4 +1,4 @@
-"""`docs/cost.md` is what its script writes now, and the script does what it says."""
+"""`docs/reference/cost.md` is what its script writes now, and the script does what it says."""
 
 import re
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tools.cost.teams import find, teams
 from tools.cost.write import PAGE, REPOSITORY, read, written
 
 _TEMPLATE = REPOSITORY / "template.yaml"
-_ROWS = rows(REPOSITORY / "docs")
+_ROWS = rows(REPOSITORY / "docs/reference")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_page_has_each_call_of_the_capacity_pages() -> None:
 
 
 def test_each_capacity_page_is_read() -> None:
-    for path in (REPOSITORY / "docs").glob("capacity*.md"):
+    for path in (REPOSITORY / "docs/reference").glob("capacity*.md"):
         lines = [line for line in path.read_text("utf-8").splitlines() if line.startswith("| ") and not line.startswith("| call |")]
         assert len(lines) == sum(row.page == path.name for row in _ROWS)
 
@@ -101,8 +101,8 @@ def test_assumptions_say_where_they_are_from(model: Model) -> None:
 
 
 def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
-    page = (REPOSITORY / "docs" / "local-benchmark.md").read_text("utf-8")
-    kilobytes = re.search(r"^- ([\d.]+) KB a run on disk", page, re.MULTILINE)
+    page = (REPOSITORY / "docs/measured/local-benchmark.md").read_text("utf-8")
+    kilobytes = re.search(r"^- ([\d.]+) KB per run on disk", page, re.MULTILINE)
     stock = re.search(r"^\| log-batch, 100 metrics at a step \| (\d+) \|", page, re.MULTILINE)
     assert kilobytes and stock
     assert model.assumed("bytes of a run") == pytest.approx(float(kilobytes[1]) * 1000, rel=0.2)

@@ -1,4 +1,4 @@
-"""What `docs/deletion.md` says of times is what the template and the code say."""
+"""What `docs/guide/deletion.md` says of times is what the template and the code say."""
 
 import re
 
@@ -7,7 +7,9 @@ import pytest
 from tools.cost.stack import Template
 from tools.cost.write import REPOSITORY
 
-_PAGE = (REPOSITORY / "docs" / "deletion.md").read_text("utf-8")
+_PAGE = (REPOSITORY / "docs/guide/deletion.md").read_text("utf-8")
+#: The page without its line breaks.
+_TEXT = " ".join(_PAGE.split())
 _TEMPLATE = Template(REPOSITORY / "template.yaml")
 
 
@@ -27,7 +29,7 @@ def test_tables_are_recovered_for_35_days_and_stay(table: str) -> None:
     assert "PointInTimeRecoveryEnabled: true" in block
     # Unless the template says less, DynamoDB keeps 35 days.
     assert "RecoveryPeriodInDays" not in block
-    assert _row("point-in-time recovery of the table")[2] == _row("the same of the table of access")[2] == "35 days"
+    assert _row("point-in-time recovery of the table")[2] == _row("point-in-time recovery of the access table")[2] == "35 days"
     assert re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)
     assert "TimeToLiveSpecification: { AttributeName: ttl, Enabled: true }" in block
 
@@ -35,13 +37,13 @@ def test_tables_are_recovered_for_35_days_and_stay(table: str) -> None:
 def test_what_stays_when_the_stack_is_deleted() -> None:
     stay = {name for name, block in _TEMPLATE.all.items() if re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)}
     assert stay == {"Table", "AccessTable", "ArtifactBucket", "ArtifactBucketPolicy"}
-    assert "**Both tables and the bucket stay**" in _PAGE
+    assert "**Both tables and the bucket stay**" in _TEXT
 
 
 def test_the_stream_has_images_and_the_table_of_access_has_none() -> None:
     assert "StreamViewType: NEW_AND_OLD_IMAGES" in _resource("Table")
     assert "StreamSpecification" not in _resource("AccessTable")
-    assert _row("the table's stream")[1:3] == ["old and new images of each changed item, so also what was deleted", "24 hours"]
+    assert _row("the table's stream")[1:3] == ["old and new images of each changed item, including deleted ones", "24 hours"]
 
 
 def test_the_bucket_forgets_as_the_page_says() -> None:
@@ -52,7 +54,7 @@ def test_the_bucket_forgets_as_the_page_says() -> None:
     assert re.search(r"DaysAfterInitiation: (\d+)", everything)[1] + " days" == _row("bucket: parts of unfinished uploads")[2]
     assert "Prefix: .answers/" in answers
     once, more = (re.search(rf"{name}: (\d+)", answers)[1] for name in ("ExpirationInDays", "NoncurrentDays"))
-    assert _row("bucket: answers that were too long")[2] == f"{once} day, and {more} day more as a deleted version"
+    assert _row("bucket: responses that were too large")[2] == f"{once} day, and {more} day more as a deleted version"
 
 
 def test_the_queue_forgets_as_the_page_says() -> None:
@@ -67,7 +69,7 @@ def test_logs_are_kept_as_the_page_says() -> None:
 
 def test_the_longest_of_them_is_said() -> None:
     days = [int(found) for line in _PAGE.split("## Where something remains")[1].split("## On your own machine")[0].splitlines() for found in re.findall(r"\| (\d+) days", line)]
-    assert f"**{max(days)} days** are the longest" in _PAGE
+    assert f"**{max(days)} days** are the longest" in _TEXT
 
 
 @pytest.mark.parametrize(
@@ -78,8 +80,8 @@ def test_the_longest_of_them_is_said() -> None:
         ("shared/storage/trace-packing/src/pass.rs", r"const OLDEST: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
         ("shared/storage/artifact-store/src/backend.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
         ("shared/storage/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
-        ("cli/src/housekeeping.rs", r"const STREAM: Duration = Duration::from_hours\(24\);", "24 hours, looked at every five minutes"),
-        ("cli/src/housekeeping.rs", r"const PAUSE: Duration = Duration::from_mins\(5\);", "24 hours, looked at every five minutes"),
+        ("cli/src/housekeeping.rs", r"const STREAM: Duration = Duration::from_hours\(24\);", "24 hours, checked every five minutes"),
+        ("cli/src/housekeeping.rs", r"const PAUSE: Duration = Duration::from_mins\(5\);", "24 hours, checked every five minutes"),
         ("cli/src/housekeeping.rs", r"const POLICY: u32 = 12;", "once an hour"),
     ],
 )

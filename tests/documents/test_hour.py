@@ -1,4 +1,4 @@
-"""A busy hour of a team, with `serve`: its lines say that it costs what `docs/cost.md` says."""
+"""A busy hour of a team, with `serve`: its lines say that it costs what `docs/reference/cost.md` says."""
 
 import pytest
 

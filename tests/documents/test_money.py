@@ -1,4 +1,4 @@
-"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/cost.md` is made.
+"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/reference/cost.md` is made.
 
 A document that names an amount is listed with its sentences, in which figures stand in braces. An amount that is in no listed sentence fails.
 """
@@ -25,23 +25,19 @@ _AMOUNT = re.compile(r"\$\d[\d,]*(?:\.\d+)?|\b[\w.]+ cents?\b|\b\d[\d,.]* (?:US 
 _SCALE = "on demand in us-east-1: {price: writes} for a million write units, {price: reads} for read units, {gateway and Lambda, 12 ms} for calls by API Gateway"
 _SENTENCES = {
     "README.md": [
-        "A million batches of ten metrics cost {a million: log a batch of 10 metrics}, with all that follows from them.",
-        "A million traces of ten spans cost {a million: a trace of ten spans, two calls}, in two calls each.",
-        "write units × {price: writes} + read units × {price: reads}, for a million.",
-        "for the gateway ({price: gateway}), for Lambda's requests ({price: invocations}) and time, and for the function's line in the log ({a call's logs}).",
-        "the stack costs {idle} a month: {idle: alarms} for alarms, and {idle: schedule} for schedules that call the indexer and the housekeeper.",
-        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours}",
-        "A server that is always on is estimated at {10: server}, {100: server} and {1000: server}.",
+        "Ten people pay about {10: ours} a month, a hundred {100: ours}, a thousand {1000: ours};",
+        "an always-on server is estimated at {10: server}, {100: server} and {1000: server}.",
+        "Without any request, the stack costs {idle} a month, plus storage and backups.",
     ],
-    "docs/capacity.md": [
+    "docs/reference/capacity.md": [
         "on demand in us-east-1, {price: writes} for write units and {price: reads} for read units",
         "the requests of API Gateway ({price: gateway} a million, counted by 512 KB) and of Lambda ({price: invocations}), and Lambda's time;",
     ],
-    "docs/capacity-artifacts.md": [
+    "docs/reference/capacity-artifacts.md": [
         "`LIST`, `PUT` and `POST` cost {price: bucket writes} a million there, `GET` and `HEAD` {price: bucket reads}, `DELETE` nothing",
     ],
     # What these prices make of the units that were simulated is checked below.
-    "docs/scale.md": [_SCALE],
+    "docs/measured/scale.md": [_SCALE],
 }
 
 
@@ -104,7 +100,7 @@ def _without(page: str, pattern: str, expected: float) -> str:
 def test_amounts_are_those_of_the_page_about_costs(document: Path) -> None:
     name = str(document.relative_to(REPOSITORY))
     text = document.read_text("utf-8")
-    if name == "docs/scale.md":
+    if name == "docs/measured/scale.md":
         text = _simulated(text)
     assert not _unlisted(text, _SENTENCES.get(name, []), _figures())
 

@@ -9,7 +9,7 @@ import pytest
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _TRACKED = subprocess.run(["git", "ls-files"], cwd=_REPOSITORY, capture_output=True, check=True, text=True).stdout.split()
 _OF_TODAY = ("adding", "consistency", "run-index", "run-metrics", "stream", "traces-at-rest")
-_PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/{name}.md" for name in _OF_TODAY)]
+_PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/design/{name}.md" for name in _OF_TODAY)]
 _HEADS = sorted(name for name in _TRACKED if re.fullmatch(r"(?:functions/|shared/[\w-]+/)?[\w-]+/src/lib\.rs", name))
 _FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:rs|py|json|yaml|toml|graphql|css|js|tsv|lock))`")
 _FOLDER = re.compile(r"`((?:shared|functions|cli|tests|tools|store|docs|examples|bench)/[\w/-]+)`")

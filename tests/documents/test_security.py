@@ -1,4 +1,4 @@
-"""Each test that `docs/security.md` names is there."""
+"""Each test that `docs/guide/security.md` names is there."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-_CLASSES = (_REPOSITORY / "docs" / "security.md").read_text().split("## Classes of mistakes")[1]
+_CLASSES = (_REPOSITORY / "docs/guide/security.md").read_text().split("## Classes of mistakes")[1]
 
 
 def _tests() -> set[str]:

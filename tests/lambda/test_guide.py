@@ -7,7 +7,7 @@ from samtranslator.yaml_helper import yaml_parse
 
 from .conftest import REPOSITORY
 
-_GUIDE = (REPOSITORY / "docs/operator-guide.md").read_text()
+_GUIDE = (REPOSITORY / "docs/guide/operator-guide.md").read_text()
 
 
 @pytest.fixture(scope="module")

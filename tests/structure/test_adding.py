@@ -11,9 +11,9 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 #: What `make docs` writes, and what cargo does.
-GENERATED = {"Cargo.lock", "template.yaml", "docs/coverage.md", "docs/access.md", "docs/levels.md"}
+GENERATED = {"Cargo.lock", "template.yaml", "docs/reference/coverage.md", "docs/reference/access.md", "docs/reference/levels.md"}
 #: All endpoints of MLflow are in this list. The one that is added here is none of them.
-ENDPOINTS = "docs/mlflow-endpoints.tsv"
+ENDPOINTS = "docs/reference/mlflow-endpoints.tsv"
 
 _ROW = """//! The domain: its function in the stack, and how it is mounted.
 
@@ -191,7 +191,7 @@ def one_more(file: Path, before: str) -> None:
 
 
 def add(copy: Path) -> None:
-    """A domain as docs/adding.md says."""
+    """A domain as docs/design/adding.md says."""
     own = copy / "functions/greetings"
     (own / "src").mkdir(parents=True)
     for name, text in [("Cargo.toml", _MANIFEST), ("src/declaration.rs", _ROW), ("src/lib.rs", _LIB), ("src/store.rs", _STORE), ("src/main.rs", _MAIN)]:
@@ -219,7 +219,7 @@ def add(copy: Path) -> None:
     overview = copy / "ARCHITECTURE.md"
     line = next(line for line in overview.read_text().splitlines() if line.startswith("| `graphql` |"))
     replace(overview, line, f"{line}\n| `greetings` | greetings of experiments |")
-    with (copy / "docs/limits.md").open("a") as limits:
+    with (copy / "docs/reference/limits.md").open("a") as limits:
         limits.write("\n| method | path | answer | reads |\n|---|---|---|---|\n| GET | `/api/2.0/mlflow/greetings/get` | a name | one item |\n")
 
 
@@ -258,5 +258,5 @@ def test_a_domain_with_one_endpoint_changes_six_files_beside_its_own():
     own = {name for name in changed if name.startswith("functions/greetings/") or name == "shared/testing/samples/src/greetings.rs"}
     beside = changed - own - GENERATED - {ENDPOINTS}
     assert len(beside) <= 6, beside
-    assert "/api/2.0/mlflow/greetings/get" in (copy / "docs/access.md").read_text()
+    assert "/api/2.0/mlflow/greetings/get" in (copy / "docs/reference/access.md").read_text()
     assert "GreetingsFunction" in (copy / "template.yaml").read_text()

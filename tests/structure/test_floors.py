@@ -23,7 +23,7 @@ _FLOORS = (
 _LONGEST_CHAIN = 12
 #: Dependencies that point upwards.
 _UPWARDS = {("artifact-store", "service"), ("workspaces", "access")}
-#: What adds an entry to the index of runs. Two indexers must not work on one run (docs/run-index.md, "One writer").
+#: What adds an entry to the index of runs. Two indexers must not work on one run (docs/design/run-index.md, "Concurrent indexers").
 _OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")
 
 

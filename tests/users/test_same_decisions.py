@@ -264,7 +264,7 @@ def test_many_decisions(default_permission: str, tmp_path_factory: pytest.TempPa
 
 def test_each_route_is_among_the_requests() -> None:
     """Each that both servers know, but for those that other tests send."""
-    levels = (Path(__file__).resolve().parents[2] / "docs/levels.md").read_text()
+    levels = (Path(__file__).resolve().parents[2] / "docs/reference/levels.md").read_text()
     routes = re.findall(r"^\| (\w+) \| `([^`]+)`", levels, re.MULTILINE)
     lists = [(method, path) for method, path, *_ in [*_SHOWN, *_LISTS]]
     sent = {(method, path.split("?")[0].replace("/ajax-api/", "/api/")) for method, path, *_ in [*_REQUESTS, *lists]}

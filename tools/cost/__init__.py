@@ -1,1 +1,1 @@
-"""Generates `docs/cost.md`: the cost of calls, teams and an idle stack."""
+"""Generates `docs/reference/cost.md`: the cost of calls, teams and an idle stack."""

@@ -50,7 +50,7 @@ def figures(model: Model, rows: list[Row]) -> dict[str, str]:
     found["idle: alarms"] = dollars(model.alarms())
     found["idle: schedule"] = dollars(model.ticks())
     found["a call's logs"] = dollars(model.logged(model.bytes_logged()) * MILLION)
-    # The costs that docs/scale.md computes for a call: the gateway, the request to Lambda, and some
+    # The costs that docs/measured/scale.md computes for a call: the gateway, the request to Lambda, and some
     # 12 ms.
     call = model.price("gateway") + model.price("invocations") + model.seconds(12) * MILLION
     found["gateway and Lambda, 12 ms"] = dollars(call)

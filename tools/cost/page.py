@@ -1,4 +1,4 @@
-"""Generates the page `docs/cost.md`."""
+"""Generates the page `docs/reference/cost.md`."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -90,7 +90,7 @@ def _teams(model: Model, three: list[Team]) -> str:
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
 The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. The last two rows
-are for traces with a shorter retention ([operator guide](operator-guide.md#how-long-traces-are-kept)). The numbers of runs, traces and calls
+are for traces with a shorter retention ([operator guide](../guide/operator-guide.md#how-long-traces-are-kept)). The numbers of runs, traces and calls
 of the teams are assumed, and so are the requests of each of them:
 
 {parts}
@@ -149,7 +149,7 @@ def _hour(model: Model, rows: list[Row]) -> str:
     return f"""\
 ## An hour by its lines
 
-Functions log a [line for each request](operator-guide.md#a-line-for-each-request), and for each
+Functions log a [line for each request](../guide/operator-guide.md#a-line-for-each-request), and for each
 batch that the indexer processes. The cost of requests can therefore be computed from a log
 (`python3 -m tools.cost.lines FILE`). `bench/hour.py` simulates a busy hour of {hour.people} people with `serve`:
 {hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of an average hour. The lines of its {calls:,} calls
@@ -254,7 +254,7 @@ def _left_out() -> str:
 
 - Requests that clients send to the bucket with presigned URLs: one for each file, or for each part of it.
 - The queue of changes that were not indexed, which has messages only after a failure.
-- Overwritten and deleted versions of files, which the bucket keeps for 30 days ([deletion.md](deletion.md)).
+- Overwritten and deleted versions of files, which the bucket keeps for 30 days ([deletion.md](../guide/deletion.md)).
 - Log queries, alarm notifications, KMS keys, custom domains, and traffic between regions.
 - Calls that clients repeat after throttling.
 """

@@ -6,11 +6,11 @@ from tools.cost.model import Model
 from tools.cost.page import page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "cost.md"
+PAGE = REPOSITORY / "docs/reference/cost.md"
 
 
 def read() -> tuple[Model, list[Row]]:
-    return Model(stack.read(REPOSITORY / "template.yaml")), rows(REPOSITORY / "docs")
+    return Model(stack.read(REPOSITORY / "template.yaml")), rows(REPOSITORY / "docs/reference")
 
 
 def written() -> str:

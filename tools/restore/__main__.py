@@ -41,7 +41,7 @@ def main() -> None:
         sys.exit(f"Not restored: {error}" + (f"\nTo continue, run it again with AT={moment.isoformat()}" if moment else ""))
     _end_sessions(said.program, client.meta.endpoint_url, made)
     for of, table in (("data", made.data), ("access", made.access)):
-        print(f"\nRows of {table}, by the types in docs/table.md:\n")
+        print(f"\nRows of {table}, by the types in docs/reference/table.md:\n")
         for row, count in sorted(counted(client, table).items()):
             print(f"  {count:>12,}  {row}")
         if of == "data":

@@ -1,4 +1,4 @@
-"""Counts the rows of each type, by the keys listed in docs/table.md."""
+"""Counts the rows of each type, by the keys listed in docs/reference/table.md."""
 
 import re
 from collections import Counter
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-_PAGE = Path(__file__).parents[2] / "docs/table.md"
+_PAGE = Path(__file__).parents[2] / "docs/reference/table.md"
 _ROW = re.compile(r"^\| (?:`([^`]+)`)? ?\| `([^`]+)` \| (?:\[(\w+)\]\([^)]*\)|(\w+)) \|")
 
 

@@ -135,7 +135,7 @@ CHECKS = [
         "Is the address in the audit log the caller's actual address, and not one forged in X-Forwarded-For or Forwarded?",
         {
             "the caller's": Outcome(EXPECTED, "Yes, from requestContext.http.sourceIp."),
-            "forged": Outcome(DIFFERS, "Callers control the address by which failed sign-ins are counted and logged. Report it as described in docs/security.md."),
+            "forged": Outcome(DIFFERS, "Callers control the address by which failed sign-ins are counted and logged. Report it as described in docs/guide/security.md."),
             "none": Outcome(DIFFERS, "The log has no address, so it cannot distinguish failed sign-ins."),
         },
         _address,

@@ -1,26 +1,26 @@
-//! Lines over time, as a picture.
+//! Line charts over time, as SVG.
 
 use std::fmt::Write;
 
-/// The size of a picture, and the margins of its lines.
+/// Size of a chart, and the margins around its lines.
 const SIZE: [f64; 2] = [760.0, 280.0];
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 130.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 34.0;
-/// Colours that also differ for those who do not tell red from green.
+/// Colours that can be distinguished with red-green colour blindness.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"];
 
-/// A picture of lines, a value for each second.
+/// A chart of lines, with one value per second.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     pub(crate) lines: Vec<(String, Vec<f64>)>,
-    /// A line across, and its label.
+    /// A horizontal line, with its label.
     pub(crate) limit: Option<(f64, &'a str)>,
 }
 
 impl Chart<'_> {
-    /// The picture as SVG.
+    /// Renders the chart as SVG.
     #[expect(clippy::cast_precision_loss, reason = "places on a picture")]
     pub(crate) fn svg(&self) -> String {
         let seconds = self.lines.iter().map(|(_, line)| line.len()).max().unwrap_or_default().max(1);
@@ -80,7 +80,7 @@ impl Chart<'_> {
     }
 }
 
-/// The next number that a fourth of is a plain one.
+/// Rounds up to a number whose quarters are round, too.
 fn rounded_up(value: f64) -> f64 {
     let unit = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 1.2, 2.0, 4.0, 6.0, 8.0, 10.0];

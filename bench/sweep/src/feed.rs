@@ -1,4 +1,5 @@
-//! The stream's way to the indexer, as Lambda's event source mapping goes it: records of a shard in batches, one after another.
+//! Delivery of the stream to the indexer, modelled on Lambda's event source mapping: batches of
+//! records, one after another per shard.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -18,35 +19,36 @@ use crate::machine::Busy;
 use crate::tally::{Call, Tally};
 use crate::{Failure, Result};
 
-/// Shards of the stream; a table on demand starts with four partitions. All items of a partition key are in one of them.
+/// Number of shards of the stream. An on-demand table starts with four partitions. All items of a
+/// partition key are in one shard.
 pub(crate) const SHARDS: usize = 4;
-/// Records of a batch, and its bytes, at the most.
+/// Maximum number of records in a batch, and their maximum size in bytes.
 const BATCH: usize = 1_000;
 const BYTES: usize = 6_000_000;
-/// For how long changes are gathered: `IndexingDelay` of `template.yaml`.
+/// Time for which changes are gathered: `IndexingDelay` of `template.yaml`.
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
-/// How often a shard is looked at.
+/// Interval at which a shard is polled.
 const POLL: Duration = Duration::from_millis(200);
-/// The pause before a batch comes again; the second one is twice as long, and so on.
+/// Pause before a batch is retried. It grows linearly with each further attempt, up to a maximum.
 const BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
 
-/// A record, and since when it has been in the stream.
+/// A record, with the time when it arrived in the stream.
 struct Record {
     since: Duration,
-    // As text: as values, they take several times as much memory.
+    // As text, because a parsed value takes several times as much memory.
     text: String,
 }
 
 struct Shard {
     records: RefCell<VecDeque<Record>>,
-    /// When the batch began that the indexer works on.
+    /// Start of the batch that the indexer is processing.
     began: Cell<Option<Duration>>,
-    /// The same of one that was done since the stream was read last.
+    /// Start of a batch that was completed since the stream was last read.
     done: Cell<Option<Duration>>,
 }
 
-/// What waits in the stream.
+/// The records that wait in the stream.
 pub(crate) struct Feed {
     shards: Vec<Shard>,
     begin: Moment,
@@ -58,25 +60,26 @@ impl Feed {
         Self { shards: std::iter::repeat_with(shard).take(SHARDS).collect(), begin }
     }
 
-    /// Reads the stream all the time, and tells `lag` which runs were indexed.
+    /// Reads the stream in a loop, and reports indexed runs to `lag`.
     pub(crate) async fn read(&self, stream: StreamReader, busy: Busy, lag: &Lag) -> Result<()> {
         loop {
             let now = self.begin.age();
-            // What was written since the last time was written by these batches.
+            // Everything in the stream since the last read was written by these batches.
             let began = self.shards.iter().filter_map(|shard| shard.done.take().or(shard.began.get())).min();
             loop {
                 let records = busy.during(stream.oldest(BATCH)).await?;
                 let Some(last) = records.last() else { break };
                 let number = last.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str);
-                busy.during(stream.forget_through(number.ok_or("a record has no number")?)).await?;
+                busy.during(stream.forget_through(number.ok_or("a stream record has no sequence number")?)).await?;
                 let is_last = records.len() < BATCH;
                 for record in &records {
-                    let key = key_of(record).ok_or("a record has no key")?;
+                    let key = key_of(record).ok_or("a stream record has no key")?;
                     let is_wanted = fts_indexer::is_wanted(record);
                     if let Some(copy) = rows::IndexedCopy::parse(&key).filter(|_| record["eventName"] != "REMOVE") {
                         lag.indexed(&copy.entity.0, began.unwrap_or(now), now);
                     }
-                    // Its mark was taken off, as it has not changed since it was indexed. The copy may be as it was.
+                    // The mark was removed, because the run has not changed since it was indexed.
+                    // Its copy may have stayed the same.
                     if let Some(run) = rows::Run::parse(&key).filter(|_| record["eventName"] == "MODIFY" && !is_wanted)
                     {
                         lag.indexed(run.run.as_str(), now, now);
@@ -94,7 +97,7 @@ impl Feed {
         }
     }
 
-    /// Hands the records of a shard to an indexer of its own, all the time.
+    /// Delivers the records of a shard to an indexer of its own, in a loop.
     pub(crate) async fn carry(&self, shard: usize, table: &Table, lag: &Lag, tally: &RefCell<Tally>) -> Result<()> {
         let shard = &self.shards[shard];
         let meter = Meter::default();
@@ -135,7 +138,7 @@ impl Feed {
         }
     }
 
-    /// Calls an indexer once a minute.
+    /// Calls an indexer once per minute.
     pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<Tally>) -> Result<()> {
         let meter = Meter::default();
         let indexer = Indexer::new(table.metered(meter.clone())).with_clock(clock::now_ms);
@@ -147,7 +150,7 @@ impl Feed {
         }
     }
 
-    /// How many records wait.
+    /// Returns the number of waiting records.
     pub(crate) fn waiting(&self) -> usize {
         self.shards.iter().map(|shard| shard.records.borrow().len()).sum()
     }

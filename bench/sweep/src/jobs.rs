@@ -11,7 +11,7 @@ use crate::tally::Call;
 use crate::world::World;
 use crate::{Result, traces};
 
-/// Begins the jobs.
+/// Starts the jobs.
 pub(crate) fn begin(world: &Rc<World>, load: Load) -> Result<()> {
     match load {
         Load::Long { runs, metrics, every, ramp } => {
@@ -32,7 +32,8 @@ pub(crate) fn begin(world: &Rc<World>, load: Load) -> Result<()> {
     }
 }
 
-/// A job that goes on for longer than the model: it logs at its own moments, and if it is late, at once.
+/// A job that lasts longer than the simulation. It logs on its own schedule, and immediately if it
+/// is late.
 async fn long(world: &World, number: u32, metrics: usize, every: Duration, start: Duration) -> Result<()> {
     world.sleep_until(start).await;
     let Some(run) = create(world, number).await? else { return Ok(()) };
@@ -56,7 +57,8 @@ async fn short(world: &World, number: u32, batch: [usize; 3]) -> Result<()> {
     Ok(())
 }
 
-/// Creates a run, with the tags that the Python client sets; its id, if the client did not give up.
+/// Creates a run with the tags that the Python client sets. Returns its id, or `None` if the client
+/// gave up.
 async fn create(world: &World, number: u32) -> Result<Option<String>> {
     let tag = |key: &str, value: &str| json!({ "key": key, "value": value });
     let name = format!("calm-crane-{}", number % 1_000);
@@ -73,12 +75,12 @@ async fn create(world: &World, number: u32) -> Result<Option<String>> {
         ],
     });
     let Some(answer) = world.post(Call::Create, "runs/create", &run).await? else { return Ok(None) };
-    let run = answer["run"]["info"]["run_id"].as_str().ok_or("a run has no id")?.to_owned();
+    let run = answer["run"]["info"]["run_id"].as_str().ok_or("the response has no run id")?.to_owned();
     world.lag.changed(&run, world.now());
     Ok(Some(run))
 }
 
-/// Logs so many metrics, params and tags in one call.
+/// Logs this number of metrics, params and tags in one call.
 async fn log(world: &World, run: &str, [metrics, params, tags]: [usize; 3], step: u32) -> Result<()> {
     let timestamp = clock::now_ms();
     let spread = rand::rng().random_range(0..1_000);
@@ -87,7 +89,7 @@ async fn log(world: &World, run: &str, [metrics, params, tags]: [usize; 3], step
         json!({ "key": format!("metric_{number}"), "value": value, "timestamp": timestamp, "step": step })
     };
     let text = |kind: &str, number: usize| {
-        // Some have few values, some many.
+        // Some params and tags have few distinct values, some have many.
         let value = format!("{kind} {}", spread % [3, 5, 12, 100, 1_000][number % 5]);
         json!({ "key": format!("{kind}_{number}"), "value": value })
     };
@@ -103,7 +105,7 @@ async fn log(world: &World, run: &str, [metrics, params, tags]: [usize; 3], step
     Ok(())
 }
 
-/// Begins to search, ten times a minute each.
+/// Starts the searches, ten per minute of each kind.
 pub(crate) fn begin_searches(world: &Rc<World>, load: Load) -> Result<()> {
     match load {
         Load::Traces { .. } => traces::begin_searches(world),
@@ -111,7 +113,8 @@ pub(crate) fn begin_searches(world: &Rc<World>, load: Load) -> Result<()> {
     }
 }
 
-/// The latest 100 runs, and those with the greatest value of a metric.
+/// Starts searches for the latest 100 runs, and for the 100 runs with the highest value of a
+/// metric.
 fn begin_run_searches(world: &Rc<World>) -> Result<()> {
     for (call, order_by) in [(Call::Latest, json!([])), (Call::ByMetric, json!(["metrics.metric_3 DESC"]))] {
         world.spawn(async move |world| {
@@ -142,7 +145,7 @@ async fn look(world: &World, call: Call, search: &Value) -> Result<()> {
     Ok(())
 }
 
-/// How many runs of a page have a greater value than the one before.
+/// Returns how many runs of a page have a higher value than the preceding one.
 fn misplaced(page: &Value) -> usize {
     let value = |run: &Value| {
         let metrics = run["data"]["metrics"].as_array()?;

@@ -1,33 +1,33 @@
-//! How long changes wait for the indexer.
+//! The time that changes wait for the indexer.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// What was changed and when, and how long it waited.
+/// A record of changes and their waiting times.
 #[derive(Default)]
 pub(crate) struct Lag(RefCell<State>);
 
 #[derive(Default)]
 struct State {
-    /// When each run was changed since it was indexed last.
+    /// For each run, the times of its changes since it was last indexed.
     waiting: HashMap<String, Vec<Duration>>,
     found: Waits,
 }
 
-/// How long changes waited, in seconds.
+/// Waiting times of changes, in seconds.
 #[derive(Clone, Debug, Default)]
 pub struct Waits {
-    /// From when a change stood in the stream until a batch with it was done.
+    /// From the arrival of a change in the stream to the completion of a batch that contains it.
     pub seen: Vec<f64>,
-    /// From when a change was answered until the run stood in the index with it.
+    /// From the response to a change until the index contains the run with this change.
     pub indexed: Vec<f64>,
-    /// The same for changes that still wait at the end, until then.
+    /// For changes that still wait at the end of the measurement: from the response until then.
     pub waiting: Vec<f64>,
 }
 
 impl Waits {
-    /// The longest time that a change waited to be indexed, or has waited by the end.
+    /// Returns the longest time that a change waited to be indexed, or had been waiting at the end.
     #[must_use]
     pub fn longest(&self) -> f64 {
         self.indexed.iter().chain(&self.waiting).copied().fold(0.0, f64::max)
@@ -35,12 +35,13 @@ impl Waits {
 }
 
 impl Lag {
-    /// A call that changed a run was answered.
+    /// Records that a call that changed a run was answered.
     pub(crate) fn changed(&self, run: &str, at: Duration) {
         self.0.borrow_mut().waiting.entry(run.to_owned()).or_default().push(at);
     }
 
-    /// The index now has a run as it was when the indexer `began` to look at it.
+    /// Records that the index contains a run in the state of when the indexer `began` to process
+    /// it.
     pub(crate) fn indexed(&self, run: &str, began: Duration, at: Duration) {
         let state = &mut *self.0.borrow_mut();
         let Some(changes) = state.waiting.get_mut(run) else { return };
@@ -51,17 +52,17 @@ impl Lag {
         }
     }
 
-    /// A record of the stream that had waited so long was carried over.
+    /// Records that a record of the stream was processed after waiting for this time.
     pub(crate) fn seen(&self, waited: Duration) {
         self.0.borrow_mut().found.seen.push(waited.as_secs_f64());
     }
 
-    /// Starts a new count. Changes that wait go on waiting.
+    /// Starts a new measurement. Changes that are waiting keep their times.
     pub(crate) fn reset(&self) {
         self.0.borrow_mut().found = Waits::default();
     }
 
-    /// What was found by `now`.
+    /// Returns the waiting times measured up to `now`.
     pub(crate) fn found(&self, now: Duration) -> Waits {
         let state = self.0.borrow();
         let waiting = state.waiting.values().flatten().map(|changed| now.saturating_sub(*changed).as_secs_f64());
@@ -69,7 +70,7 @@ impl Lag {
     }
 }
 
-/// The value that so great a part of some values does not exceed; zero of none.
+/// Returns a quantile of the values. Zero if there are none.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

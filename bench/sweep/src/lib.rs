@@ -1,11 +1,15 @@
-//! A model of a load: many jobs that log to one experiment, through the real functions and the real indexer.
+//! A load model: many jobs that log to one experiment, through the real functions and the real
+//! indexer.
 //!
-//! The functions run over the embedded engine within DynamoDB's limits (`embedded_engine::limits`), and on a virtual clock
-//! ([`clock::Simulation`]), which stands still while anything is computed: so what a sandbox waits for, a lease, a pause before the next
-//! attempt, a minute of the indexer, takes its time, and nothing takes longer because this machine is slow.
+//! The functions run over the embedded engine within DynamoDB's limits (`embedded_engine::limits`),
+//! on a simulated clock ([`clock::Simulation`]) that stands still during computations. So whatever
+//! a sandbox waits for, such as a lease, the pause before a retry or a tick of the indexer, takes
+//! its time, and nothing takes longer because this machine is slow.
 //!
-//! [`scenario`] says what the jobs do, [`world`] is what they meet: [`sandboxes`] that answer their calls, a [`network`] that takes its time,
-//! and a [`feed`] that carries the stream to the indexer. [`lag`], [`partitions`] and [`tally`] count; [`page`] writes what was counted.
+//! `scenario.rs` defines what the jobs do, and `world.rs` their environment: sandboxes that answer
+//! their calls (`sandboxes.rs`), a network with latency (`network.rs`), and the delivery of the
+//! stream to the indexer (`feed.rs`). `lag.rs`, `partitions.rs` and `tally.rs` measure, and
+//! `page.rs` writes the results.
 
 mod chart;
 mod feed;
@@ -27,7 +31,7 @@ pub use page::write;
 pub use scenario::{Measured, Scenario};
 pub use tally::Call;
 
-/// Why a model ended early.
+/// The reason why a model was aborted.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
-/// What may end a model.
+/// The result of an operation that may abort the model.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -1,48 +1,50 @@
-//! What jobs do.
+//! The load that jobs cause.
 
 use std::time::Duration;
 
 use crate::tally::Call;
 
-/// The time between two searches of a kind: ten a minute.
+/// Interval between two searches of a kind: ten per minute.
 pub(crate) const SEARCHES: Duration = Duration::from_secs(6);
 
-/// What jobs do.
+/// The load that jobs cause.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// So many runs log a batch of metrics each, again and again. They begin one after another, within `ramp`.
+    /// Long runs, each of which repeatedly logs a batch of metrics. They start one after another,
+    /// within `ramp`.
     Long {
-        /// Runs.
+        /// Number of runs.
         runs: u32,
-        /// Metrics in each batch.
+        /// Number of metrics in each batch.
         metrics: usize,
-        /// The time between two batches of a run.
+        /// Interval between two batches of a run.
         every: Duration,
-        /// Within which they begin.
+        /// Time within which the runs start.
         ramp: Duration,
     },
-    /// So many runs a second are created, log one batch, and end.
+    /// Short runs, which are created, log one batch, and end.
     Short {
-        /// Runs a second.
+        /// Number of runs per second.
         per_second: u32,
-        /// Metrics, params and tags in the batch.
+        /// Number of metrics, params and tags in the batch.
         batch: [usize; 3],
     },
-    /// So many processes export traces, each once a second what it has gathered.
+    /// Processes that export traces: once per second, each exports those it has gathered.
     Traces {
-        /// Traces a second, of all together.
+        /// Number of traces per second, from all processes.
         per_second: u32,
-        /// Processes.
+        /// Number of processes.
         exporters: u32,
-        /// Spans of a trace.
+        /// Number of spans in a trace.
         spans: usize,
-        /// Partitions of the day before: a day begins with as many.
+        /// Number of partitions of the previous day. A day starts with the same number.
         partitions: u32,
     },
 }
 
 impl Load {
-    /// What users search for meanwhile: the latest, and something that has to be looked for.
+    /// Returns the searches that users make in the meantime: one for the latest entities, and one
+    /// with a condition or order.
     #[must_use]
     pub fn searches(self) -> [Call; 2] {
         match self {
@@ -51,7 +53,7 @@ impl Load {
         }
     }
 
-    /// The function that answers.
+    /// Returns the name of the function that serves the load.
     #[must_use]
     pub fn function(self) -> &'static str {
         match self {

@@ -1,4 +1,5 @@
-//! What runs the model: one thread, whose clock goes on when nobody there has anything left to do.
+//! The executor of the model: a single thread whose clock advances when all of its tasks are
+//! waiting.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -15,12 +16,12 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::{Failure, Result};
 
-/// A thread with a virtual clock.
+/// A thread with a simulated clock.
 pub(crate) struct Machine {
     pool: LocalPool,
     simulation: Simulation,
     busy: Busy,
-    /// The engine's threads are its own. Nothing else runs here.
+    /// Runtime that is only needed to start the engine's threads. No tasks run on it.
     runtime: Runtime,
 }
 
@@ -30,17 +31,17 @@ impl Machine {
         Ok(Self { pool: LocalPool::new(), simulation: Simulation::begin(), busy: Busy::default(), runtime })
     }
 
-    /// Where tasks are begun.
+    /// Returns the spawner for tasks.
     pub(crate) fn spawner(&self) -> LocalSpawner {
         self.pool.spawner()
     }
 
-    /// What keeps the clock from going on.
+    /// Returns the counter of work that keeps the clock from advancing.
     pub(crate) fn busy(&self) -> Busy {
         self.busy.clone()
     }
 
-    /// Runs all tasks until this one has ended.
+    /// Runs all tasks until this one has finished.
     pub(crate) fn run<T: 'static>(&mut self, task: impl Future<Output = Result<T>> + 'static) -> Result<T> {
         let _threads = self.runtime.enter();
         let outcome = Rc::new(Cell::new(None));
@@ -54,18 +55,18 @@ impl Machine {
             if self.busy.is_any() {
                 self.pool.run_until(self.busy.none());
             } else if !self.simulation.advance() {
-                return Err(Failure::from("everybody waits for something that never comes"));
+                return Err(Failure::from("deadlock: all tasks wait, and none is sleeping"));
             }
         }
     }
 }
 
-/// Work on other threads, which takes no time of the model.
+/// A counter of work on other threads, which takes no simulated time.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Busy(Arc<(AtomicUsize, AtomicWaker)>);
 
 impl Busy {
-    /// Does such work.
+    /// Runs such work.
     pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
         let (count, _) = &*self.0;
         count.fetch_add(1, Ordering::SeqCst);
@@ -96,7 +97,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Sleeps until so long after the beginning.
+/// Sleeps until this time after the start.
 pub(crate) async fn sleep_until(since: &clock::Moment, until: Duration) {
     clock::sleep(until.saturating_sub(since.age())).await;
 }

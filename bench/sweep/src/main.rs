@@ -1,4 +1,4 @@
-//! Writes `docs/scale.md`: `make scale`.
+//! Writes `docs/measured/scale.md`: `make scale`.
 
 use std::path::PathBuf;
 use std::thread;
@@ -9,45 +9,46 @@ use embedded_engine::limits::Throughput;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use sweep::{Failure, Load, Result, Scenario};
 
-/// A third of the time went to the system's own.
+/// The system's allocator took a third of the run time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// Traces a second from which on a partition of a day becomes two.
+/// Traces per second from which a partition of a day is split into two.
 const OF_PARTITION: u32 = 250;
 
-/// Runs the scenarios and writes the page about them, with its pictures in `images` next to it.
+/// Runs the scenarios and writes a page of results, with charts in `images` next to it.
 #[derive(Parser)]
 struct Options {
-    /// Where the page is written.
-    #[arg(long, value_name = "DIR", default_value = "docs")]
+    /// Directory of the page.
+    #[arg(long, value_name = "DIR", default_value = "docs/measured")]
     output: PathBuf,
-    /// How many seconds of the hour are counted.
+    /// Seconds to measure of the scenarios with runs.
     #[arg(long, default_value_t = 60)]
     sample: u64,
-    /// How many long runs there are.
+    /// Number of long runs.
     #[arg(long, default_value_t = 1_000)]
     runs: u32,
-    /// How many metrics each of them logs at a time: four at least, as a search orders by the fourth.
+    /// Number of metrics in each batch of a long run. At least four, because a search orders by the
+    /// fourth.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(4..))]
     metrics: u16,
-    /// Every how many seconds.
+    /// Interval between the batches of a long run, in seconds.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     every: u32,
-    /// How many short runs there are a second.
+    /// Number of short runs per second.
     #[arg(long, default_value_t = 80)]
     per_second: u32,
-    /// How many traces there are a second.
+    /// Number of traces per second.
     #[arg(long, default_value_t = 2_000)]
     traces: u32,
-    /// How many seconds of them pass before anything is counted: they are packed after some minutes.
+    /// Seconds of traces before the measurement starts. Traces are packed after some minutes.
     #[arg(long, default_value_t = 300)]
     traces_warm_up: u64,
-    /// How many seconds of them are counted.
+    /// Seconds to measure of the scenario with traces.
     #[arg(long, default_value_t = 300)]
     traces_sample: u64,
-    /// Only the scenario of this name, and no page: prints what was found.
+    /// Run only the scenario with this name, and write the results to a temporary directory.
     #[arg(long)]
     only: Option<String>,
 }
@@ -65,7 +66,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 every: SECOND * options.every,
                 ramp: SECOND * 30,
             },
-            // Each was indexed once, and is put off.
+            // By then, each run has been indexed once, and is postponed.
             warm_up: SECOND * 70,
             sample,
         },
@@ -73,7 +74,8 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
             name: "short",
             throughput: Throughput::OF_A_PARTITION,
             load: Load::Short { per_second, batch: [10, 5, 3] },
-            // With the sample, longer than a change may wait: one that waits for longer is seen.
+            // Together with the sample, longer than the maximum waiting time of a change, so that a
+            // violation is noticed.
             warm_up: SECOND * 70,
             sample,
         },
@@ -86,7 +88,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 spans: 5,
                 partitions: options.traces.div_ceil(OF_PARTITION),
             },
-            // They are packed when they have not changed for minutes.
+            // Traces are packed after they have not changed for some minutes.
             warm_up: SECOND * u32::try_from(options.traces_warm_up)?,
             sample: SECOND * u32::try_from(options.traces_sample)?,
         },
@@ -98,7 +100,7 @@ fn main() -> Result<()> {
     let wanted = |scenario: &Scenario| options.only.as_ref().is_none_or(|only| *only == scenario.name);
     let scenarios: Vec<_> = scenarios(&options)?.into_iter().filter(wanted).collect();
     let style = ProgressStyle::with_template("{msg:6} {bar:40} {pos} of {len} s, {eta} left")?;
-    // Each on a thread of its own, which has a clock of its own.
+    // Each scenario has a thread, and thus a clock, of its own.
     let bars = MultiProgress::new();
     let begin = |scenario: Scenario| {
         let bar = ProgressBar::new((scenario.warm_up + scenario.sample).as_secs());

@@ -1,4 +1,4 @@
-//! The way to the table, which takes its time.
+//! The network between functions and the table, with its latency.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 
 use crate::machine::Busy;
 
-/// The time of a request to DynamoDB from within its region, and of one about several items.
+/// Duration of a request to DynamoDB from within its region, and of a batch or transaction.
 pub(crate) const REQUEST: Duration = Duration::from_millis(5);
 pub(crate) const BATCH: Duration = Duration::from_millis(10);
 
-/// A client whose requests take that time, and whatever this machine needs to answer them takes none.
+/// Returns a client whose requests take these times. The real time that the engine needs to answer
+/// them does not count.
 pub(crate) fn slowly(client: SharedHttpClient, busy: Busy) -> SharedHttpClient {
     http_client_fn(move |settings, components| {
         let connector = client.http_connector(settings, components);

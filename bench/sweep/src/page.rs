@@ -1,4 +1,4 @@
-//! The page about what was measured.
+//! The page with the results.
 
 use std::fmt::Write;
 use std::fs;
@@ -16,19 +16,20 @@ use crate::partitions::Kind;
 use crate::scenario::Measured;
 use crate::tally::{Call, Calls, Tally};
 
-/// Dollars for a million, on demand in us-east-1 at the time of writing: write units, read units, calls by API Gateway and Lambda.
+/// Prices in dollars per million, on demand in us-east-1 at the time of writing: write units, read
+/// units, calls through API Gateway and Lambda.
 const WRITES: f64 = 0.625;
 const READS: f64 = 0.125;
 const CALLS: f64 = 1.28;
-/// What a partition takes in a second.
+/// Limits of the units per second of a partition.
 const WRITE_LIMIT: f64 = Throughput::OF_A_PARTITION.writes;
 const READ_LIMIT: f64 = Throughput::OF_A_PARTITION.reads;
-/// What all items of a partition key together may have in a table with local indexes, in bytes.
+/// Maximum size in bytes of all items of one partition key, in a table with local indexes.
 const COLLECTION_LIMIT: f64 = 10e9;
-/// Lines of a picture.
+/// Maximum number of lines in a chart.
 const LINES: usize = 6;
 
-/// Writes `scale.md` into a directory, and its pictures into `images` there.
+/// Writes `scale.md` into a directory, and its charts into `images` below it.
 ///
 /// # Errors
 /// A file cannot be written.
@@ -45,7 +46,7 @@ pub fn write(directory: &Path, measured: &[Measured]) -> Result<()> {
     Ok(fs::write(directory.join("scale.md"), page)?)
 }
 
-/// What is modelled, and the scenarios side by side.
+/// Returns the introduction, and a table that compares the scenarios.
 fn head(measured: &[Measured]) -> String {
     let mut text = format!(
         include_str!("head.md"),
@@ -95,7 +96,7 @@ fn title(load: Load) -> String {
     }
 }
 
-/// Whether its jobs log runs, whose changes the indexer carries over.
+/// Whether the jobs log runs, whose changes are indexed.
 fn has_runs(measured: &Measured) -> bool {
     !matches!(measured.scenario.load, Load::Traces { .. })
 }
@@ -115,16 +116,17 @@ fn section(measured: &Measured) -> String {
             "{per_second} runs a second are created with 4 tags, log one batch of {metrics} metrics, {params} params and {tags} tags, and end."
         ),
         Load::Traces { exporters, spans, partitions, .. } => format!(
-            "{} processes export once a second the traces that began since, each of {spans} spans, about {} KB. The day before had {partitions} partitions; this one \
-             begins with as many. They are packed in waves, every four to five minutes, of which what is counted need not have a whole number: [what a trace \
-             costs with its packing](capacity-traces.md) is metered, and an hour's figures here are off from it by some percent.",
+            "{} processes export the traces of the last second once per second. Each trace has {spans} spans, about {} KB. The previous day had {partitions} \
+             partitions, and this day starts with the same number. Traces are packed in waves, every four to five minutes, and the measured time need \
+             not contain a whole number of waves. The hourly figures here therefore differ by a few percent from the metered [cost of a trace with its \
+             packing](../reference/capacity-traces.md).",
             count(f64::from(exporters)),
             spans * 4 / 5
         ),
     };
     let _ = writeln!(
         text,
-        "{load} Counted are {sample} seconds, after the first {warm_up}. {} sandboxes of the {} function.\n",
+        "{load} Measured for {sample} seconds, after a warm-up of {warm_up} seconds, with {} sandboxes of the {} function.\n",
         measured.sandboxes,
         scenario.load.function()
     );
@@ -136,7 +138,7 @@ fn section(measured: &Measured) -> String {
     text
 }
 
-/// What is wanted, and whether it is so.
+/// Returns the table of objectives, and whether they are met.
 fn promises(measured: &Measured) -> String {
     let tally = &measured.tally;
     let [made, throttled, given_up] =
@@ -144,7 +146,7 @@ fn promises(measured: &Measured) -> String {
             .map(|of| of_clients(tally, of));
     let waits = &measured.waits;
     let mark = |is_kept: bool| if is_kept { "yes" } else { "**no**" };
-    let mut text = "| wanted | kept | found |\n|---|---|---|\n".to_owned();
+    let mut text = "| objective | met | measured |\n|---|---|---|\n".to_owned();
     let _ = writeln!(
         text,
         "| no call of a client is throttled | {} | {} of {} calls answered 429; {} given up |",
@@ -156,8 +158,8 @@ fn promises(measured: &Measured) -> String {
     if has_runs(measured) {
         let _ = writeln!(
             text,
-            "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; the oldest of \
-         {} that wait at the end, {:.0} s |",
+            "| a change is indexed within two minutes | {} | {} changes indexed: half of them within {:.0} s, the last after {:.0} s; of {} still \
+         waiting at the end, the oldest for {:.0} s |",
             mark(waits.longest() <= 120.0),
             count_of(waits.indexed.len() as u64),
             quantile(&waits.indexed, 0.5),
@@ -170,7 +172,7 @@ fn promises(measured: &Measured) -> String {
         let calls = tally.0.get(&call).cloned().unwrap_or_default();
         let _ = writeln!(
             text,
-            "| {}: answered throughout | {} | {} of {} answered: {:.1} requests and {:.0} read units each, {:.2} s, the longest {:.2} s |",
+            "| {}: always answered | {} | {} of {} answered: {:.1} requests and {:.0} read units each, {:.2} s, the longest {:.2} s |",
             call.name(),
             mark(calls.made > 0 && calls.answered == calls.made),
             calls.answered,
@@ -185,8 +187,8 @@ fn promises(measured: &Measured) -> String {
     let most = |of: fn(&Kind) -> f64| measured.partitions.values().map(of).fold(0.0, f64::max);
     let _ = writeln!(
         text,
-        "| no request to the table is throttled | {} | {} throttled; the most that a partition took in a second: {} write units, {} read units \
-         (it gets {} and {} a second) |",
+        "| no request to the table is throttled | {} | {} throttled; the maximum of a partition in one second: {} write units, {} read units \
+         (limits: {} and {}) |",
         mark(throttled == 0),
         count_of(throttled),
         figure(most(Kind::most_writes)),
@@ -197,7 +199,7 @@ fn promises(measured: &Measured) -> String {
     if let Some((kind, bytes)) = a_day(measured) {
         let _ = writeln!(
             text,
-            "| no partition of a day is full before midnight | {} | at this pace the largest, one of `{kind}`, holds {:.2} GB of {:.0} by then |",
+            "| no partition of a day is full before midnight | {} | at this rate, the largest one, of `{kind}`, reaches {:.2} GB of {:.0} |",
             mark(bytes < COLLECTION_LIMIT),
             bytes / 1e9,
             COLLECTION_LIMIT / 1e9,
@@ -210,8 +212,8 @@ fn promises(measured: &Measured) -> String {
     };
     let _ = writeln!(
         text,
-        "\nA record of the stream was done with after {:.0} s in the median, and {:.0} s at most; {} records waited at the most, {} in the mean of the \
-         first half, {} in that of the second.",
+        "\nA record of the stream was processed after {:.0} s (median), and after {:.0} s at most. At most {} records were waiting; the mean was {} in \
+         the first half and {} in the second.",
         quantile(&waits.seen, 0.5),
         quantile(&waits.seen, 1.0),
         count(quantile(&measured.queue, 1.0)),
@@ -221,13 +223,13 @@ fn promises(measured: &Measured) -> String {
     text
 }
 
-/// What was answered before anything was counted.
+/// Returns a sentence about the calls before the measurement.
 fn begin(measured: &Measured) -> String {
     let [made, throttled, given_up] =
         [|calls: &Calls| calls.made, |calls: &Calls| calls.throttled, |calls: &Calls| calls.given_up]
             .map(|of| of_clients(&measured.before, of));
     format!(
-        "In the {} seconds before these, {} of {} calls were answered 429, and {} given up.\n",
+        "During the warm-up of {} seconds, {} of {} calls were answered 429, and {} given up.\n",
         measured.scenario.warm_up.as_secs(),
         count(throttled),
         count(made),
@@ -235,7 +237,8 @@ fn begin(measured: &Measured) -> String {
     )
 }
 
-/// Of traces, whose partitions are those of a day: the kind with the largest partition, and the bytes that it has after a day of the load.
+/// For traces, whose partitions belong to a day: returns the kind with the largest partition, and
+/// the size in bytes that it reaches after a day of this load.
 fn a_day(measured: &Measured) -> Option<(&str, f64)> {
     let Load::Traces { .. } = measured.scenario.load else { return None };
     let seconds = (measured.scenario.warm_up + measured.scenario.sample).as_secs_f64();
@@ -250,8 +253,8 @@ fn partitions(measured: &Measured) -> String {
     let name = measured.scenario.name;
     let mut text = format!(
         "\n![Write units of the busiest partition of each kind, second by second](images/scale-{name}-writes.svg)\n\n\
-         Units a second. The busiest is the partition that took most of its kind; what it can take is {} and {}.\n\n\
-         | partitions | of them in use | write units: all | the busiest | at most | read units: all | the busiest | at most | throttled requests | MB in the largest |\n\
+         Units per second. The busiest partition is the one of its kind with the highest consumption. Limits of a partition: {} and {}.\n\n\
+         | partitions | in use | write units: all | busiest | maximum | read units: all | busiest | maximum | throttled requests | MB in the largest |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n",
         count(WRITE_LIMIT),
         count(READ_LIMIT),
@@ -284,7 +287,7 @@ fn calls(measured: &Measured) -> String {
     let seconds = measured.scenario.sample.as_secs_f64();
     let mut text = format!(
         "\n![Records of the stream that wait for the indexer](images/scale-{name}-queue.svg)\n\n\
-         | call | a second | answered 429 | other errors | requests | write units | read units | seconds, mean | at most |\n\
+         | call | per second | answered 429 | other errors | requests | write units | read units | seconds: mean | maximum |\n\
          |---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
     );
     for (call, calls) in &measured.tally.0 {
@@ -303,7 +306,7 @@ fn calls(measured: &Measured) -> String {
             calls.longest.as_secs_f64(),
         );
     }
-    text.push_str("\nRequests, units and seconds are those of a call. An error of the indexer is a batch of which a part came again.\n");
+    text.push_str("\nRequests, units and seconds are per call. Errors of the indexer are partly retried batches.\n");
     text
 }
 
@@ -338,8 +341,8 @@ fn dollars(measured: &Measured) -> String {
     text
 }
 
-/// Of each call and of all: millions of calls, write units and read units in an hour, and dollars for the table, and for the gateway and
-/// Lambda.
+/// Returns figures for an hour, by call and in total: millions of calls, write units and read
+/// units, and dollars for the table, and for the gateway and Lambda.
 fn hour(measured: &Measured) -> (Vec<(&'static str, [f64; 5])>, [f64; 5]) {
     let hours = 3_600.0 / measured.scenario.sample.as_secs_f64();
     let millions = |value: f64| value * hours / 1e6;
@@ -353,17 +356,17 @@ fn hour(measured: &Measured) -> (Vec<(&'static str, [f64; 5])>, [f64; 5]) {
     (rows, sum)
 }
 
-/// The sum of something over the calls of clients.
+/// Returns the sum of a counter over the calls of clients.
 fn of_clients(tally: &Tally, of: fn(&Calls) -> u32) -> f64 {
     tally.0.iter().filter(|(call, _)| call.is_by_http()).map(|(_, calls)| f64::from(of(calls))).sum()
 }
 
-/// The mean of something over calls of a kind.
+/// Returns the average of a value over the calls of a kind.
 fn mean(tally: &Tally, call: Call, of: impl Fn(&Calls) -> f64) -> f64 {
     tally.0.get(&call).map_or(0.0, |calls| of(calls) / f64::from(calls.made.max(1)))
 }
 
-/// The pictures of a scenario, by their names.
+/// Returns the charts of a scenario, by name.
 fn charts(measured: &Measured) -> Vec<(&'static str, Chart<'static>)> {
     let mut kinds: Vec<_> = measured.partitions.iter().filter(|(_, kind)| kind.most_writes() > 0.0).collect();
     kinds.sort_by(|(_, a), (_, b)| b.most_writes().total_cmp(&a.most_writes()));
@@ -376,7 +379,7 @@ fn charts(measured: &Measured) -> Vec<(&'static str, Chart<'static>)> {
     vec![("writes", writes), ("queue", queue)]
 }
 
-/// A number with as many digits as say something.
+/// Formats a number with its significant digits.
 fn figure(value: f64) -> String {
     if value >= 100.0 {
         count(value)
@@ -397,7 +400,7 @@ fn count_of(value: u64) -> String {
     count(value as f64)
 }
 
-/// A whole number in groups of three digits.
+/// Formats a whole number in groups of three digits.
 fn count(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();

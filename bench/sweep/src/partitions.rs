@@ -1,14 +1,14 @@
-//! What partitions take, second by second.
+//! The consumption of partitions, second by second.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use embedded_engine::limits::{Limits, PartitionUsage};
 
-/// Partitions of a kind whose bytes are looked at, at the most.
+/// Maximum number of partitions of a kind up to which their size is measured.
 const FEW: usize = 2_000;
 
-/// Counts what partitions take, from one second to the next.
+/// Measures the consumption of partitions in each second.
 #[derive(Default)]
 pub(crate) struct Partitions {
     state: RefCell<State>,
@@ -17,43 +17,43 @@ pub(crate) struct Partitions {
 #[derive(Default)]
 struct State {
     before: BTreeMap<String, PartitionUsage>,
-    /// The whole of it, by partition.
+    /// Total consumption by partition.
     whole: BTreeMap<String, PartitionUsage>,
     kinds: BTreeMap<String, Kind>,
     seconds: usize,
 }
 
-/// Partitions whose keys have the same form.
+/// The partitions whose keys have the same form.
 #[derive(Clone, Debug, Default)]
 pub struct Kind {
-    /// How many of them took something.
+    /// Number of partitions that consumed anything.
     pub partitions: usize,
-    /// What all of them took in a second, in the mean.
+    /// Write units per second of all of them, on average.
     pub write_units: f64,
-    /// The same, read.
+    /// Read units per second of all of them, on average.
     pub read_units: f64,
-    /// What the one that took most took in a second, in the mean.
+    /// Write units per second of the busiest partition, on average.
     pub busiest_writes: f64,
-    /// The same, read.
+    /// Read units per second of the busiest partition, on average.
     pub busiest_reads: f64,
-    /// The most that one of them took, of each second.
+    /// Maximum write units of one partition, in each second.
     pub writes_by_second: Vec<f64>,
-    /// The same, read.
+    /// Maximum read units of one partition, in each second.
     pub reads_by_second: Vec<f64>,
-    /// Requests that were throttled.
+    /// Number of throttled requests.
     pub throttled: u64,
-    /// The bytes of the one that holds most; nothing where there are too many to look at.
+    /// Size of the largest partition in bytes. `None` if there are too many partitions to measure.
     pub largest_bytes: Option<u64>,
 }
 
 impl Kind {
-    /// The most that one of them took in a second.
+    /// Returns the maximum write units of one partition in one second.
     #[must_use]
     pub fn most_writes(&self) -> f64 {
         self.writes_by_second.iter().copied().fold(0.0, f64::max)
     }
 
-    /// The same, read.
+    /// Returns the maximum read units of one partition in one second.
     #[must_use]
     pub fn most_reads(&self) -> f64 {
         self.reads_by_second.iter().copied().fold(0.0, f64::max)
@@ -61,7 +61,7 @@ impl Kind {
 }
 
 impl Partitions {
-    /// A second is over.
+    /// Records the consumption of the past second.
     pub(crate) fn second(&self, limits: &Limits) {
         let usage = limits.usage();
         let state = &mut *self.state.borrow_mut();
@@ -86,12 +86,13 @@ impl Partitions {
         state.before = usage;
     }
 
-    /// Starts a new count.
+    /// Starts a new measurement.
     pub(crate) fn reset(&self, limits: &Limits) {
         *self.state.borrow_mut() = State { before: limits.usage(), ..State::default() };
     }
 
-    /// Of each form of keys that not too many partitions have, those that took something.
+    /// Returns the partitions with consumption, by the form of their keys. Leaves out forms that
+    /// too many partitions have.
     pub(crate) fn few(&self) -> BTreeMap<String, Vec<String>> {
         let mut few: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for partition in self.state.borrow().whole.keys() {
@@ -101,7 +102,7 @@ impl Partitions {
         few
     }
 
-    /// What was counted, by the form of the partitions' keys.
+    /// Returns the measurements, by the form of the partitions' keys.
     pub(crate) fn kinds(&self) -> BTreeMap<String, Kind> {
         let state = self.state.borrow();
         let mut kinds = state.kinds.clone();
@@ -138,12 +139,12 @@ fn add(sum: &mut PartitionUsage, other: PartitionUsage) {
     sum.throttled_writes += other.throttled_writes;
 }
 
-/// The form of a partition's key: `EXP#` of `EXP#1`, `IX#…#M` of the list of a metric.
+/// Returns the form of a partition's key: `EXP#` for `EXP#1`, `IX#…#M` for the list of a metric.
 fn kind_of(partition: &str) -> String {
     let mut parts = partition.split('#');
     let first = parts.next().unwrap_or_default();
     match (first, parts.nth(1)) {
-        // Of copies, the third part also says the stage.
+        // For copies, the third part also contains the stage, so only its first letter is used.
         ("IX", Some(list)) => format!("IX#…#{}", list.get(..1).unwrap_or_default()),
         _ => format!("{first}#"),
     }

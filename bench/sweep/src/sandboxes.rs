@@ -1,4 +1,5 @@
-//! Sandboxes of a function, as Lambda runs them: each answers one call at a time, and keeps what it has leased for itself.
+//! Sandboxes of a function, as in Lambda: each serves one call at a time, and has leases of its
+//! own.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -17,37 +18,37 @@ use table::{Meter, Table, Usage};
 
 use crate::Result;
 
-/// Where experiments keep artifacts; nothing is kept there.
+/// Artifact root of the experiments. Nothing is stored there.
 pub(crate) const ROOT: &str = "s3://bucket/artifacts";
 
-/// A load has no users.
+/// The load model has no users.
 fn everybody() -> Arc<dyn Authorizer> {
     Arc::new(AdmitEverybody)
 }
 
-/// The function that keeps runs.
+/// Returns the router of the tracking function.
 pub(crate) fn tracking(table: Table) -> Router {
     ::tracking::router(&::tracking::store::Store::new(table, ROOT), everybody())
 }
 
-/// The function that keeps traces.
+/// Returns the router of the traces function.
 pub(crate) fn traces(table: Table) -> Router {
     ::traces::router(&::traces::store::Store::new(table, Artifacts::below(ROOT)), everybody())
 }
 
-/// A call of a client.
+/// A call by a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// The path, whole.
+    /// Full path.
     pub(crate) path: String,
     pub(crate) content_type: &'static str,
-    /// The experiment, where it is said in a header.
+    /// The experiment, if it is given in a header.
     pub(crate) experiment: Option<String>,
     pub(crate) body: Bytes,
 }
 
 impl Asked {
-    /// One below `/api/2.0/mlflow/`.
+    /// Returns a call of a path below `/api/2.0/mlflow/`.
     pub(crate) fn json(path: &str, body: &Value) -> Self {
         let (path, body) = (format!("/api/2.0/mlflow/{path}"), Bytes::from(body.to_string()));
         Self { path, content_type: "application/json", experiment: None, body }
@@ -74,15 +75,15 @@ struct Sandbox {
     meter: Meter,
 }
 
-/// An answer, and its time.
+/// A response, with the cost and duration of the call.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Value,
-    /// When the client is to come back.
+    /// Pause before a retry that the response requests.
     pub(crate) retry_after: Option<Duration>,
-    /// What the call consumed.
+    /// Consumption of the call.
     pub(crate) usage: Usage,
-    /// What the start of its sandbox consumed, if it needed one.
+    /// Consumption of the start of the sandbox, if a new one was needed.
     pub(crate) cold_start: Option<Usage>,
     pub(crate) lasted: Duration,
 }
@@ -92,12 +93,12 @@ impl Sandboxes {
         Self { table, function, idle: RefCell::default(), started: Cell::default() }
     }
 
-    /// How many there are.
+    /// Returns the number of sandboxes that were started.
     pub(crate) fn started(&self) -> u32 {
         self.started.get()
     }
 
-    /// Any sandbox that is idle answers, or a new one.
+    /// Calls any idle sandbox, or starts a new one.
     pub(crate) async fn call(&self, asked: &Asked) -> Result<Answer> {
         let begin = Moment::now();
         let (sandbox, cold_start) = match self.take_idle() {

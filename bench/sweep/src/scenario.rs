@@ -1,4 +1,4 @@
-//! The work of jobs, and its outcome.
+//! Scenarios, and their results.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,42 +16,42 @@ use crate::{Result, jobs};
 /// A load on one experiment.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called in file names.
+    /// Name for file names.
     pub name: &'static str,
-    /// What the jobs do.
+    /// The load that the jobs cause.
     pub load: Load,
-    /// What each partition takes.
+    /// Throughput of each partition.
     pub throughput: Throughput,
-    /// How long it runs before anything is counted.
+    /// Time before the measurement starts.
     pub warm_up: Duration,
-    /// For how long it is counted.
+    /// Duration of the measurement.
     pub sample: Duration,
 }
 
-/// What was counted of a scenario.
+/// The results of a scenario.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What ran.
+    /// The scenario that was run.
     pub scenario: Scenario,
-    /// The calls.
+    /// The calls during the measurement.
     pub tally: Tally,
-    /// The calls before anything was counted.
+    /// The calls before the measurement.
     pub before: Tally,
-    /// What partitions took, by the form of their keys.
+    /// Consumption of partitions, by the form of their keys.
     pub partitions: BTreeMap<String, Kind>,
-    /// How long changes waited for the indexer.
+    /// Waiting times of changes for the indexer.
     pub waits: Waits,
-    /// Records of the stream that wait at the end of each second.
+    /// Number of waiting stream records at the end of each second.
     pub queue: Vec<f64>,
-    /// Sandboxes of the function at the end.
+    /// Number of sandboxes of the function at the end.
     pub sandboxes: u32,
 }
 
 impl Scenario {
-    /// Lets it run, on the thread that calls this, and says after each second of the model that it is over.
+    /// Runs the scenario on the current thread. Calls `second` after each second of simulated time.
     ///
     /// # Errors
-    /// A call was answered as no call should be, or the engine failed.
+    /// A call was answered with an unexpected status, or the engine failed.
     pub fn run(&self, second: impl Fn() + 'static) -> Result<Measured> {
         let mut machine = Machine::new()?;
         let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());

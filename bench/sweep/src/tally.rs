@@ -1,37 +1,37 @@
-//! What calls came to.
+//! Counts of calls, and their cost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use table::Usage;
 
-/// What somebody asks for.
+/// A kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
-    /// A job begins its run.
+    /// A job creates its run.
     Create,
-    /// A job logs metrics, perhaps params and tags as well, in one call.
+    /// A job logs metrics, and possibly params and tags, in one call.
     Log,
     /// A job ends its run.
     End,
-    /// A user looks at the latest 100 runs.
+    /// A user searches for the latest 100 runs.
     Latest,
-    /// A user looks at the 100 runs with the greatest value of a metric.
+    /// A user searches for the 100 runs with the highest value of a metric.
     ByMetric,
     /// A process exports the traces that it has gathered.
     Export,
-    /// A user looks at the latest 100 traces.
+    /// A user searches for the latest 100 traces.
     LatestTraces,
-    /// A user looks at the latest 100 traces with a tag that one in twenty has.
+    /// A user searches for the latest 100 traces with a tag that one in twenty has.
     TracesByTag,
     /// A sandbox starts.
     ColdStart,
-    /// Lambda hands a batch of the stream to the indexer, or the schedule calls it.
+    /// Lambda delivers a batch of the stream to the indexer, or the schedule calls it.
     Indexer,
 }
 
 impl Call {
-    /// What it is called in a table.
+    /// Returns the name of the call in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -47,40 +47,40 @@ impl Call {
         }
     }
 
-    /// Whether it comes by API Gateway.
+    /// Whether the call goes through API Gateway.
     #[must_use]
     pub fn is_by_http(self) -> bool {
         !matches!(self, Self::ColdStart | Self::Indexer)
     }
 }
 
-/// Calls of one kind.
+/// The calls of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// All of them, each attempt of a client.
+    /// Number of calls, including each retry by a client.
     pub made: u32,
-    /// Answered as asked.
+    /// Number of successful calls.
     pub answered: u32,
-    /// Answered 429.
+    /// Number of calls answered 429.
     pub throttled: u32,
-    /// Answered with another error that is worth another attempt.
+    /// Number of calls answered with another error that clients retry.
     pub failed: u32,
-    /// Given up by the client, after as many attempts as it makes.
+    /// Number of calls that the client gave up after its last attempt.
     pub given_up: u32,
     /// Requests to the table, and their consumption.
     pub usage: Usage,
-    /// How long they took together.
+    /// Total duration of the calls.
     pub time: Duration,
-    /// How long the longest took.
+    /// Duration of the longest call.
     pub longest: Duration,
 }
 
-/// Calls by their kind.
+/// Calls by kind.
 #[derive(Clone, Debug, Default)]
 pub struct Tally(pub BTreeMap<Call, Calls>);
 
 impl Tally {
-    /// Counts a call; `status` is that of its answer.
+    /// Counts a call, given the status of its response.
     pub(crate) fn count(&mut self, call: Call, status: u16, usage: &Usage, lasted: Duration) {
         let calls = self.0.entry(call).or_default();
         calls.made += 1;
@@ -101,7 +101,7 @@ impl Tally {
         self.0.entry(call).or_default().given_up += 1;
     }
 
-    /// The sum of something over all calls.
+    /// Returns the sum of a value over all kinds of calls.
     #[must_use]
     pub fn sum(&self, of: impl Fn(&Calls) -> f64) -> f64 {
         self.0.values().map(of).sum()

@@ -1,4 +1,4 @@
-//! Processes that export traces, and users who look at them.
+//! Processes that export traces, and users who search for them.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,27 +17,28 @@ use crate::sandboxes::Asked;
 use crate::tally::Call;
 use crate::world::World;
 
-/// How often a process exports what it has gathered.
+/// Interval at which a process exports what it has gathered.
 const EVERY: Duration = Duration::from_secs(1);
-/// One in so many traces has the tag that is searched for.
+/// One in this number of traces has the tag that is searched for.
 const TAGGED: u32 = 20;
-/// Words that a sentence is made of.
+/// Words of the generated sentences.
 const WORDS: [&str; 16] = [
     "flower", "carpel", "stamen", "petal", "leaf", "stem", "root", "seed", "pollen", "nectar", "garden", "season",
     "water", "light", "soil", "colour",
 ];
 
-/// Begins the processes.
+/// Starts the processes.
 pub(crate) fn begin(world: &Rc<World>, per_second: u32, exporters: u32, spans: usize) -> Result<()> {
     for number in 0..exporters {
-        // Some have one more than others.
+        // Some processes have one trace more than others.
         let traces = per_second / exporters + u32::from(number < per_second % exporters);
         world.spawn(async move |world| export(world, traces, spans).await)?;
     }
     Ok(())
 }
 
-/// A process that exports what began in the last second, at its own moments; while a request of it lasts, it gathers on.
+/// A process that exports the traces that began in the last second, on its own schedule. While a
+/// request is in flight, it keeps gathering.
 async fn export(world: &Rc<World>, traces: u32, spans: usize) -> Result<()> {
     let mut due = world.now() + EVERY.mul_f64(rand::rng().random());
     loop {
@@ -55,7 +56,8 @@ async fn export(world: &Rc<World>, traces: u32, spans: usize) -> Result<()> {
     }
 }
 
-/// Traces that began in the last second, of so many spans each; five spans are about 4 KB.
+/// Returns an export of traces that began in the last second, with this number of spans each. Five
+/// spans are about 4 KB.
 fn gathered(traces: u32, spans: usize) -> Vec<u8> {
     let now = u64::try_from(clock::now_ms()).unwrap_or_default() * 1_000_000;
     let all = (0..traces).flat_map(|_| {
@@ -108,7 +110,8 @@ fn sentence(words: usize) -> String {
     (0..words).map(|_| WORDS[random.random_range(0..WORDS.len())]).collect::<Vec<_>>().join(" ")
 }
 
-/// Begins to search: the latest 100 traces, and the latest 100 with a tag, ten times a minute each.
+/// Starts the searches, ten per minute of each kind: for the latest 100 traces, and for the latest
+/// 100 traces with a tag.
 pub(crate) fn begin_searches(world: &Rc<World>) -> Result<()> {
     for (call, filter) in [(Call::LatestTraces, ""), (Call::TracesByTag, "tag.team = 'search'")] {
         world.spawn(async move |world| {
@@ -134,7 +137,7 @@ async fn look(world: &World, call: Call, filter: &str) -> Result<()> {
         .flatten()
         .filter_map(|trace| Some(trace["request_time"].as_str()?.trim_end_matches('Z')));
     let is_ordered = times.collect::<Vec<_>>().is_sorted_by(|one, other| one >= other);
-    // In the first seconds there may be none.
+    // In the first seconds, there may be none.
     let is_empty = found == 0 && world.now() > Duration::from_secs(30);
     if is_empty || !is_ordered {
         return Err(format!("{}: a page of {found} traces, in order: {is_ordered}", call.name()).into());

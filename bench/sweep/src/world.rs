@@ -1,4 +1,4 @@
-//! What jobs meet: sandboxes over a table within limits, and the indexer.
+//! The environment of the jobs: sandboxes over a table within limits, and the indexer.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use crate::tally::{Call, Tally};
 use crate::{Failure, Result};
 
 const TABLE: &str = "mlflow";
-/// How often MLflow's client sends a request, the first time included.
+/// Maximum number of times that MLflow's client sends a request, including the first.
 const ATTEMPTS: u32 = 8;
 
 pub(crate) struct World {
@@ -39,25 +39,26 @@ pub(crate) struct World {
     busy: Busy,
     engine: Engine,
     limits: Limits,
-    /// The table as the indexer has it.
+    /// The indexer's handle to the table.
     table: Table,
     pub(crate) sandboxes: Sandboxes,
-    /// The one experiment.
+    /// Id of the only experiment.
     pub(crate) experiment: String,
     pub(crate) tally: RefCell<Tally>,
     pub(crate) lag: Lag,
     pub(crate) partitions: Partitions,
     feed: Feed,
-    /// Why a task ended that should not have.
+    /// The failure of a task that should not have failed.
     failure: RefCell<Option<Failure>>,
     _directory: TempDir,
 }
 
 impl World {
-    /// An empty table with an experiment.
+    /// Creates a table with one experiment and no runs.
     pub(crate) async fn new(spawner: LocalSpawner, busy: Busy, throughput: Throughput, load: Load) -> Result<Rc<Self>> {
         let begin = Moment::now();
-        // A database in memory may have a gigabyte. Where a file system in memory is mounted, nothing waits for a disk.
+        // A database in memory is limited to a gigabyte, so the engine uses a directory: in memory
+        // if possible, so that nothing waits for a disk.
         let in_memory = Path::new("/dev/shm");
         let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory)? } else { tempfile::tempdir()? };
         let engine = Engine::open(directory.path())?;
@@ -73,7 +74,7 @@ impl World {
             Load::Traces { .. } => Sandboxes::new(table.clone(), sandboxes::traces),
             _ => tracking,
         };
-        let experiment = created.body["experiment_id"].as_str().ok_or("there is no experiment")?.to_owned();
+        let experiment = created.body["experiment_id"].as_str().ok_or("the experiment was not created")?.to_owned();
         if let Load::Traces { partitions, .. } = load {
             let id = ExperimentId::parse(&experiment).map_err(|error| error.message)?;
             let yesterday = Ascending(clock::now_ms().div_euclid(86_400_000) - 1);
@@ -101,7 +102,7 @@ impl World {
         }))
     }
 
-    /// Since the beginning.
+    /// Returns the simulated time since the start.
     pub(crate) fn now(&self) -> Duration {
         self.begin.age()
     }
@@ -110,7 +111,7 @@ impl World {
         sleep_until(&self.begin, until).await;
     }
 
-    /// Begins a task. If it fails, the model ends.
+    /// Starts a task. If it fails, the model is aborted.
     pub(crate) fn spawn(self: &Rc<Self>, task: impl AsyncFnOnce(&Rc<Self>) -> Result<()> + 'static) -> Result<()> {
         let world = Rc::clone(self);
         let task = async move {
@@ -121,9 +122,9 @@ impl World {
         Ok(self.spawner.spawn_local(task)?)
     }
 
-    /// From now on the indexer gets the stream.
+    /// Starts delivering the stream to the indexer.
     pub(crate) async fn begin_feed(self: &Rc<Self>) -> Result<()> {
-        let stream = self.busy.during(self.engine.stream(TABLE)).await?.ok_or("somebody else reads the stream")?;
+        let stream = self.busy.during(self.engine.stream(TABLE)).await?.ok_or("another process reads the stream")?;
         self.spawn(async |world| world.feed.read(stream, world.busy.clone(), &world.lag).await)?;
         for shard in 0..SHARDS {
             self.spawn(async move |world| world.feed.carry(shard, &world.table, &world.lag, &world.tally).await)?;
@@ -131,12 +132,13 @@ impl World {
         self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
     }
 
-    /// Posts below `/api/2.0/mlflow/` ([`World::send`]).
+    /// Posts to a path below `/api/2.0/mlflow/` ([`World::send`]).
     pub(crate) async fn post(&self, call: Call, path: &str, body: &Value) -> Result<Option<Value>> {
         self.send(call, &Asked::json(path, body)).await
     }
 
-    /// Calls as MLflow's client does, which comes again when it is told to; the answer, or nothing if it gives up.
+    /// Sends a call with the retries of MLflow's client. Returns the response, or `None` if the
+    /// client gives up.
     pub(crate) async fn send(&self, call: Call, asked: &Asked) -> Result<Option<Value>> {
         for attempt in 0..ATTEMPTS {
             let answer = self.sandboxes.call(asked).await?;
@@ -160,7 +162,8 @@ impl World {
         Ok(None)
     }
 
-    /// Lets time pass, and says so after each second; how many records wait then.
+    /// Lets simulated time pass, and calls `passed` after each second. Returns the number of
+    /// waiting records at the end of each second.
     pub(crate) async fn pass(&self, time: Duration, passed: &impl Fn()) -> Result<Vec<f64>> {
         let begin = self.now();
         let mut queue = Vec::new();
@@ -176,14 +179,15 @@ impl World {
         Ok(queue)
     }
 
-    /// Starts a new count. Returns the calls until then.
+    /// Starts a new measurement. Returns the calls up to now.
     pub(crate) fn reset(&self) -> Tally {
         self.lag.reset();
         self.partitions.reset(&self.limits);
         self.tally.take()
     }
 
-    /// The consumption of partitions since, and their current content.
+    /// Returns the consumption of partitions since the start of the measurement, and their current
+    /// sizes.
     pub(crate) async fn kinds(&self) -> Result<BTreeMap<String, Kind>> {
         let mut kinds = self.partitions.kinds();
         for (name, partitions) in self.partitions.few() {

@@ -1,4 +1,5 @@
-//! A small load, so that the model goes on working: `docs/scale.md` is written by hand, with a large one.
+//! Small loads, to check that the model still works. `docs/measured/scale.md` is generated separately, with
+//! large loads.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
         assert_eq!((searches.made, searches.answered), (12, 12), "{call:?}");
         assert!(searches.usage.read_units > 0.0 && searches.longest < SECOND, "{searches:?}");
     }
-    // The consumption of partitions is the same as the paid one.
+    // The consumption of partitions equals the metered consumption.
     let taken: f64 = measured.partitions.values().map(|kind| kind.write_units * 70.0).sum();
     let paid = measured.tally.sum(|calls| calls.usage.write_units - calls.usage.global_index_units);
     assert!((taken - paid).abs() < paid * 0.02, "{taken} of {paid}");

@@ -17,12 +17,12 @@ use super::settings::{Kind, Setting};
 use super::values::{Holder, OFF, failed};
 use crate::Failure;
 
-/// Rows of `docs/capacity.md` with their write units in a warm process. Together they are the cost
-/// of indexing a run with 4 tags, 10 metrics and 5 params.
+/// Rows of `docs/reference/capacity.md` with their write units in a warm process. Together they are
+/// the cost of indexing a run with 4 tags, 10 metrics and 5 params.
 const INDEXED: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
 /// Upper bound of the write units for marking a run as changed.
 const MARKED: u64 = 2;
-/// Row of `docs/capacity.md` for removing 100 runs, with its write units.
+/// Row of `docs/reference/capacity.md` for removing 100 runs, with its write units.
 const REMOVED: (&str, u64) = ("find and remove 100 such runs", 3514);
 
 /// Returns the write units per run of a `reindex`.
@@ -133,7 +133,7 @@ mod tests {
     use super::super::settings::{SETTINGS, Setting};
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/capacity.md");
+    const PAGE: &str = include_str!("../../../docs/reference/capacity.md");
 
     /// Returns the write units of a row in a warm process.
     fn on_the_page(row: &str) -> u64 {

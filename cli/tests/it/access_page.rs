@@ -1,4 +1,4 @@
-//! `docs/access.md` says what each route needs, as the authorizer was asked. `docs/levels.md` says which callers may use it. `UPDATE_DOCS=1`
+//! `docs/reference/access.md` says what each route needs, as the authorizer was asked. `docs/reference/levels.md` says which callers may use it. `UPDATE_DOCS=1`
 //! writes both.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +162,7 @@ async fn the_page_says_what_each_route_needs() {
 const LEVELS: &str = "\
 # Who may call what
 
-Generated from a walk through all routes by `make docs`; do not edit. It is for servers with [users](operator-guide.md#users) whose default is
+Generated from a walk through all routes by `make docs`; do not edit. It is for servers with [users](../guide/operator-guide.md#users) whose default is
 `NO_PERMISSIONS`. Columns are callers: without a password, with nothing granted, with one level for all experiments, scorers, registered models and
 prompts, administrators, and tokens of an administrator that are narrowed. A cell says whether the calls of the walk are allowed: all, some, none (403), or without a password 401. Lists are
 answered to everybody who is known, without what the caller may not read. What users may do with themselves (read what is kept of them, change the password) is not in it.
@@ -228,10 +228,10 @@ fn refusable(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
 }
 
 fn check(page: &str, expected: &str) {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs").join(page);
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, expected).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == expected, "docs/{page} is not what the code says; run `make docs`");
+    assert!(found == expected, "docs/reference/{page} is not what the code says; run `make docs`");
 }

@@ -1,4 +1,4 @@
-//! Checks that `docs/limits.md` describes the limits of every route's response and reads.
+//! Checks that `docs/reference/limits.md` describes the limits of every route's response and reads.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -26,7 +26,8 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn every_route_says_what_bounds_its_answer_and_its_reads() {
-    let text = fs::read_to_string(repository("docs/limits.md")).expect("docs/limits.md can be read");
+    let text =
+        fs::read_to_string(repository("docs/reference/limits.md")).expect("docs/reference/limits.md can be read");
     let mut described = BTreeSet::new();
     for row in rows(&text) {
         let [method, path, answer, reads] = row.as_slice() else {

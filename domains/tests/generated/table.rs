@@ -1,4 +1,5 @@
-//! Generated descriptions of the tables: `docs/table.md`, and sections of `template.yaml`.
+//! Generated descriptions of the tables: `docs/reference/table.md`, and sections of
+//! `template.yaml`.
 
 use key_schema::definition::{ACCESS, DATA};
 
@@ -6,7 +7,7 @@ use super::{check, check_between};
 
 #[test]
 fn the_table_reference_is_up_to_date() {
-    check("docs/table.md", &key_schema::document::markdown());
+    check("docs/reference/table.md", &key_schema::document::markdown());
 }
 
 #[test]

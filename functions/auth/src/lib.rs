@@ -7,7 +7,7 @@
 //!
 //! `users.rs`, `roles.rs`, `grants.rs` and `workspaces.rs` are endpoints, `signin.rs`, `tokens.rs`
 //! and `form.rs` pages. `settled.rs` answers each change when it holds in every process. See
-//! `docs/adr/0049-users.md`, `docs/adr/0050-sessions-and-tokens.md` and `docs/security.md`.
+//! `docs/adr/0049-users.md`, `docs/adr/0050-sessions-and-tokens.md` and `docs/guide/security.md`.
 
 mod audit;
 mod declaration;

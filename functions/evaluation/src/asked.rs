@@ -1,11 +1,12 @@
-//! How requests name evaluation datasets and scorers.
+//! Evaluation datasets and scorers as requests refer to them.
 
 use access::{Resource, Scope, Target};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Request, Result};
 
 use crate::store::{AskedDataset, ScorerName};
 
-/// The dataset that a path names. A text that no dataset can have as its id is the id of none, which not every call minds.
+/// The dataset id in a path. A text that is not a valid id refers to no dataset, which is an error
+/// only in some calls.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedId {
     text: String,
@@ -13,29 +14,30 @@ pub(crate) struct AskedId {
 }
 
 impl AskedId {
-    /// The dataset of the path.
+    /// Parses the id in the request's path.
     pub(crate) fn of(request: &Request) -> Self {
         let text = request.path_part("dataset_id").to_owned();
         Self { id: EvaluationDatasetId::parse(&text), text }
     }
 
-    /// The targets of its needs.
+    /// Returns the targets of the request's needs.
     pub(crate) fn targets(&self) -> [Target; 1] {
         [self.id.clone().map_or(Target::Nothing(Resource::EvaluationDataset), Target::EvaluationDataset)]
     }
 
-    /// The dataset, granted; none, where it is in another workspace.
+    /// Returns the dataset as granted by the scope. If it is in another workspace, the result has
+    /// no dataset.
     pub(crate) fn granted(self, scope: &Scope) -> Result<AskedDataset> {
         let dataset = self.id.as_ref().map(|id| scope.known_evaluation_dataset(id)).transpose()?.flatten();
         Ok(AskedDataset { text: self.text, dataset })
     }
 }
 
-/// The scorer that a request names.
+/// The scorer that a request refers to, by experiment and name.
 #[derive(Clone, Debug)]
 pub(crate) struct AskedScorer {
     pub(crate) experiment: ExperimentId,
-    /// The experiment as it was sent: messages quote it.
+    /// The experiment's id as the client sent it. Error messages quote it.
     text: String,
     name: String,
 }
@@ -45,18 +47,19 @@ impl AskedScorer {
         Ok(Self { experiment: ExperimentId::parse(&experiment)?, text: experiment, name })
     }
 
-    /// The target of its needs.
+    /// Returns the target of the request's needs.
     pub(crate) fn target(&self) -> Target {
         Target::Scorer(self.experiment, self.name.clone())
     }
 
-    /// The scorer, granted.
+    /// Returns the scorer as granted by the scope.
     pub(crate) fn granted(self, scope: &Scope) -> Result<ScorerName> {
         let experiment = scope.scorer(self.experiment, &self.name)?;
         Ok(ScorerName { experiment, text: self.text, name: self.name })
     }
 
-    /// The scorer, whose experiment was granted, and not it.
+    /// Returns the scorer for a request whose scope has granted the experiment instead of the
+    /// scorer.
     pub(crate) fn granted_with_experiment(self, scope: &Scope) -> Result<ScorerName> {
         Ok(ScorerName { experiment: scope.experiment(self.experiment)?, text: self.text, name: self.name })
     }

@@ -1,11 +1,11 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! The declaration of the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, Domain, Failure, Function, Indexes, Surroundings, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
 
-/// Evaluation datasets with their records, and scorers.
+/// The evaluation domain: evaluation datasets with their records, and scorers.
 pub const DOMAIN: Domain = Domain::of::<Evaluation>(Function {
     name: "evaluation",
     resource: "Evaluation",

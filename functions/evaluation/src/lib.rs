@@ -1,35 +1,35 @@
 //! The evaluation function: evaluation datasets with their records, and scorers.
 //!
-//! [`routes`] is its whole API on one page. A handler reads its request and makes one call of the
-//! [`store`]. The store knows the table and nothing of HTTP. `datasets/` and `scorers/` have the
-//! endpoints.
+//! [`routes`] lists the whole API on one page. A handler parses its request and calls one method of
+//! the [`store`], which accesses the table and contains no HTTP. `datasets/` and `scorers/` have
+//! the endpoints.
 //!
-//! An **evaluation dataset** is a collection of records to evaluate with. A *dataset* is what a run
-//! read, and belongs to the tracking function.
+//! An **evaluation dataset** is a collection of records to evaluate with. A *dataset*, in contrast,
+//! is data that a run read, and belongs to the tracking function.
 //!
-//! # Records are merged into an evaluation dataset
+//! # How records are merged into an evaluation dataset
 //!
 //! `POST datasets/{dataset_id}/records` → `datasets::MergeRecords` → `Store::dataset_merge_records`
 //! (`store/evaluation_dataset/merge.rs`).
 //!
-//! 1. `record.rs` reads the records and refuses what MLflow refuses. JSON is read as Python reads
-//!    it (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have to come back.
-//!    Records with the same inputs are one.
+//! 1. `record.rs` parses the records and rejects what MLflow rejects. JSON is parsed like in Python
+//!    (`shared/language/mlflow-api/src/json`), because integers of any length and NaN have to be
+//!    returned unchanged. Records with equal inputs are merged into one.
 //! 2. The rows that claim inputs by their hash are read, a hundred per request. Then the dataset is
-//!    read for its schema, and then the records that the claims name.
-//! 3. Transactions follow, of up to 49 new records with a claim each, or 99 known records. Each
-//!    known record is written on condition that it is what was read.
-//! 4. Each transaction also changes the dataset: count, digest, time, schema. If one is refused,
-//!    the rest is planned again from what is there then.
-//! 5. A content of more than 256 KB compressed goes into parts before that. The parts that it
-//!    replaces are deleted afterwards.
+//!    read for its schema, and after it the records that the claims refer to.
+//! 3. Transactions follow, each with up to 49 new records and their claims, or up to 99 known
+//!    records. A known record is written on condition that it has not changed since it was read.
+//! 4. Each transaction also updates the dataset: count, digest, time and schema. If a transaction
+//!    fails, the remaining records are planned again, based on the current state.
+//! 5. Content that exceeds 256 KB when compressed is written to parts before the transaction. The
+//!    parts that it replaces are deleted afterwards.
 //!
-//! A record's id begins with the time of its creation. So a page of records is a range of the
-//! partition, in MLflow's order. Its content is stored in the form of the answer, compressed, and
-//! is not parsed for a page.
+//! A record's id starts with its creation time. So a page of records is a range of the partition,
+//! in MLflow's order. A record's content is stored compressed, in the form of the response, so
+//! pages do not have to parse it.
 //!
-//! Deleting a dataset deletes its item and its rows in the lists. The indexer removes the records
-//! when the stream tells it.
+//! Deleting a dataset deletes its item and its rows in the lists. The indexer then receives the
+//! deletion from the stream, and removes the records.
 
 mod asked;
 mod datasets;
@@ -41,7 +41,7 @@ pub mod store;
 pub use declaration::DOMAIN;
 pub use routes::routes;
 
-/// The router of the domain over a store of one's own: for tests.
+/// Returns the domain's router over a given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
 }

@@ -1,4 +1,4 @@
-//! Endpoints of `scorers/…`. A scorer is guarded by its experiment.
+//! Endpoints of `scorers/…`. Access to a scorer is guarded by its experiment.
 
 mod online;
 mod read;

@@ -1,19 +1,23 @@
-//! How often records failed.
+//! Counts how often records failed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often a record comes again that cannot be read, or whose subject fails for another reason than a table that is busy or away.
+/// Number of retries of a record that cannot be read, or whose subject fails for another reason
+/// than a table that is throttled or unavailable.
 const RETRIES: u32 = 10;
-/// Records whose failures are counted, at most. Where there are more, the count starts again.
+/// Maximum number of records whose failures are counted. When it is exceeded, counting starts
+/// again.
 const MOST: usize = 10_000;
 
-/// Counts the failures of records, by their numbers, as long as the process lives. Cheap to clone.
+/// Counters of failures by the records' numbers, kept for the lifetime of the process. Cheap to
+/// clone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Attempts(Arc<Mutex<HashMap<String, u32>>>);
 
 impl Attempts {
-    /// Counts a failure; whether the record is to come again. One that is not is in the log.
+    /// Counts a failure and returns whether the record is to be retried. A record that is given up
+    /// is logged.
     pub(crate) fn goes_on(&self, record: &str) -> bool {
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() >= MOST {
@@ -22,7 +26,7 @@ impl Attempts {
         let failed = failures.entry(record.to_owned()).or_default();
         *failed = failed.saturating_add(1);
         if *failed == RETRIES + 1 {
-            // An alarm in `template.yaml` looks for these words.
+            // A metric filter in `template.yaml` matches this message.
             tracing::error!(record, "a record is left behind");
         }
         *failed <= RETRIES

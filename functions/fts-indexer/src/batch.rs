@@ -14,14 +14,15 @@ use trace_packing::Marked;
 
 use crate::schedule::Urgency;
 
-/// A batch as Lambda delivers it. Its records are read one by one: one that cannot be read is no reason to lose the others.
+/// A batch as Lambda delivers it. Its records are parsed one by one, so that an unreadable record
+/// does not lose the others.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The records, in the order of the stream.
+    /// Records, in the order of the stream.
     pub records: Vec<Value>,
 }
 
-/// The input of the function: a batch of the stream, or, from the schedule, anything without
+/// The input of the function: a batch of the stream, or an event of the schedule, which has no
 /// records.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Event {
@@ -30,7 +31,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// The batch; `None` if it is time to look at postponed runs.
+    /// Returns the batch, or `None` if the event is a tick.
     #[must_use]
     pub fn batch(self) -> Option<Batch> {
         self.records.map(|records| Batch { records })
@@ -40,31 +41,31 @@ impl Event {
 /// The subject of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Subject {
-    /// A run was changed.
+    /// A changed run.
     Run(RunLocation),
-    /// A run is gone that began then, in ms.
+    /// A deleted run, and its start time in ms if it is known.
     RemovedRun(RunLocation, Option<i64>),
-    /// An experiment is gone, and had this name in this workspace.
+    /// A deleted experiment, with the workspace and the name that it had.
     RemovedExperiment(ExperimentId, Workspace, String),
-    /// An evaluation dataset is gone.
+    /// A deleted evaluation dataset.
     RemovedDataset(EvaluationDatasetId),
-    /// A trace was marked in a partition.
+    /// A partition in which a trace was marked.
     MarkedTraces(TracePartition),
-    /// A partition of traces is to be packed, from a mark on or from the oldest.
+    /// A partition of traces to be packed, beginning at a mark or at the oldest one.
     TracesToPack(TracePartition, Option<TraceKey>),
 }
 
 /// The work of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    /// Subjects, in the order of their first record, and that record's number.
+    /// Subjects, in the order of their first record, with that record's number.
     subjects: Vec<(Subject, String)>,
-    /// When each run is to be indexed, by its records.
+    /// When each run has to be indexed, according to its records.
     urgencies: HashMap<RunLocation, Urgency>,
     places: HashMap<Subject, usize>,
-    /// When traces were marked.
+    /// Times at which traces were marked.
     pub(crate) marked: Marked,
-    /// Numbers of records that cannot be read.
+    /// Numbers of unreadable records.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -87,7 +88,8 @@ impl Work {
                 Ok(None) => {}
                 Err(what) => {
                     tracing::error!(number, what, "a record of the stream cannot be read");
-                    // One that has no number cannot be named. An empty name would have the whole batch come again.
+                    // A record without a number cannot be reported. An empty identifier would
+                    // repeat the whole batch.
                     work.unreadable.extend((!number.is_empty()).then(|| number.to_owned()));
                 }
             }
@@ -102,12 +104,12 @@ impl Work {
         }
     }
 
-    /// The number of the first record about a subject.
+    /// Returns the number of the first record about a subject.
     pub(crate) fn first_record(&self, subject: &Subject) -> Option<String> {
         self.places.get(subject).and_then(|place| self.subjects.get(*place)).map(|(_, number)| number.clone())
     }
 
-    /// The number of the first record about one of some subjects.
+    /// Returns the number of the first record about one of several subjects.
     pub(crate) fn first_record_of(&self, is_meant: impl Fn(&Subject) -> bool) -> Option<String> {
         self.subjects.iter().find(|(subject, _)| is_meant(subject)).map(|(_, number)| number.clone())
     }
@@ -127,7 +129,7 @@ impl Work {
         subjects.filter(is_removed)
     }
 
-    /// Partitions in which traces were marked.
+    /// Returns the partitions in which traces were marked.
     pub(crate) fn marked_traces(&self) -> impl Iterator<Item = TracePartition> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
             Subject::MarkedTraces(partition) => Some(*partition),
@@ -135,7 +137,7 @@ impl Work {
         })
     }
 
-    /// Partitions of traces that are to be packed, and from which mark on.
+    /// Returns the partitions of traces to be packed, with the mark to begin at.
     pub(crate) fn traces_to_pack(&self) -> impl Iterator<Item = (TracePartition, Option<TraceKey>)> {
         self.subjects.iter().filter_map(|(subject, _)| match subject {
             Subject::TracesToPack(partition, from) => Some((*partition, from.clone())),
@@ -144,7 +146,8 @@ impl Work {
     }
 }
 
-/// The subject of a record; `None`, if it is about a write of the indexer itself.
+/// Returns the subject of a record, or `None` if the record results from a write of the indexer
+/// itself.
 fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
     let change = record.get("dynamodb").ok_or("it has no change")?;
     let keys = change.get("Keys").ok_or("it has no keys")?;
@@ -162,21 +165,21 @@ fn subject(record: &Value) -> Result<Option<Subject>, &'static str> {
                 return Ok(of_traces(&key, &image));
             }
             let state = IndexingState::of(&image);
-            // A write of the indexer itself to a run whose mark stays brings nothing new.
+            // A write of the indexer itself to a run that keeps its mark contains no change.
             Ok(if state.is_marked && !state.was_seen() { changed(&key) } else { None })
         }
         _ => Err("it has an unknown name"),
     }
 }
 
-/// When a run is to be indexed, by a record about it. Its document says whether it has ended, and
-/// each document since when it may be indexed.
+/// Returns when a run has to be indexed, according to one record. The run's document states whether
+/// the run has ended, and every document states from when on it may be indexed.
 fn urgency(record: &Value) -> Urgency {
     let image = record.pointer("/dynamodb/NewImage");
     image.map_or_else(Urgency::default, |image| Urgency::of(&IndexingState::of(&Image(image))))
 }
 
-/// A document as a record of the stream has it.
+/// A document as a record of the stream contains it.
 struct Image<'a>(&'a Value);
 
 impl Attributes for Image<'_> {
@@ -198,7 +201,7 @@ fn changed(key: &Key) -> Option<Subject> {
     Some(Subject::Run(RunLocation { experiment: row.experiment, run: row.run }))
 }
 
-/// The subject of the mark of a trace, or of the row that is written when it is time.
+/// Returns the subject of a trace's mark, or of the row that requests packing.
 fn of_traces(key: &Key, image: &Image<'_>) -> Option<Subject> {
     let partition = TracePartition::of_key(key)?;
     if rows::TraceMark::parse(key).is_some() {

@@ -1,14 +1,15 @@
-//! The filter of the indexer's records. `template.yaml` has the same conditions, as
-//! `FilterCriteria`; other feeders use this one.
+//! The filter of the indexer's records. `template.yaml` has the same conditions as
+//! `FilterCriteria`. Other event sources use this one.
 
 use entities::attributes::{REVISION, TO_PACK};
 use key_schema::IndexEntry;
 use key_schema::index::RunsChanged;
 use serde_json::{Value, json};
 
-/// Whether a record of the stream is for the indexer. An item that has changed since it was indexed
-/// carries a mark. An item that may carry one has a revision, as has any other whose removal
-/// matters. Marks of traces, and requests to pack traces, have an attribute for it.
+/// Checks whether a record of the stream is for the indexer. An item that has changed since it was
+/// indexed carries a mark. An item that can carry one has a revision, and so has every other item
+/// whose deletion matters. Marks of traces and requests to pack traces have an attribute of their
+/// own.
 #[must_use]
 pub fn is_wanted(record: &Value) -> bool {
     let has = |image: &str, attribute: &str, kind: &str| record["dynamodb"][image][attribute].get(kind).is_some();
@@ -17,7 +18,7 @@ pub fn is_wanted(record: &Value) -> bool {
         || record["eventName"] == "REMOVE" && has("OldImage", REVISION.name(), "N")
 }
 
-/// The same conditions as the patterns of the mapping in the stack.
+/// Returns these conditions as the patterns of the event source mapping in the stack.
 #[must_use]
 pub fn filter_patterns() -> [Value; 3] {
     let exists = json!([{ "exists": true }]);
@@ -43,7 +44,7 @@ mod tests {
         assert_eq!(patterns.collect::<Vec<serde_json::Value>>(), filter_patterns());
     }
 
-    /// `tests/lambda/test_template.py` reads this file and holds the template's filters against it.
+    /// `tests/lambda/test_template.py` reads this file and compares the template's filters with it.
     const CASES: &str = include_str!("../../../tests/lambda/filter_cases.json");
 
     #[test]

@@ -1,27 +1,27 @@
-//! The indexer: consumes the table's stream and keeps the data that searches read up to date. It is
-//! named after full-text search, and does more by now.
+//! The indexer, which consumes the table's stream and keeps the data that searches read up to date.
+//! It is named after full-text search, and has gained more tasks since.
 //!
-//! A record of the stream only says *which* entity has changed. The indexer reads the entity as it
-//! is now, writes its copy, and puts and deletes entries of the index. So several changes of one
-//! entity in a batch are one, and the order of records does not matter. A batch that comes twice
-//! finds nothing left to do.
+//! A record of the stream only says *which* entity has changed. The indexer reads the entity's
+//! current state, writes its copy, and writes and deletes entries of the index. Several changes of
+//! one entity in a batch are therefore processed as one, and the order of records does not matter.
+//! A batch that is delivered twice has no further effect.
 //!
-//! `docs/stream.md` tells how records arrive, `docs/run-metrics.md` how points are packed,
-//! `docs/run-index.md` how runs are indexed, `docs/traces-at-rest.md` how traces are packed.
+//! `docs/design/stream.md` describes how records arrive, `docs/design/run-metrics.md` how points are packed,
+//! `docs/design/run-index.md` how runs are indexed, and `docs/design/traces-at-rest.md` how traces are packed.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`batch`] | sorts the records by entity |
-//! | [`schedule`] | says which runs are indexed now |
-//! | [`ticks`] | looks at postponed runs and partitions |
-//! | [`run`] | indexes a run: its copy and its entries, which the crate `run-index` names |
-//! | [`turns`] | keeps two indexers from one run |
-//! | [`usage`] | counts for workspaces |
+//! | [`schedule`] | decides which runs are indexed now |
+//! | [`ticks`] | checks postponed runs and partitions |
+//! | [`run`] | indexes a run: its copy, and its entries as determined by the crate `run-index` |
+//! | [`turns`] | prevents two indexers from indexing the same run |
+//! | [`usage`] | counts the usage of workspaces |
 //! | [`attempts`] | gives up records that keep failing |
 //!
-//! Only links of traces that have not come have a time to live. `run-index` clears up everything
-//! else: runs, logged models and experiments that were removed for good, and evaluation datasets
-//! that a client deleted.
+//! Only links of traces that have not arrived have a time to live. `run-index` deletes everything
+//! else that is left behind by runs, logged models and experiments that were permanently deleted,
+//! and by evaluation datasets that a client deleted.
 
 mod attempts;
 mod batch;
@@ -59,23 +59,25 @@ use schedule::{Schedule, Sorted, row_of};
 use turns::Turns;
 use usage::{Brought, Counting};
 
-/// Partitions of traces that are packed at a time.
+/// Number of partitions of traces that are packed concurrently.
 const PARTITIONS_AT_ONCE: usize = 4;
-/// Runs that are indexed together: so many share their requests, and if one of them fails, they are tried one by one.
+/// Number of runs that are indexed together and share their requests. If one of them fails, they
+/// are retried one by one.
 const RUNS_AT_ONCE: usize = 50;
-/// Rows of postponed runs that are written together: as many requests of 25 as run at a time.
+/// Number of rows of postponed runs that are written together: as many requests of 25 as run
+/// concurrently.
 const ROWS_AT_ONCE: usize = 400;
-/// How long a call goes on with further runs. The function has 120 seconds.
+/// How long a call continues with further runs. The function has a timeout of 120 seconds.
 const LONGEST: Duration = Duration::from_secs(90);
-/// How long a call begins to pack further partitions of traces.
+/// How long a call continues with further partitions of traces.
 const PACKING: Duration = Duration::from_secs(20);
 
-/// The indexer of one table. Cheap to clone; clones share the memory of postponed runs and failed
+/// The indexer of one table. Cheap to clone; clones share the records of postponed runs and failed
 /// records.
 ///
-/// The stream feeds one indexer at a time with the changes of an experiment, and only the indexer
-/// puts its entries. Where there are two after all, each leaves the other's runs alone ([`turns`]).
-/// `reindex` and `gc` delete some entries.
+/// The stream feeds an experiment's changes to one indexer at a time, and only the indexer writes
+/// its entries. If there are two indexers nevertheless, each leaves the other's runs alone
+/// ([`turns`]). `reindex` and `gc` delete some entries.
 #[derive(Clone, Debug)]
 pub struct Indexer {
     table: Table,
@@ -90,7 +92,7 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer of the table whose stream it is fed.
+    /// Creates the indexer of the table whose stream it consumes.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self {
@@ -106,49 +108,51 @@ impl Indexer {
         }
     }
 
-    /// The same, that indexes a run which has not ended at most once in this time; with each change, if it is zero.
+    /// Sets the minimum interval between two indexings of a run that has not ended. If it is zero,
+    /// the run is indexed on every change.
     #[must_use]
     pub fn with_interval(mut self, interval: Duration) -> Self {
         self.schedule.interval = interval;
         self
     }
 
-    /// The same, which need not leave runs to another indexer: a lock says that there is none.
+    /// Declares that there is no other indexer, which the caller ensures with a lock. Runs are then
+    /// never left to another indexer.
     #[must_use]
     pub fn alone(mut self) -> Self {
         self.turns.is_alone = true;
         self
     }
 
-    /// The same, which counts the usage of workspaces, and holds them to their quotas.
+    /// Counts the usage of workspaces, and enforces their quotas.
     #[must_use]
     pub fn counting(mut self) -> Self {
         self.counting = Some(Counting::of(self.table.clone()));
         self
     }
 
-    /// The same with another clock, in ms: for tests.
+    /// Sets another clock, in ms. For tests.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         self.schedule.clock = Arc::new(clock);
         self
     }
 
-    /// The same that packs other numbers of traces: for tests.
+    /// Sets other thresholds for packing traces. For tests.
     #[must_use]
     pub fn with_packing(mut self, packing: Packing) -> Self {
         self.packing = packing;
         self
     }
 
-    /// Carries a batch of the stream over to the index. The answer names the records that have to
-    /// come again: Lambda sends the batch again from the first of them.
+    /// Processes a batch of the stream. The response lists the records that have to be delivered
+    /// again. Lambda repeats the batch from the first of them.
     ///
-    /// Where the table is busy or away, the rest of the batch is not tried, and comes again until
-    /// it is done. Records that fail for another reason, or cannot be read, are given up after ten
-    /// retries.
+    /// If the table is throttled or unavailable, the rest of the batch is not attempted, and is
+    /// delivered again until it succeeds. Records that fail for another reason, or cannot be read,
+    /// are given up after ten retries.
     ///
-    /// It logs a line with the requests and units of the batch, as functions do for a request.
+    /// Logs a line with the requests and units of the batch, as functions do for a request.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
         Box::pin(service::told_work("stream", self.handle_batch(batch))).await
     }
@@ -157,8 +161,8 @@ impl Indexer {
         if let Some(counting) = &self.counting
             && let Err(error) = counting.count(Brought::of(&batch), self.schedule.now()).await
         {
-            // The batch need not come again because counting failed.
-            tracing::warn!(?error, "what came to workspaces could not be counted");
+            // A failure to count does not repeat the batch.
+            tracing::warn!(?error, "the usage of workspaces could not be counted");
         }
         let work = Work::of(batch);
         let sorted = self.schedule.sort(work.changed_runs());
@@ -181,10 +185,11 @@ impl Indexer {
         response
     }
 
-    /// Does the work of a batch, and removes what was done from `left`.
+    /// Does the work of a batch, and removes what has been done from `left`.
     ///
     /// # Errors
-    /// Why it ends early: the table is busy or away, or time is short.
+    /// Returns the reason for ending early: the table is throttled or unavailable, or time has run
+    /// out.
     async fn carry_over(&self, work: &Work, sorted: &Sorted, left: &mut Left) -> std::result::Result<(), String> {
         let begin = Moment::now();
         for runs in sorted.later.chunks(ROWS_AT_ONCE) {
@@ -193,7 +198,7 @@ impl Indexer {
         }
         for runs in sorted.now.chunks(RUNS_AT_ONCE) {
             if begin.age() > LONGEST {
-                return Err("it takes too long for one call".to_owned());
+                return Err("the batch takes too long for one call".to_owned());
             }
             self.index_or_name(runs, left).await?;
         }
@@ -205,19 +210,19 @@ impl Indexer {
         let put_off = self.pack_later(&marked, ASKED_AFTER).await;
         left.settle(marked.into_iter().map(Subject::MarkedTraces), &put_off, "traces could not be put off")?;
         grow(&self.table, work.marked.crowded(), || self.schedule.now()).await;
-        // At last: this takes longest.
+        // Packing comes last because it takes longest.
         let begin_packing = Moment::now();
         let packings = work.traces_to_pack().map(|(partition, from)| async move {
             let packed = if begin_packing.age() > PACKING || begin.age() > LONGEST {
-                // After the other records of the stream.
+                // The new request is delivered after the other records of the stream.
                 self.table.put(asking(&partition, from.as_ref()), &Condition::Always).await
             } else {
                 self.pack_or_put_off(partition, from.as_ref()).await
             };
             (Subject::TracesToPack(partition, from), packed)
         });
-        // A pass rests after each block, for its own partition; the others have time
-        // meanwhile. All of them come to their end: each holds a lock.
+        // A pass pauses after each block to relieve its own partition, and the other passes run in
+        // the meantime. All of them run to completion, because each holds a lock.
         let packings = stream::iter(packings.collect::<Vec<_>>()).buffer_unordered(PARTITIONS_AT_ONCE);
         for (subject, packed) in packings.collect::<Vec<_>>().await {
             left.settle([subject], &packed, "traces could not be packed")?;
@@ -225,7 +230,7 @@ impl Indexer {
         Ok(())
     }
 
-    /// Removes the remains of a deleted entity, unless it is there again.
+    /// Deletes what a deleted entity left behind, unless the entity exists again.
     async fn clear_up(&self, subject: &Subject) -> Result<()> {
         match subject {
             Subject::Run(_) | Subject::MarkedTraces(_) | Subject::TracesToPack(..) => Ok(()),
@@ -237,8 +242,8 @@ impl Indexer {
         }
     }
 
-    /// Packs a partition of traces. If that fails, it is tried again some minutes later, so that
-    /// other changes do not wait for it.
+    /// Packs a partition of traces. If that fails, it is retried some minutes later, so that other
+    /// changes do not wait for it.
     async fn pack_or_put_off(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let packed = AssertUnwindSafe(self.pack_traces(partition, from)).catch_unwind().await;
         let Err(failure) = packed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned()))) else {
@@ -248,12 +253,12 @@ impl Indexer {
         self.pack_later(&[partition], ASKED_AFTER).await
     }
 
-    /// Packs a partition of traces, from a mark on or from the oldest. If more is left, or
-    /// something was too early, the partition is looked at again.
+    /// Packs a partition of traces, beginning at a mark or at the oldest one. If marks are left, or
+    /// some were too recent, the partition is checked again later.
     async fn pack_traces(&self, partition: TracePartition, from: Option<&TraceKey>) -> Result<()> {
         let again = pack_partition(&self.table, partition, from, self.packing, self.schedule.now()).await?;
         if let Some(from) = &again.from {
-            // After the other records of the stream.
+            // The new request is delivered after the other records of the stream.
             self.table.put(asking(&partition, Some(from)), &Condition::Always).await?;
         }
         match again.within {
@@ -262,10 +267,11 @@ impl Indexer {
         }
     }
 
-    /// Has partitions of traces packed some time from now, in ms, that have no row yet that says so. A request per 25.
+    /// Schedules packing of partitions in `ms` ms, unless they already have a row for that. One
+    /// request per 25.
     async fn pack_later(&self, partitions: &[TracePartition], ms: i64) -> Result<()> {
         let now = self.schedule.now();
-        // Those that are asked for again and again are due at the same time.
+        // Rounded, so that repeated requests for a partition are due at the same time.
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
@@ -277,9 +283,9 @@ impl Indexer {
         Ok(())
     }
 
-    /// Indexes runs together; if that fails, one by one.
+    /// Indexes runs together, or one by one if that fails.
     async fn index_or_name(&self, runs: &[RunLocation], left: &mut Left) -> std::result::Result<(), String> {
-        // A panic is a defect that one run meets, and not a reason to lose the others.
+        // A panic is a bug that a single run triggers, and must not affect the others.
         let indexed = AssertUnwindSafe(self.index_or_put_off(runs)).catch_unwind().await;
         let indexed = indexed.unwrap_or_else(|_| Err(Failure::Unexpected("a panic".to_owned())));
         match indexed {
@@ -295,14 +301,14 @@ impl Indexer {
     }
 
     async fn index_or_put_off(&self, runs: &[RunLocation]) -> Result<()> {
-        // Once per portion: a batch may take minutes, and a rebuild relies on settings that were
-        // made before it began.
+        // Read once per portion: a batch may take minutes, and a rebuild relies on settings that
+        // were changed before it began.
         let setting = Setting::read(&self.table).await?;
         let later = self.index_runs(runs, &setting).await?;
         self.put_off(&later).await
     }
 
-    /// Writes the rows that have runs looked at when they are due. A request per 25.
+    /// Writes the rows that have runs checked when they are due. One request per 25.
     async fn put_off(&self, runs: &[(RunLocation, i64)]) -> Result<()> {
         let rows = runs.iter().map(|(at, due)| Item::new(row_of(at, *due)));
         self.table.write_many(rows.collect(), &[]).await?;
@@ -311,7 +317,7 @@ impl Indexer {
     }
 }
 
-/// Why the table could not be asked, if that was all that was wrong.
+/// Returns the cause if the table was only throttled or unavailable.
 fn busy(failure: &Failure) -> Option<&String> {
     match failure {
         Failure::Throttled(cause) | Failure::Unavailable(cause) => Some(cause),
@@ -321,14 +327,14 @@ fn busy(failure: &Failure) -> Option<&String> {
 
 /// The unfinished part of a batch.
 struct Left {
-    /// Not yet.
+    /// Subjects that have not been processed yet.
     undone: HashSet<Subject>,
-    /// It failed.
+    /// Subjects that failed.
     failed: Vec<Subject>,
 }
 
 impl Left {
-    /// All that a batch asks for, but runs that were put off already.
+    /// Returns all work of a batch, except for runs that had already been postponed.
     fn of(sorted: &Sorted, work: &Work) -> Self {
         let runs = sorted.now.iter().chain(sorted.later.iter().map(|(at, _)| at)).cloned().map(Subject::Run);
         let traces = work.marked_traces().map(Subject::MarkedTraces);
@@ -337,7 +343,8 @@ impl Left {
         Self { undone: runs.chain(work.removed().cloned()).chain(traces).collect(), failed: Vec::new() }
     }
 
-    /// Says how subjects went. Where the table was busy or away, they are still to be done.
+    /// Records the outcome for subjects. If the table was throttled or unavailable, they remain to
+    /// be done.
     fn settle(
         &mut self,
         subjects: impl IntoIterator<Item = Subject>,

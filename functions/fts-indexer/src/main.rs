@@ -1,4 +1,5 @@
-//! The indexer as a Lambda, fed by the table's stream, and called once a minute by a schedule.
+//! The indexer as a Lambda function, which receives the table's stream, and an event of a schedule
+//! once per minute.
 
 use std::time::Duration;
 
@@ -7,11 +8,11 @@ use fts_indexer::{Event, INTERVAL, Indexer};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use table::Table;
 
-// Why it has this, and one thread: `domain::lambda`.
+// For the allocator and the single thread, see `domain::lambda`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How often a run that is being logged to is indexed at most, in seconds.
+/// Minimum interval, in seconds, between two indexings of a run that is being logged to.
 const INTERVAL_VARIABLE: &str = "RUN_INDEXING_INTERVAL";
 /// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
@@ -30,7 +31,7 @@ async fn main() -> Result<(), Error> {
     let indexer = if has_workspaces { indexer.counting() } else { indexer };
     let handler = |event: LambdaEvent<Event>| {
         let indexer = indexer.clone();
-        // Boxed: the compiler gives up on futures nested deeper.
+        // Boxed, because the compiler fails on more deeply nested futures.
         async move { Box::pin(answer(indexer, event.payload)).await }
     };
     lambda_runtime::run(service_fn(handler)).await

@@ -1,14 +1,15 @@
-//! When a run is indexed: at once where it is new or has ended, and once per interval while it is
-//! being logged to.
+//! Decides when a run is indexed: at once if it is new or has ended, and once per interval while it
+//! is being logged to.
 //!
-//! A run that changes all the time would be indexed with every batch of the stream, and each time
-//! costs more than the change itself. So it is indexed when it has ended, when it never was, or
-//! when the last time is an interval ago. Its document holds that time ([`IndexingState::due`]). In
-//! between it stays marked, and searches read it from its documents.
+//! A run that changes constantly would be indexed with every batch of the stream, and each indexing
+//! costs more than the change itself. Therefore it is only indexed when it has ended, has never
+//! been indexed, or was last indexed at least one interval ago. Its document holds the time when it
+//! is due ([`IndexingState::due`]). Until then it stays marked, and searches read it from its
+//! documents.
 //!
-//! The next change after that time has it indexed. There may be none, for example because its job
-//! was killed. So a row says when the run has to be looked at: [`Postponed`](rows::Postponed).
-//! [`ticks`](crate::ticks) read these rows.
+//! The first change after that time has it indexed. There may be none, for example because its job
+//! was killed. A row therefore records when the run has to be checked:
+//! [`Postponed`](rows::Postponed). These rows are read by [`ticks`](crate::ticks).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,18 +20,19 @@ use entities::{CLOSING_TIME, IndexingState, RUN, RunLocation, now_ms};
 use key_schema::{Ascending, Key, Shard, rows};
 use mlflow_api::RunId;
 
-/// How often a run that is being logged to is indexed at most, unless somebody says otherwise.
+/// Default minimum interval between two indexings of a run that is being logged to.
 pub const INTERVAL: Duration = Duration::from_mins(1);
 
-/// Entities that are remembered to have a row, at most: some MB. Where one is forgotten, its row is written once more.
+/// Maximum number of entities with a row that are cached, which takes a few MB. If one is evicted,
+/// its row is written once more.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// How often runs are indexed, and which were put off. Cheap to clone.
+/// The interval of indexing, and the runs that were postponed. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Schedule {
     pub(crate) interval: Duration,
     pub(crate) clock: Arc<dyn Fn() -> i64 + Send + Sync>,
-    /// Runs that have a row, and until when that stays.
+    /// Runs that have a row, and the time until which the row remains.
     waiting: Arc<Mutex<HashMap<RunLocation, i64>>>,
 }
 
@@ -46,38 +48,39 @@ impl Default for Schedule {
     }
 }
 
-/// When the runs of a batch are to be indexed, as far as its records say.
+/// The runs of a batch by the time at which they have to be indexed, as far as its records show.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
-    /// To be read: they are new, have ended or are due, or nobody here knows.
+    /// Runs to be read now: they are new, have ended or are due, or their state is unknown to this
+    /// process.
     pub(crate) now: Vec<RunLocation>,
-    /// Not before the time; there may be no row yet that says so.
+    /// Runs that are not due before a time. They may not have a row yet.
     pub(crate) later: Vec<(RunLocation, i64)>,
 }
 
-/// When a run is to be indexed, by its records.
+/// When a run has to be indexed, according to its records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Urgency {
-    /// At once, because it has ended, or somebody asks for it.
+    /// Whether to index at once, because the run has ended or indexing was requested.
     pub(crate) now: bool,
-    /// Not before this time, in ms.
+    /// Time in ms before which the run does not have to be indexed.
     pub(crate) due: Option<i64>,
 }
 
 impl Urgency {
-    /// The urgency of a run in this state.
+    /// Returns the urgency of a run in this state.
     pub(crate) fn of(run: &IndexingState) -> Self {
         Self { now: run.is_urgent(), due: run.due }
     }
 
-    /// The urgency of several records together.
+    /// Combines the urgencies of several records.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { now: self.now || other.now, due: self.due.max(other.due) }
     }
 }
 
 impl Schedule {
-    /// Now, in ms.
+    /// Returns the current time in ms.
     pub(crate) fn now(&self) -> i64 {
         (self.clock)()
     }
@@ -86,17 +89,19 @@ impl Schedule {
         i64::try_from(self.interval.as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// How much later than due a row is looked at: clocks of two processes may differ by so much.
+    /// Returns the delay, in ms, after which a due row is processed, to allow for clock skew
+    /// between two processes.
     pub(crate) fn grace_ms(&self) -> i64 {
         self.interval_ms() / 6
     }
 
-    /// When a run that is indexed now is due again; `None` where every change has it indexed.
+    /// Returns when a run that is indexed now is due again, or `None` if it is indexed on every
+    /// change.
     pub(crate) fn next(&self, run: &IndexingState) -> Option<i64> {
         (!run.has_ended && !self.interval.is_zero()).then(|| self.now().saturating_add(self.interval_ms()))
     }
 
-    /// When a run is due that need not be indexed now.
+    /// Returns when a run is due that does not have to be indexed now.
     pub(crate) fn not_before(&self, run: &IndexingState) -> Option<i64> {
         if run.is_urgent() || !run.is_marked || self.interval.is_zero() {
             return None;
@@ -104,19 +109,20 @@ impl Schedule {
         run.due.filter(|due| *due > self.now())
     }
 
-    /// How long before it is due a run is looked at by a tick. One whose mark is relied on is looked at by ticks alone, and would miss the
-    /// next one if it had to be due.
+    /// Returns how long, in ms, before it is due a run is processed by a tick. A run with a mark
+    /// that calls rely on is only processed by ticks, and would miss the next one if it had to be
+    /// due.
     pub(crate) fn early_ms(&self, run: &IndexingState) -> i64 {
         if run.is_relied_on() { self.interval_ms() / 2 } else { 0 }
     }
 
-    /// The time, in ms, from which a mark may be removed if it starts closing now.
+    /// Returns the time, in ms, from which a mark may be removed if it starts closing now.
     pub(crate) fn closing(&self) -> i64 {
         self.now().saturating_add(CLOSING_TIME + self.grace_ms())
     }
 
-    /// Sorts the runs of a batch by the urgency of their records. Runs that wait already, and have
-    /// a row, are left out.
+    /// Sorts the runs of a batch by the urgency of their records. Runs that are already postponed
+    /// and have a row are left out.
     pub(crate) fn sort<'a>(&self, changed: impl Iterator<Item = (&'a RunLocation, Urgency)>) -> Sorted {
         let now = self.now();
         let waiting = self.waiting();
@@ -134,7 +140,7 @@ impl Schedule {
         sorted
     }
 
-    /// Says that these runs have rows now.
+    /// Records that these runs now have rows.
     pub(crate) fn remember(&self, rows: &[(RunLocation, i64)]) {
         let now = self.now();
         let mut waiting = self.waiting();
@@ -152,13 +158,13 @@ impl Schedule {
     }
 }
 
-/// The row that says when somebody has to look at a run.
+/// Returns the key of the row with the time when a run has to be checked.
 pub(crate) fn row_of(at: &RunLocation, due: i64) -> Key {
     let run = at.run.as_str();
     rows::Postponed::key(&Shard::of(run), &Ascending(due), &RUN.into(), &at.experiment, &run.into())
 }
 
-/// The run of such a row; `None` if it is about something else.
+/// Returns the run of such a row, or `None` if the row is about another kind of entity.
 pub(crate) fn run_of_row(key: &Key) -> Option<RunLocation> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == RUN)?;
     Some(RunLocation { experiment: row.experiment, run: RunId::parse(&row.entity.0)? })
@@ -204,7 +210,7 @@ mod tests {
         schedule.remember(&sorted.later);
         let sorted = schedule.sort(runs.iter().zip(says));
         assert!(sorted.later.is_empty(), "it has a row");
-        // A record of a document that was not there when the run was indexed says nothing.
+        // A record that carries no due time does not change what is known of the run.
         let sorted = schedule.sort([(&runs[2], Urgency::default())].into_iter());
         assert!(sorted.later.is_empty() && sorted.now.is_empty());
 

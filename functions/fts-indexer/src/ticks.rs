@@ -1,8 +1,8 @@
-//! Looks after runs that were put off: once a minute, whatever the stream brings.
+//! Checks postponed runs once per minute, independently of the stream.
 //!
-//! A tick indexes nothing, and packs nothing. It marks a run again and asks for it to be indexed at
-//! once ([`Marked::marked_overdue`]). The stream brings that to its consumer. So the consumer stays
-//! the only one that indexes the runs of an experiment. A row is deleted only after that write.
+//! A tick does not index or pack anything. It marks a run again and requests immediate indexing
+//! ([`Marked::marked_overdue`]). The stream brings that to its consumer, which thus remains the
+//! only process that indexes an experiment's runs. A row is deleted only after that write.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,31 +16,32 @@ use trace_packing::{asking, partition_of_row};
 use crate::Indexer;
 use crate::schedule::{row_of, run_of_row};
 
-/// Rows looked at together: their runs' documents are one request.
+/// Number of rows that are processed together. The documents of their runs are read in one request.
 const AT_A_TIME: usize = 50;
-/// Requests under way at a time.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// Pause after as many runs were asked for: they may be of one experiment, whose partition takes
-/// 1,000 write units a second, and its clients should not notice.
+/// Pause after each group of runs. They may belong to one experiment, whose partition handles 1,000
+/// write units per second, and clients should not notice.
 const REST: Duration = Duration::from_millis(100);
-/// How long a tick lasts; the next goes on.
+/// Maximum duration of a tick. The next one continues.
 const LONGEST: Duration = Duration::from_mins(1);
 
 /// When a postponed run is due.
 enum Due {
-    /// It was indexed meanwhile, and is due again then.
+    /// The run has been indexed in the meantime, and is due again at this time.
     Later(i64),
-    /// It changed, and nobody has indexed it since.
+    /// The run has changed, and has not been indexed since.
     Now,
-    /// There is nothing left to do.
+    /// Nothing is left to do.
     Never,
 }
 
 impl Indexer {
-    /// Looks at the runs that are due by now, and has those indexed that still are to be; has
-    /// partitions of traces packed that are due. A request for each of a few shards; and for 50
-    /// runs that are due one, one for each that is to be indexed, and two to four to write and
-    /// delete rows. It logs a line with the requests and units, as functions do for a request.
+    /// Processes all runs and partitions of traces that are due. Runs that still have to be indexed
+    /// are marked, and packing of the partitions is requested. One request for each of a few
+    /// shards. For every 50 due runs, one request to read them, one for each run to be indexed, and
+    /// two to four to write and delete rows. Logs a line with the requests and units, as functions
+    /// do for a request.
     pub async fn tick(&self) -> Result<()> {
         Box::pin(service::told_work("tick", self.look_at_all_due())).await
     }
@@ -50,7 +51,7 @@ impl Indexer {
         if let Some(counting) = &self.counting
             && let Err(error) = counting.hold().await
         {
-            tracing::warn!(?error, "workspaces could not be held to their quotas");
+            tracing::warn!(?error, "the quotas of workspaces could not be enforced");
         }
         let due = Ascending(self.schedule.now().saturating_sub(self.schedule.grace_ms())).text();
         for shard in Shard::all() {
@@ -72,9 +73,9 @@ impl Indexer {
         let is_known = |row: &Key| run_of_row(row).is_some() || partition_of_row(row).is_some();
         let (known, unknown): (Vec<_>, Vec<_>) = rows.iter().cloned().partition(is_known);
         if !unknown.is_empty() {
-            tracing::error!(?unknown, "rows of what was put off cannot be read");
+            tracing::error!(?unknown, "rows of postponed entities cannot be read");
         }
-        // A run may have two rows, and no batch may write an item twice.
+        // A run may have two rows, and a batch must not write an item twice.
         let runs: BTreeSet<_> = known.iter().filter_map(run_of_row).collect();
         let documents = self.table.get_many(&runs.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
         let (mut later, mut now) = (Vec::new(), Vec::new());
@@ -94,7 +95,7 @@ impl Indexer {
         if asks {
             clock::sleep(REST).await;
         }
-        // Delete last, so that these rows are looked at again after a crash before this.
+        // Rows are deleted last, so that they are processed again after a crash before this point.
         self.table.write_many(Vec::new(), &known).await
     }
 
@@ -104,18 +105,18 @@ impl Indexer {
         let due = run.due.map(|due| due.saturating_sub(self.schedule.early_ms(&run)));
         let later = due.max(run.reliance.closing());
         match later.filter(|due| *due > self.schedule.now()) {
-            // A process that relies on this row has it looked at again at that time.
+            // A process that relies on this row has its run checked again at that time.
             Some(due) => Due::Later(due),
             None if run.is_marked => Due::Now,
             None => Due::Never,
         }
     }
 
-    /// Marks a run so that it is indexed at once.
+    /// Marks a run to be indexed at once.
     async fn ask_for(&self, at: &RunLocation) -> Result<()> {
         let update = Update::new(at.key()).marked_overdue(&at.run);
         match self.table.apply(&update).await {
-            // Gone by now.
+            // The run has been deleted in the meantime.
             Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(failure),
         }

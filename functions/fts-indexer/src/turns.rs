@@ -1,13 +1,13 @@
-//! One indexer at a time for a run.
+//! Ensures that only one indexer at a time works on a run.
 //!
-//! The stream has one consumer, but nobody promises that the last one has stopped. A call that ran
-//! out of time may have requests under way, or an operator starts a second feed. Entries have no
-//! conditions, which would double their price. So a late deletion could take away an entry that the
-//! other indexer has put. Then searches would miss the run.
+//! The stream has one consumer, but there is no guarantee that the previous one has stopped. A call
+//! that timed out may have requests in flight, or an operator may start a second consumer. Entries
+//! are written without conditions, which would double their price. A late deletion could therefore
+//! remove an entry that the other indexer has written, and searches would miss the run.
 //!
-//! A copy is written with a condition, and before the entries. Its name says when. An indexer that
-//! finds the copy of another one, which may not have finished, leaves the run alone for a while.
-//! The run keeps its mark meanwhile. This costs no request.
+//! A copy is written with a condition, and before the entries. Its indexing name contains the time.
+//! An indexer that finds the copy of another one, which may not have finished, leaves the run alone
+//! for a while. The run keeps its mark in the meantime. This takes no request.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,18 +17,19 @@ use std::time::Duration;
 use entities::RunLocation;
 use table::{Failure, Result};
 
-/// For how long a run belongs to the indexer that wrote its copy, in ms.
+/// How long, in ms, a run belongs to the indexer that wrote its copy.
 const TURN: i64 = 240_000;
-/// No portion of entries is written later than this after the runs were planned. The function has
-/// no more time either.
+/// Time after planning after which no further portion of entries is written. The function's timeout
+/// is no longer than that.
 const SAFE: Duration = Duration::from_mins(2);
-/// How long one portion of entries takes at most, in ms: each request is tried for 20 seconds.
+/// Maximum duration, in ms, of writing one portion of entries: each request is retried for 20
+/// seconds.
 const LONGEST_PORTION: i64 = 30_000;
-/// How far the clocks of two processes may differ, in ms.
+/// Maximum clock skew between two processes, in ms.
 const CLOCKS_DIFFER: i64 = 60_000;
-/// Digits of the time in a name, in base 16.
+/// Number of hexadecimal digits of the time in a name.
 const TIME_DIGITS: usize = 11;
-/// Runs whose indexing is remembered, at most. One that is forgotten waits for its turn.
+/// Maximum number of runs whose indexing is cached. A run that is evicted waits for its turn.
 const MOST: usize = 10_000;
 
 const _: () = assert!(
@@ -40,17 +41,17 @@ const _: () = assert!(
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     own: Arc<Mutex<HashMap<RunLocation, String>>>,
-    /// Whether nobody else indexes the same table.
+    /// Whether no other process indexes the same table.
     pub(crate) is_alone: bool,
 }
 
 impl Turns {
-    /// A name for an indexing that begins now, in ms.
+    /// Creates a name for an indexing that begins now, in ms.
     pub(crate) fn name(now: i64) -> String {
         format!("{:0TIME_DIGITS$x}{:05x}", now.clamp(0, (1 << (4 * TIME_DIGITS)) - 1), rand::random_range(0..1 << 20))
     }
 
-    /// Remembers an indexing before its copy is written.
+    /// Records an indexing before its copy is written.
     pub(crate) fn begin(&self, at: &RunLocation, name: &str) {
         let mut own = self.own();
         if own.len() >= MOST {
@@ -59,13 +60,13 @@ impl Turns {
         own.insert(at.clone(), name.to_owned());
     }
 
-    /// Forgets an indexing that was concluded.
+    /// Removes an indexing that has been concluded.
     pub(crate) fn end(&self, at: &RunLocation) {
         self.own().remove(at);
     }
 
-    /// Until when a run belongs to another indexer, by the name of an indexing that may not be
-    /// finished; `None` if it does not.
+    /// Returns the time until which a run belongs to another indexer, given the name of an indexing
+    /// that may not have finished. Returns `None` if it does not belong to one.
     pub(crate) fn of_another(&self, at: &RunLocation, name: &str, now: i64) -> Option<i64> {
         if self.is_alone || self.own().get(at).is_some_and(|own| own == name) {
             return None;
@@ -79,15 +80,16 @@ impl Turns {
     }
 }
 
-/// When an indexing began whose turn is not over.
+/// Returns the range of start times of indexings whose turn is not over.
 fn recent(now: i64) -> Range<i64> {
     now.saturating_sub(TURN)..now.saturating_add(CLOCKS_DIFFER)
 }
 
-/// Whether a further portion of entries may be written, so long after the runs were planned.
+/// Checks whether a further portion of entries may be written at this time after the runs were
+/// planned.
 ///
 /// # Errors
-/// [`Failure::Unavailable`] if not: the runs come again.
+/// Returns [`Failure::Unavailable`] if it may not. The runs are then delivered again.
 pub(crate) fn check(age: Duration) -> Result<()> {
     if age > SAFE {
         return Err(Failure::Unavailable("indexing takes longer than its turn".to_owned()));

@@ -1,8 +1,8 @@
 //! Counts the usage of workspaces: runs that are created, traces that begin, and bytes of spans.
 //!
-//! The stream brings records of each of them anyway. A batch that comes twice is counted twice. The
-//! bytes of an export count if it puts a mark: the first export of a trace does, and later ones
-//! about once a minute.
+//! The stream has records of all of these anyway. A batch that is delivered twice is counted twice.
+//! The bytes of an export are counted if it puts a mark: the first export of a trace does, and
+//! later ones about once per minute.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use workspaces::Workspaces;
 
 use crate::batch::Batch;
 
-/// Experiments whose workspaces are remembered.
+/// Maximum number of experiments whose workspaces are cached.
 const MOST: usize = 10_000;
 
 type Amounts = BTreeMap<Counted, i64>;
@@ -29,7 +29,7 @@ type Amounts = BTreeMap<Counted, i64>;
 pub(crate) struct Brought(BTreeMap<ExperimentId, Amounts>);
 
 impl Brought {
-    /// The usage in the records of a batch.
+    /// Sums up the usage in the records of a batch.
     pub(crate) fn of(batch: &Batch) -> Self {
         let mut brought = Self::default();
         for record in &batch.records {
@@ -66,7 +66,7 @@ impl Brought {
     }
 }
 
-/// Counts for the workspaces of a table.
+/// The usage counter for the workspaces of a table.
 #[derive(Clone)]
 pub(crate) struct Counting {
     table: Table,
@@ -85,8 +85,8 @@ impl Counting {
         Self { workspaces: Workspaces::new(table.clone()), table, known: Arc::default() }
     }
 
-    /// Adds the usage to the days of workspaces. A request for each workspace, and one for each
-    /// hundred experiments that this process does not know.
+    /// Adds the usage to the workspaces' daily totals. One request for each workspace, and one per
+    /// hundred experiments that are not in the cache.
     pub(crate) async fn count(&self, brought: Brought, now: i64) -> mlflow_api::Result<()> {
         let of = self.workspaces_of(brought.0.keys().copied().collect()).await?;
         let mut amounts = BTreeMap::<Workspace, Amounts>::new();
@@ -136,9 +136,9 @@ impl Counting {
         Ok(found)
     }
 
-    /// Holds workspaces to their quotas.
+    /// Enforces the quotas of workspaces.
     pub(crate) async fn hold(&self) -> mlflow_api::Result<()> {
-        // Experiments may be in another workspace by now.
+        // Experiments may have been moved to another workspace.
         self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.workspaces.hold_to_quotas().await
     }

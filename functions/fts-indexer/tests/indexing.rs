@@ -1,5 +1,5 @@
-//! The indexer on a table of its own: the entries that it derives, repeated attempts, and failing
-//! requests.
+//! Tests the indexer on a table of its own: the entries that it derives, repeated attempts, and
+//! failing requests.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod overlap;
@@ -21,7 +21,7 @@ use run_index::{HELD_AT_ONCE, RunIndex};
 use serde_json::{Value, json};
 use table::{Condition, Item, Map, Retry, Table, Update, map, number, text};
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// The libc allocator took a fifth of the time of such tests.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -32,7 +32,7 @@ struct Site {
     engine: Engine,
     table: Table,
     faults: FaultInjector,
-    /// Its requests meet the faults. It indexes each change.
+    /// The indexer, whose requests are subject to the injected faults. It indexes every change.
     indexer: Indexer,
 }
 
@@ -43,7 +43,7 @@ impl Site {
         site
     }
 
-    /// A copy as it is now, which meets no fault yet.
+    /// Returns a copy of the current state, in which no fault has been injected yet.
     fn snapshot(&self) -> Self {
         Self::on(self.engine.snapshot().unwrap())
     }
@@ -61,7 +61,7 @@ impl Site {
         RunIndex::new(self.table.clone())
     }
 
-    /// Writes a run as the tracking function does.
+    /// Writes a run like the tracking function.
     async fn run(&self, number_of_run: u64, name: &str) -> RunLocation {
         let experiment = ExperimentId::from_number(1).unwrap();
         let at = RunLocation { experiment, run: RunId::new(1_700_000_000_000 + number_of_run, experiment, 7) };
@@ -96,14 +96,14 @@ impl Site {
         items.into_iter().map(|item| (format!("{} {}", key(&item, "PK"), key(&item, "SK")), item)).collect()
     }
 
-    /// The sort keys that begin so, of any partition.
+    /// Returns the sort keys with this prefix, in any partition.
     async fn sort_keys(&self, prefix: &str) -> Vec<String> {
         let keys = self.dump().await.into_keys().map(|key| key.split_once(' ').unwrap().1.to_owned());
         keys.filter(|key| key.starts_with(prefix)).collect()
     }
 
-    /// The keys in the index of experiment 1 that begin so: the rest of the partition key after the
-    /// experiment, and the sort key.
+    /// Returns the keys with this prefix in the index of experiment 1. They consist of the rest of
+    /// the partition key after the experiment, and the sort key.
     async fn keys(&self, prefix: &str) -> Vec<String> {
         let keys = self.dump().await.into_keys();
         keys.filter_map(|key| Some(key.strip_prefix("IX#1#")?.to_owned()))
@@ -111,7 +111,7 @@ impl Site {
             .collect()
     }
 
-    /// What the index holds, whatever indexing made it.
+    /// Returns the contents of the index, without the names of indexings.
     async fn index(&self) -> Vec<(String, Value)> {
         let mut items = self.dump().await;
         items.retain(|key, _| key.starts_with("IX#") || key.contains(" IX#"));
@@ -157,8 +157,8 @@ async fn a_run_stands_in_the_lists_it_belongs_to() {
     site.log(&at, "loss", 1, 0.5).await;
     site.log(&at, "loss", 2, 0.25).await;
     assert!(site.handle(changed(&at)).await.is_empty());
-    assert_eq!(site.keys("M#").await.len(), 1, "one a metric");
-    assert_eq!(site.keys("P#lr 0.1#").await.len(), 1, "one a param");
+    assert_eq!(site.keys("M#").await.len(), 1, "one per metric");
+    assert_eq!(site.keys("P#lr 0.1#").await.len(), 1, "one per param");
     assert_eq!(site.keys("T#V").await.len(), 1, "the user's tag, not MLflow's");
     let trigrams = site.keys("T#3").await;
     assert!(trigrams.len() == 4 && trigrams.iter().any(|key| key.contains(" d$20n#")), "{trigrams:?}");
@@ -201,7 +201,7 @@ async fn a_batch_of_a_thousand_with_one_poison_record_loses_no_other() {
     Box::pin(no_other_is_lost(1_000)).await;
 }
 
-/// The record in the middle of so many cannot be read.
+/// Indexes this many runs when the record in the middle is unreadable.
 async fn no_other_is_lost(runs: u64) {
     let site = Site::new().await;
     let mut records = Vec::new();
@@ -215,10 +215,10 @@ async fn no_other_is_lost(runs: u64) {
     assert_eq!(site.handle(records).await, [middle.to_string()]);
     assert_eq!(site.keys("CA#run ").await.len(), others);
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
-    assert_eq!(marked, 1, "the poisoned one stays marked, so that searches look at it");
+    assert_eq!(marked, 1, "the run of the unreadable record stays marked, so that searches read it");
 }
 
-/// A run that cannot be indexed fails by itself, and not those that share its requests.
+/// A run that cannot be indexed fails alone, and the runs that share its requests do not.
 #[tokio::test]
 async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
     let site = Site::new().await;
@@ -227,7 +227,8 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         let at = site.run(number, "x").await;
         records.push(record("INSERT", &at, "", usize::try_from(number).unwrap()));
         if number == 20 {
-            // Longer than DynamoDB's keys may be: a run's id from elsewhere, in a copy that claims entries it cannot have.
+            // Longer than keys in DynamoDB may be: a run ID from elsewhere, in a copy that claims
+            // impossible entries.
             let stale = vec![table::Value::S("IX#1#P#x ".to_owned() + &"x".repeat(2_000))];
             let copy = Item::new(RunCopy::key(&at, TIME, OwnStage::Active))
                 .with("name", text("x"))
@@ -244,12 +245,13 @@ async fn a_run_that_fails_is_named_and_the_others_are_indexed() {
         }
     }
     assert_eq!(site.handle(records).await, ["20"]);
-    assert_eq!(site.keys("T#V").await.len(), 60, "its own entries too, but it stays marked");
+    assert_eq!(site.keys("T#V").await.len(), 60, "its own entries were written too, but it stays marked");
     let marked = site.dump().await.into_values().filter(|item| item.get(RunsChanged::INDEX.sort).is_some()).count();
     assert_eq!(marked, 1);
 }
 
-/// Nothing more is asked of a table that is busy, and the records come again as often as it is.
+/// A throttled table receives no further requests, and the records are repeated for as long as it
+/// is throttled.
 #[tokio::test]
 async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record() {
     let site = Site::new().await;
@@ -267,7 +269,7 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
         assert_eq!(calls, 1);
     }
     site.faults.work_again();
-    // Of those that are done by then, none is named.
+    // Records that have been processed by then are not reported.
     site.faults.cut_off_at(150);
     let [again] = &site.handle(records.clone()).await[..] else { panic!("one record is named") };
     assert!(again.parse::<u64>().unwrap() >= 49, "{again}");
@@ -276,7 +278,7 @@ async fn a_batch_that_is_throttled_comes_again_from_its_first_unfinished_record(
     assert_eq!(site.keys("CA#run ").await.len(), 121);
 }
 
-/// What no attempt mends does not hold up the rest for ever.
+/// An unrecoverable failure does not block the rest forever.
 #[tokio::test]
 async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     let site = Site::new().await;
@@ -289,7 +291,7 @@ async fn what_cannot_be_read_is_given_up_after_ten_retries() {
     assert!(site.handle(records).await.is_empty());
 }
 
-/// Wherever it stops, the next attempt ends in the state of an undisturbed one.
+/// Wherever indexing stops, the next attempt ends in the state of an undisturbed one.
 #[tokio::test]
 async fn it_may_stop_anywhere_and_be_done_again() {
     let undisturbed = Site::new().await;
@@ -305,7 +307,7 @@ async fn it_may_stop_anywhere_and_be_done_again() {
         let at = site.run(1, "first name").await;
         site.log(&at, "loss", 1, 0.5).await;
         assert!(site.handle(changed(&at)).await.is_empty());
-        // A first attempt at a change is cut off, then another change comes.
+        // The first attempt to index a change is interrupted, and then another change arrives.
         site.log(&at, "loss", 2, 0.25).await;
         site.log(&at, "acc", 2, 0.9).await;
         site.faults.reset_calls();
@@ -336,7 +338,7 @@ async fn a_run_that_is_gone_leaves_nothing() {
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
     let row = rows::RunTag::key(&at.experiment, &at.run, &"big".into());
     site.table.put(Item::new(row), &table::Condition::item_missing()).await.unwrap();
-    // What the registry keeps of the run is not the run's.
+    // Rows of the registry that refer to the run do not belong to the run.
     let version = rows::VersionOfRun::key(&at.run.as_str().into(), &"model".into(), &Ordinal(1));
     let row_of_version = Item::new(version.clone()).with("home", text("model"));
     site.table.put(row_of_version, &table::Condition::item_missing()).await.unwrap();
@@ -349,13 +351,13 @@ async fn a_run_that_is_gone_leaves_nothing() {
     }
     let other = site.run(2, "stays").await;
     assert!(site.handle([changed(&at), changed(&other)].concat()).await.is_empty());
-    // The directory is the experiment's, and stays.
+    // The directory belongs to the experiment and is kept.
     let stays = |key: &str| key.contains(other.run.as_str()) || key.contains(" IX#");
     let of_other: Vec<_> = site.dump().await.into_iter().filter(|(key, _)| stays(key)).collect();
 
     site.table.write_many(Vec::new(), &[at.key()]).await.unwrap();
     let removed = record("REMOVE", &at, "", 1);
-    // Also a late change of its metrics, and everything twice.
+    // Includes a late change of the run's metrics, and everything is delivered twice.
     let late = record("MODIFY", &at, "#METRIC", 2);
     assert!(site.handle(vec![removed.clone(), late]).await.is_empty());
     assert!(site.handle(vec![removed]).await.is_empty());
@@ -367,7 +369,7 @@ async fn a_run_that_is_gone_leaves_nothing() {
 #[tokio::test]
 async fn an_experiment_that_is_gone_leaves_nothing() {
     leaves_nothing("default", &json!({ "name": { "S": "gone" } })).await;
-    // Its item says in which workspace it was.
+    // The experiment's item contains its workspace.
     leaves_nothing("team-a", &json!({ "name": { "S": "gone" }, "workspace": { "S": "team-a" } })).await;
 }
 
@@ -404,11 +406,12 @@ async fn leaves_nothing(workspace: &str, image: &Value) {
     let change = json!({ "Keys": keys, "OldImage": image, "SequenceNumber": "1" });
     let removed = json!({ "eventName": "REMOVE", "dynamodb": change });
     assert!(site.handle(vec![removed]).await.is_empty());
-    // But what is another's.
+    // Only another experiment's item remains.
     assert_eq!(site.dump().await.into_keys().collect::<Vec<_>>(), [foreign.key().unwrap().text()]);
 }
 
-/// A run that is deleted on its own leaves the lists, and its copy goes to those of deleted ones; restored, it is back.
+/// A run that is itself deleted leaves the lists, and its copy moves to those of deleted runs. When
+/// it is restored, everything is back.
 #[tokio::test]
 async fn a_run_has_one_copy_whatever_its_stage() {
     let site = Site::new().await;
@@ -418,7 +421,7 @@ async fn a_run_has_one_copy_whatever_its_stage() {
     let before = site.index().await;
     for _ in 0..2 {
         site.set_stage(&at, "deleted").await;
-        // An operator's hand takes nothing away: the batch comes twice.
+        // Repeating the batch, as after a manual intervention, removes nothing.
         for _ in 0..2 {
             assert!(site.handle(changed(&at)).await.is_empty());
             assert_eq!(site.keys("").await.len(), 1, "the copy");
@@ -442,7 +445,8 @@ async fn a_run_has_one_copy_whatever_its_stage() {
     assert_eq!(site.keys("").await, Vec::<String>::new());
 }
 
-/// A process that knows a list from the directory puts its row no more; one that dies before the entries leaves a row too many at most.
+/// A process does not write the row of a list that it knows from the directory. If it crashes
+/// before writing the entries, at most one row too many is left.
 #[tokio::test]
 async fn lists_are_in_the_directory_before_their_entries() {
     for failing in 1..12 {
@@ -464,7 +468,7 @@ async fn lists_are_in_the_directory_before_their_entries() {
     }
 }
 
-/// The longest names this server gives have 20 characters.
+/// The longest names that this server generates have 20 characters.
 #[tokio::test]
 async fn a_default_name_makes_few_entries() {
     let site = Site::new().await;
@@ -473,5 +477,5 @@ async fn a_default_name_makes_few_entries() {
     site.table.update(&user).await.unwrap();
     assert!(site.handle(changed(&at)).await.is_empty());
     let entries = site.keys("T#").await.len() + site.keys("C").await.len();
-    assert!(entries <= 14, "{entries}, the copy included");
+    assert!(entries <= 14, "{entries}, including the copy");
 }

@@ -1,19 +1,19 @@
-//! The function in the stack.
+//! The declaration of the function for the stack.
 
 use domain::{BucketRight, Function, Indexes, Setting, TableActions, TableRights};
 
-/// The housekeeper, which a schedule calls.
+/// The housekeeper, which is invoked by a schedule.
 pub const FUNCTION: Function = Function {
     name: "housekeeper",
     resource: "Housekeeper",
-    description: "The housekeeper: it removes what the policies keep no longer, when a schedule calls it.",
+    description: "The housekeeper: deletes what the retention policies no longer keep, on a schedule.",
     table: Some(TableRights {
-        // Restoring an experiment restores its runs without writing to them. So removing a run
-        // checks the experiment.
+        // Restoring an experiment restores its runs without writing to them, so deleting a run
+        // permanently has to check the experiment.
         actions: TableActions::Write,
-        // What is deleted, the blocks of traces; and all runs of an experiment.
+        // LSI1: deleted entities, and blocks of traces. LSI2: all runs, by start and by end time.
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
-        why: "It finds what is deleted or over, and removes it.",
+        why: "It finds what is deleted or expired, and removes it.",
     }),
     bucket: &[BucketRight::List, BucketRight::Remove],
     settings: &[Setting::Artifacts],

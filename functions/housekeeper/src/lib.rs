@@ -1,9 +1,9 @@
-//! The housekeeper of the stack. Once an hour a schedule calls this function. It removes what the
-//! policies keep no longer: deleted entities, traces, and histories of metrics. `shared/storage/retention`
-//! does the work.
+//! The housekeeper of the stack. A schedule invokes this function once per hour. It deletes what
+//! the policies no longer keep: deleted entities, traces and metric histories. The work is done by
+//! `shared/storage/retention`.
 //!
-//! It is a function of its own, since it may remove what no other function may: any item of the
-//! table, and any file. No request reaches it.
+//! It is a function of its own because its permissions exceed those of every other function: it may
+//! delete any item of the table, and any file. It cannot be reached by requests.
 
 mod declaration;
 
@@ -11,6 +11,6 @@ use std::time::Duration;
 
 pub use declaration::FUNCTION;
 
-/// How long a call goes on at most. The next one continues. The function has a minute more, for
-/// requests that are under way.
+/// Maximum duration of a call. The next call continues. The function's timeout is a minute longer,
+/// for requests that are in flight.
 pub const SLICE: Duration = Duration::from_mins(4);

@@ -1,4 +1,4 @@
-//! The housekeeper as a Lambda.
+//! The housekeeper as a Lambda function.
 
 use artifact_store::Artifacts;
 use housekeeper::SLICE;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use table::Table;
 use workspaces::Workspaces;
 
-// Why it has this, and one thread: `domain::lambda`.
+// For the allocator and the single thread, see `domain::lambda`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -23,7 +23,7 @@ async fn main() -> Result<(), Error> {
     let workspaces = Workspaces::new(table);
     let handler = |_: LambdaEvent<Value>| {
         let (retention, workspaces) = (retention.clone(), workspaces.clone());
-        // Boxed: the compiler gives up on futures nested deeper.
+        // Boxed, because the compiler fails on more deeply nested futures.
         async move { Box::pin(answer(retention, workspaces)).await }
     };
     lambda_runtime::run(service_fn(handler)).await
@@ -33,7 +33,7 @@ async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, E
     let work = retention.remove_for(SLICE, &workspaces, &ToLog);
     let is_done = Box::pin(service::told_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
     if !is_done {
-        tracing::info!("there is more to remove than fits into a call: the next one goes on");
+        tracing::info!("there is more to delete than fits into one call: the next call continues");
     }
     Ok(serde_json::json!({ "is_done": is_done }))
 }

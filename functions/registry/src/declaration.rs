@@ -1,11 +1,11 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! The declaration of the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
 
-/// Registered models, their versions, and prompts.
+/// The registry domain: registered models, their versions, and prompts.
 pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
     name: "registry",
     resource: "Registry",
@@ -22,7 +22,7 @@ pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
         indexes: Indexes::Only(&["LSI1", "LSI2", "GSI1"]),
         why: "What the function does, and no Scan. It reads runs and logged models, to see whether a source is theirs.",
     }),
-    // It signs URLs to read the files of versions.
+    // The function signs URLs for downloading the files of versions.
     bucket: &[BucketRight::List, BucketRight::Read],
     settings: &[Setting::Artifacts],
     ..Function::BASE

@@ -1,4 +1,4 @@
-//! Endpoints of `registered-models/…` but for aliases.
+//! Endpoints of `registered-models/…`, except those for aliases.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
@@ -11,7 +11,8 @@ use service::Endpoint;
 use crate::shown::{self, with_versions};
 use crate::store::{NewModel, Search as Asked, Store};
 
-/// Registered models on a page where the request does not say (`SearchRegisteredModels` in `model_registry.proto`).
+/// Page size for requests without `max_results` (`SearchRegisteredModels` in
+/// `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 100;
 
 pub(crate) struct Create {
@@ -128,7 +129,7 @@ impl Endpoint for Rename {
         Ok(Self { name, new_name })
     }
 
-    /// The model alone, as in MLflow: the transaction refuses a name that another has.
+    /// Only the model, as in MLflow. The transaction rejects a name that is in use.
     fn needs(&self) -> Needs {
         with_versions(Needs::update(Target::RegisteredModel(self.name.clone())), &self.name)
     }
@@ -162,14 +163,16 @@ impl Endpoint for Delete {
     }
 }
 
-/// To change a tag of a model. One makes a prompt of it, or a model of a prompt: other grants count then, so that it takes all rights.
+/// Returns the needs for changing a tag of a model. One tag turns a model into a prompt or back,
+/// after which other grants apply. Changing that tag requires full rights.
 fn with_tag(name: &RegisteredModelName, key: &str) -> Needs {
     let model = Target::RegisteredModel(name.clone());
     let needs = Needs::update(model.clone());
     if key == IS_PROMPT_TAG { needs.and(Action::Manage, [model]) } else { needs }
 }
 
-/// Whether tags make a prompt of a model, in any case. Of one that is given twice, the last value counts.
+/// Checks whether tags turn a model into a prompt, ignoring the case of the value. If a tag is
+/// repeated, its last value is used.
 fn is_prompt(tags: &[(String, String)]) -> bool {
     let tag = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG);
     tag.is_some_and(|(_, value)| value.to_lowercase() == "true")
@@ -236,7 +239,7 @@ impl Endpoint for LatestVersions {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
         let store = &store.along(scope.along());
-        // MLflow looks for the model before it looks at the stages.
+        // MLflow looks up the model before it checks the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
         let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;
         if !scope.shows(Resource::Run) {

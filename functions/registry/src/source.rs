@@ -1,44 +1,45 @@
-//! Checks the source of a model version: a URI that leads nowhere else than it seems to. A path of
-//! the server's machine, or one through the server, must belong to the run or to the logged model.
+//! Checks of the source of a model version, which is a URI. It must not lead anywhere else than it
+//! appears to. A path on the server's machine, or through the server, must belong to the run or to
+//! the logged model.
 //!
-//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other place may
-//! be recorded: clients load the model with rights of their own. The server itself sends files of
-//! its own bucket. So these have to belong to the run or the logged model that the version names
-//! (`docs/adr/0018-locations.md`).
+//! The rules are MLflow's (`_validate_source_run`, `_validate_source_model`). Any other location
+//! may be recorded, because clients load the model with their own rights. The server itself only
+//! sends files from its own bucket, so these have to belong to the run or the logged model that the
+//! version names (`docs/adr/0018-locations.md`).
 
 use mlflow_api::limits::normalized_path;
 use mlflow_api::{Error, Result};
 use percent_encoding::percent_decode_str;
 
-/// Layers of encoding that are taken off (`_decode` in MLflow's `uri.py`).
+/// Maximum number of layers of percent-encoding that are decoded (`_decode` in MLflow's `uri.py`).
 const LAYERS: usize = 10;
-/// Characters in a source.
+/// Maximum length of a source, in characters.
 const LONGEST: usize = 4_096;
 
-/// A source in its parts, as they are written.
+/// The components of a source, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source<'a> {
     pub(crate) uri: &'a str,
-    /// In any case; empty for a path.
+    /// The scheme as written, in upper or lower case. Empty for a path.
     pub(crate) scheme: &'a str,
-    /// The host, or the text in its place.
+    /// The host, or whatever is in its place.
     pub(crate) authority: &'a str,
     pub(crate) path: &'a str,
     query: &'a str,
 }
 
-/// The target of an alias URI or a version URI of a registered model.
+/// The target of a `models:` URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ModelUri<'a> {
-    /// A logged model, by its id.
+    /// A logged model, by id.
     Logged(&'a str),
-    /// A version by its number.
+    /// A version, by the name of the model and the number.
     Version(&'a str, &'a str),
-    /// The greatest version.
+    /// The version with the highest number.
     Latest(&'a str),
-    /// The greatest version of a stage.
+    /// The version with the highest number in a stage.
     Stage(&'a str, &'a str),
-    /// The version of an alias.
+    /// The version with an alias.
     Alias(&'a str, &'a str),
 }
 
@@ -57,7 +58,7 @@ impl<'a> Source<'a> {
         Self { uri, scheme, authority, path, query }
     }
 
-    /// Refuses a source that is longer than any that leads somewhere.
+    /// Rejects sources that exceed the maximum length.
     pub(crate) fn check_length(&self) -> Result<()> {
         mlflow_api::limits::at_most("Model version source", LONGEST, self.uri)
     }
@@ -66,12 +67,13 @@ impl<'a> Source<'a> {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
-    /// Whether it is a path on the server's machine (`is_local_uri`).
+    /// Checks whether the source is a path on the server's machine (`is_local_uri`).
     pub(crate) fn is_local(&self) -> bool {
         self.scheme.is_empty() || self.has_scheme("file")
     }
 
-    /// Whether it leads through MLflow's own artifact proxy (`_is_mlflow_artifact_source`).
+    /// Checks whether the source leads through MLflow's artifact proxy
+    /// (`_is_mlflow_artifact_source`).
     pub(crate) fn is_proxied(&self) -> bool {
         const ROUTE: [&str; 4] = ["api", "2.0", "mlflow-artifacts", "artifacts"];
         let is_http = self.has_scheme("http") || self.has_scheme("https");
@@ -80,8 +82,9 @@ impl<'a> Source<'a> {
                 && parts(self.path).is_some_and(|parts| parts.windows(ROUTE.len()).any(|window| window == ROUTE)))
     }
 
-    /// Refuses a URI that is not local and does not name its target plainly, in however many layers of encoding
-    /// (`_validate_non_local_source_contains_relative_paths`): no `.` and `..`, no backslash, no control character, no fragment.
+    /// Rejects URIs that are not local and do not refer to their target plainly, in any number of
+    /// layers of encoding (`_validate_non_local_source_contains_relative_paths`). They must not
+    /// contain `.` and `..`, backslashes, control characters or fragments.
     pub(crate) fn check_plain(&self) -> Result<()> {
         let (Some(decoded), Some(query)) = (decoded(&self.uri.replace('+', " ")), decoded(self.query)) else {
             return Err(self.not_plain());
@@ -105,15 +108,16 @@ impl<'a> Source<'a> {
         ))
     }
 
-    /// Whether it is below a location, or is it: part by part, decoded (`_is_uri_within_root`). Clients read object stores by the path
-    /// as it is written, so there that has to begin with the location's, too.
+    /// Checks whether the source is a location or is below it, comparing the decoded components of
+    /// the paths (`_is_uri_within_root`). Clients read object stores by the path as written, so for
+    /// these the path as written has to start with the location's as well.
     pub(crate) fn is_below(&self, location: &str) -> bool {
         let root = Source::parse(location);
         let (Some(root_parts), Some(own_parts)) = (root.target_parts(), self.target_parts()) else { return false };
         let same_host = if self.is_local() {
             root.is_local() && self.is_absolute()
         } else {
-            // The names of buckets that differ in case are two buckets.
+            // Names of buckets are case-sensitive.
             self.scheme.eq_ignore_ascii_case(root.scheme) && self.authority == root.authority
         };
         let has_root = !root_parts.is_empty() || !root.authority.is_empty();
@@ -125,22 +129,23 @@ impl<'a> Source<'a> {
             && self.leads_nowhere_else()
     }
 
-    /// Whether it is a path of this machine from its root on. Python takes the host of a `file:`
-    /// URI for another machine.
+    /// Checks whether the source is an absolute path on this machine. Python interprets the host of
+    /// a `file:` URI as another machine.
     fn is_absolute(&self) -> bool {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         self.authority.is_empty() && path.starts_with('/') && !path.starts_with("//")
     }
 
-    /// Whether no part of it, in no layer of encoding, is a step to elsewhere. Python decodes a path without a scheme, too, and
-    /// drops line feeds and tabs from any.
+    /// Checks that no component, in any layer of encoding, leads elsewhere. Python also decodes
+    /// paths without a scheme, and drops line feeds and tabs from all paths.
     fn leads_nowhere_else(&self) -> bool {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         decoded(path)
             .is_some_and(|path| !has_relative_part(&path) && !path.contains('\\') && !path.contains(char::is_control))
     }
 
-    /// The parts of the path. In a path without a scheme, a `%` is a character like any other, and so are `?` and `#`.
+    /// Returns the components of the path. In a path without a scheme, `%`, `?` and `#` have no
+    /// special meaning.
     fn target_parts(&self) -> Option<Vec<String>> {
         if self.scheme.is_empty() {
             let whole = self.uri.split('/').filter(|part| !part.is_empty());
@@ -149,13 +154,15 @@ impl<'a> Source<'a> {
         parts(self.path)
     }
 
-    /// A local source as a path, without detours: decoded once, as Python's `url2pathname` does.
+    /// Returns a local source as a normalized path. The path is decoded once, as in Python's
+    /// `url2pathname`.
     pub(crate) fn local_path(&self) -> String {
         let path = if self.scheme.is_empty() { self.uri } else { self.path };
         normalized_path(&percent_decode_str(path).decode_utf8_lossy())
     }
 
-    /// Refuses a local path: it belongs to neither run nor logged model; `id` is the parameter that would name its owner.
+    /// Returns the error about a local path that belongs to neither a run nor a logged model. `id`
+    /// is the parameter that would name its owner.
     pub(crate) fn local_refused(path: &str, id: &str) -> Error {
         Error::invalid(format!(
             "Invalid model version source: '{path}'. To use a local path as a model version source, the {id} request parameter has \
@@ -164,7 +171,7 @@ impl<'a> Source<'a> {
         ))
     }
 
-    /// Refuses a source that does not belong to the entity in the parameter `id`
+    /// Returns the error about a source that does not belong to the entity in the parameter `id`
     /// (`_raise_invalid_model_version_source`).
     pub(crate) fn owner_refused(&self, id: &str) -> Error {
         Error::invalid(format!(
@@ -173,14 +180,14 @@ impl<'a> Source<'a> {
         ))
     }
 
-    /// Any other refusal of the source.
+    /// Returns any other error about the source.
     pub(crate) fn refused(&self, reason: &str) -> Error {
         Error::invalid(format!("Invalid model version source: '{}'. {reason}", self.uri))
     }
 
-    /// Reads a `models:` URI (`_parse_model_uri`).
+    /// Parses a `models:` URI (`_parse_model_uri`).
     pub(crate) fn model_uri(&self) -> Option<ModelUri<'a>> {
-        // There, MLflow takes `#` for a character like any other.
+        // In these URIs, MLflow does not treat `#` as the start of a fragment.
         let (_, rest) = self.uri.split_once(':')?;
         let path = rest.split_once('?').map_or(rest, |(path, _)| path);
         let path = path.strip_prefix('/')?.trim_start_matches('/');
@@ -206,7 +213,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The run a `runs:` URI names (`parse_runs_uri`).
+    /// Returns the run that a `runs:` URI refers to (`parse_runs_uri`).
     pub(crate) fn run(&self) -> Option<&'a str> {
         let run = self.path.strip_prefix('/')?.split('/').next()?;
         (!run.is_empty()).then_some(run)
@@ -219,7 +226,7 @@ fn is_scheme(text: &str) -> bool {
         && characters.all(|character| character.is_ascii_alphanumeric() || "+-.".contains(character))
 }
 
-/// The path of a URI that was decoded.
+/// Returns the path of a decoded URI.
 fn decoded_path(decoded: &str) -> &str {
     Source::parse(decoded).path
 }
@@ -228,18 +235,20 @@ fn has_relative_part(text: &str) -> bool {
     text.split(['/', '\\', '?', '#', ';']).any(|part| matches!(part, "." | ".."))
 }
 
-/// The parts of a path, each decoded through all layers; `None` if there are too many.
+/// Returns the components of a path, each decoded through all layers. Returns `None` if there are
+/// too many layers.
 fn parts(path: &str) -> Option<Vec<String>> {
     path.split('/').filter(|part| !part.is_empty()).map(decoded).collect()
 }
 
-/// Whether a path as it is written is below another, or is it.
+/// Checks whether a path, as written, is another path or is below it.
 fn begins_with_path(path: &str, root: &str) -> bool {
     path.strip_prefix(root.trim_end_matches('/'))
         .is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.starts_with("//")))
 }
 
-/// A text decoded through all layers; `None` if there are more than anybody needs.
+/// Decodes a text through all layers. Returns `None` if there are more layers than any legitimate
+/// text has.
 fn decoded(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     for _ in 0..LAYERS {

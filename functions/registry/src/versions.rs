@@ -13,10 +13,10 @@ use service::{Answer, Endpoint};
 use crate::shown;
 use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
 
-/// Model versions on a page where the request does not say (`SearchModelVersions` in `model_registry.proto`).
+/// Page size for requests without `max_results` (`SearchModelVersions` in `model_registry.proto`).
 const DEFAULT_PAGE: i64 = 200_000;
 
-/// The needs of an action on a version of a model.
+/// Returns the needs of an action on a version of a model.
 fn of_version(action: Action, model: &RegisteredModelName) -> Needs {
     Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(model.clone()))
 }
@@ -27,12 +27,12 @@ pub(crate) struct Create {
 }
 
 impl Create {
-    /// The run that the request names, if it can be one's id.
+    /// Returns the run that the request names, if the id is valid.
     fn run(&self) -> Option<RunId> {
         self.new.source.run_id.as_deref().and_then(RunId::parse)
     }
 
-    /// The logged model that it names.
+    /// Returns the logged model that the request names, if the id is valid.
     fn logged_model(&self) -> Option<ModelId> {
         self.new.source.model_id.as_deref().and_then(ModelId::parse)
     }
@@ -45,7 +45,7 @@ impl Endpoint for Create {
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateVersion = request.read()?;
         let tags = pairs(message.tags);
-        // Of a tag that is given twice, the last value counts.
+        // If the tag is repeated, its last value is used.
         let is_prompt = tags.iter().rev().find(|(key, _)| key == IS_PROMPT_TAG).map(|(_, value)| value.to_lowercase());
         let new = NewVersion {
             source: VersionSource { uri: message.source, run_id: message.run_id, model_id: message.model_id },
@@ -57,9 +57,9 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// The model, the run, the logged model, whose tag lists its versions, and the model of the
-    /// source version. An impossible id names an entity that is not there. A version that is sent
-    /// as a prompt's is one, whatever its model is.
+    /// Includes the model, the run, the logged model (whose tag lists its versions), and the model
+    /// of the source version. An invalid id refers to an entity that does not exist. A version that
+    /// is sent as a prompt's needs the rights for prompts, regardless of its model.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
@@ -126,13 +126,14 @@ impl Endpoint for GetDownloadUri {
     }
 }
 
-/// Sends a file of a version that is kept where this server keeps artifacts. Reads its arguments without
-/// a message, as MLflow does.
+/// Sends a file of a version whose artifacts are managed by this server. Reads its arguments from
+/// the query string instead of parsing a message, as MLflow does.
 pub(crate) struct GetArtifact {
     name: RegisteredModelName,
     version: String,
     path: ArtifactPath,
-    /// Whether the client wants to read it itself. Clients of MLflow 3.18 ask for it.
+    /// Whether the client prefers to download the file itself through a presigned URL. Clients of
+    /// MLflow 3.18 request this.
     presigned: bool,
 }
 
@@ -178,8 +179,8 @@ impl Endpoint for Search {
         }))
     }
 
-    /// The found versions would give away the runs that the filter names. If a filter cannot be
-    /// read, it may name any; the store refuses it afterwards.
+    /// Which versions are found would otherwise reveal the runs that the filter names. A filter
+    /// that cannot be parsed may name any run. The store rejects it later.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
         let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| !filter.runs.is_empty());
@@ -291,7 +292,7 @@ impl Endpoint for DeleteTag {
         request.read().map(Self)
     }
 
-    /// As in MLflow, deleting a tag needs the right to delete the version.
+    /// As in MLflow, deleting a tag requires permission to delete the version.
     fn needs(&self) -> Needs {
         of_version(Action::Delete, &self.0.name)
     }

@@ -1,7 +1,7 @@
 //! The traces function: traces, their spans and assessments.
 //!
 //! [`routes`] is its whole API on one page. A handler reads its request and makes one or two calls
-//! of the [`store`]. The store knows the table and nothing of HTTP. `docs/traces-at-rest.md` tells
+//! of the [`store`]. The store knows the table and nothing of HTTP. `docs/design/traces-at-rest.md` tells
 //! how traces are stored, searched, packed and removed.
 //!
 //! | file | what it has |

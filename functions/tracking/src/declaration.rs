@@ -1,4 +1,4 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! The declaration of the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
 use mlflow_api::Workspace;
@@ -6,8 +6,8 @@ use service::Route;
 
 use crate::store::Store;
 
-/// Experiments, runs, metrics, params, tags, logged models, datasets of runs; and every path that no
-/// other domain has.
+/// The tracking domain: experiments, runs, metrics, params, tags, logged models, datasets of runs,
+/// and every path that no other domain declares.
 pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
     name: "tracking",
     resource: "Tracking",
@@ -18,7 +18,7 @@ pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
         indexes: Indexes::All,
         why: "What the function does, and no Scan. A transaction is authorized by the actions of its parts.",
     }),
-    // It lists the files of logged models, and signs URLs to read them.
+    // The function lists the files of logged models, and signs URLs for downloading them.
     bucket: &[BucketRight::List, BucketRight::Read],
     settings: &[Setting::Artifacts, Setting::PresignedOnly],
     has_concurrency: true,
@@ -48,7 +48,7 @@ impl Api for Tracking {
         })
     }
 
-    /// Makes the default experiment of a new table.
+    /// Creates the default experiment if the table is new.
     async fn prepared(store: Store, around: &Surroundings) -> Result<Store, Failure> {
         if around.is_new_table {
             store.experiment_create_default(&Workspace::default()).await?;

@@ -25,7 +25,8 @@ impl Endpoint for Create {
         Ok(Self(NewExperiment { name: message.name, artifact_location: message.artifact_location, tags }))
     }
 
-    /// An experiment that keeps its artifacts in the directory of another one writes there.
+    /// If the new experiment stores its artifacts in another experiment's directory, creating it
+    /// requires permission to update that experiment.
     fn needs(&self) -> Needs {
         let other = location::experiment_of(&self.0.artifact_location).map(Target::Experiment);
         Needs::create(Resource::Experiment).and_naming(Action::Update, other)
@@ -33,7 +34,7 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {
         if !self.0.artifact_location.is_empty() && scope.identity().has_workspaces {
-            // A place that somebody chose may be another workspace's.
+            // A location that a client chose might belong to another workspace.
             return Err(Error::invalid("artifact_location cannot be specified when workspaces are enabled"));
         }
         if !self.0.artifact_location.is_empty() {
@@ -240,7 +241,7 @@ impl Endpoint for SetTag {
 
 pub(crate) struct DeleteTag {
     experiment: ExperimentId,
-    /// The id as it was sent: MLflow's message quotes it.
+    /// The id as the client sent it. MLflow's error message quotes it.
     text: String,
     key: String,
 }

@@ -33,7 +33,8 @@ impl Endpoint for Create {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, new })
     }
 
-    /// The source run is only named: nobody looks whether there is such a run, but whether the caller may read it.
+    /// The source run is only recorded. Its existence is not checked, but the caller needs
+    /// permission to read it.
     fn needs(&self) -> Needs {
         let run = Some(&self.new.source_run_id).filter(|run| !run.is_empty());
         let run = run.map(|run| RunId::parse(run).map_or(Target::Nothing(Resource::Run), Target::Run));
@@ -69,7 +70,8 @@ impl Endpoint for Get {
     }
 }
 
-/// The model is the one that the body names, whatever the path says; as in MLflow.
+/// `PATCH logged-models/{model_id}`. The model is the one in the body, regardless of the path, as
+/// in MLflow.
 pub(crate) struct Finalize {
     model: ModelId,
     status: ModelStatus,
@@ -113,7 +115,8 @@ impl Endpoint for Delete {
     }
 }
 
-/// The model is the one of the path; the body has to name one, too.
+/// `POST logged-models/{model_id}/params`. The model is the one in the path, but the body has to
+/// name a model too.
 pub(crate) struct LogParams {
     model: ModelId,
     params: Vec<(String, String)>,
@@ -175,7 +178,7 @@ impl Endpoint for DeleteTag {
         Ok(Self { model: model_of_path(request)?, key: request.path_part("tag_key").to_owned() })
     }
 
-    /// As in MLflow, deleting a tag needs the right to delete the model.
+    /// As in MLflow, deleting a tag requires permission to delete the model.
     fn needs(&self) -> Needs {
         Needs::delete(Target::LoggedModel(self.model.clone()))
     }
@@ -200,7 +203,7 @@ impl Endpoint for Search {
         let experiments = self.0.experiments.iter().copied().map(Target::Experiment);
         let models = Needs::nothing().and_in(Action::List, Resource::LoggedModel, experiments);
         let models = models.or(Needs::list(Resource::LoggedModel)).showing([Resource::Run]);
-        // The found models would give away the runs that the filter names.
+        // Which models are found would otherwise reveal the runs that the filter names.
         models.and(Action::Read, self.0.asks_for_runs().then_some(Target::Any(Resource::Run)))
     }
 
@@ -211,7 +214,7 @@ impl Endpoint for Search {
     }
 }
 
-/// Lists artifacts of a model that keeps them where this server does.
+/// Lists the artifacts of a model whose artifact location is managed by this server.
 pub(crate) struct ListArtifacts {
     model: ModelId,
     path: ArtifactPath,
@@ -238,11 +241,12 @@ impl Endpoint for ListArtifacts {
     }
 }
 
-/// Sends an artifact, likewise.
+/// Sends an artifact of a model whose artifact location is managed by this server.
 pub(crate) struct GetArtifact {
     model: ModelId,
     path: ArtifactPath,
-    /// Whether the client wants to read it itself. Clients of MLflow 3.18 ask for it.
+    /// Whether the client prefers to download the file itself through a presigned URL. Clients of
+    /// MLflow 3.18 request this.
     presigned: bool,
 }
 
@@ -269,7 +273,7 @@ impl Endpoint for GetArtifact {
     }
 }
 
-/// The answer about a model, without its runs where the caller may not see any.
+/// Returns the response about a model. Its runs are left out if the caller may not see any.
 fn shown(scope: &Scope, mut model: LoggedModel) -> OneModel {
     if !scope.shows(Resource::Run) {
         model.hide_runs();

@@ -1,4 +1,4 @@
-//! Endpoints of `runs/…` that log to a run.
+//! Endpoints of `runs/…` that log data to a run.
 
 mod links;
 mod metrics;

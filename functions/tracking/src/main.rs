@@ -1,6 +1,6 @@
 //! The tracking function as a Lambda.
 
-// Why it has this, and one thread: `domain::lambda`.
+// `domain::lambda` explains the choice of allocator and the single thread.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

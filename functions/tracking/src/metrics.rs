@@ -10,7 +10,7 @@ use service::Endpoint;
 
 use crate::store::{SampleRange, Store, points_in_answer, points_on_page};
 
-/// Points in the answer to `get-history-bulk`.
+/// Maximum number of points in the response to `get-history-bulk`.
 const BULK_POINTS: i64 = 25_000;
 
 pub(crate) struct History {
@@ -47,8 +47,8 @@ impl Endpoint for History {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {
         let run = (self.run_id.clone(), known_run(scope, &self.run_id)?);
-        // A client that asks for pages follows tokens. Other clients, such as those in R and Java,
-        // get everything or an error.
+        // Clients that set `max_results` follow page tokens. Other clients, such as those in R and
+        // Java, get either the whole history or an error.
         let most = match self.max_results {
             Some(results) => results.min(points_on_page(&self.metric)?),
             None => points_in_answer(&self.metric)?,
@@ -56,15 +56,16 @@ impl Endpoint for History {
         let (metrics, next_page_token) = store.metric_history(&run, &self.metric, most, &self.page_token).await?;
         if self.max_results.is_none() && next_page_token.is_some() {
             return Err(Error::invalid(format!(
-                "The history has more than {most} points, which is more than one answer can have. Ask for pages of it, with \
-                 'max_results'."
+                "The history has more than {most} points, the maximum for one response. Use 'max_results' to request it in \
+                 pages."
             )));
         }
         Ok(Metrics { metrics, next_page_token })
     }
 }
 
-/// Reads its arguments without a message, as MLflow does.
+/// `metrics/get-history-bulk`. Reads its arguments from the query string instead of parsing a
+/// message, as MLflow does.
 pub(crate) struct HistoryBulk {
     run_ids: Vec<String>,
     metric: String,
@@ -123,11 +124,11 @@ impl Endpoint for HistoryBulkInterval {
 
     fn read(request: &Request) -> Result<Self> {
         let message: GetHistoryBulkInterval = request.read()?;
-        // The checks of the message say so too, but not of a request of GraphQL.
+        // The message's own checks cover this too, but they do not apply to GraphQL requests.
         if message.run_ids.len() > BULK_RUNS {
             return Err(Error::invalid(format!("At most {BULK_RUNS} run_ids can be specified.")));
         }
-        // MLflow reads these three from the query string whatever the message says.
+        // MLflow always reads these three from the query string, even if the message contains them.
         let argument = |name| request.argument(name).map(|text| integer_argument(name, text)).transpose();
         let max_results = argument("max_results")?.unwrap_or(SAMPLE_POINTS);
         let range = match (argument("start_step")?, argument("end_step")?) {
@@ -143,7 +144,7 @@ impl Endpoint for HistoryBulkInterval {
                 return Err(Error::invalid(message));
             }
         };
-        // Where the checks of the message hold, this changes nothing.
+        // A no-op if the message passed its own checks.
         let max_results = usize::try_from(max_results.clamp(1, SAMPLE_POINTS)).unwrap_or(1);
         Ok(Self { run_ids: message.run_ids, metric: message.metric_key, range, max_results })
     }
@@ -159,8 +160,8 @@ impl Endpoint for HistoryBulkInterval {
     }
 }
 
-/// The runs of these ids. An impossible id belongs to no run, and its history is empty. There may
-/// be no ids.
+/// Returns the needs for reading these runs. An id that is not a valid run id has an empty history.
+/// The list of ids may be empty.
 fn runs_needed<'a>(run_ids: impl IntoIterator<Item = &'a String>) -> Needs {
     let run = |run_id: &String| RunId::parse(run_id).map_or(Target::Nothing(Resource::Run), Target::Run);
     Needs::of(Action::Read, run_ids.into_iter().map(run)).or(Needs::read(Target::Nothing(Resource::Run)))
@@ -175,7 +176,7 @@ fn known_runs(scope: &Scope, run_ids: Vec<String>) -> Result<Vec<(String, Option
     runs.collect()
 }
 
-/// A query argument that is an integer.
+/// Parses a query argument that has to be an integer.
 fn integer_argument(name: &str, text: &str) -> Result<i64> {
     let number = python::int(text).and_then(|digits| digits.parse().ok());
     number

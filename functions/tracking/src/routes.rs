@@ -7,7 +7,7 @@ use service::{Paths, Route};
 use crate::store::Store;
 use crate::{experiments, logged_models, logging, metrics, runs, server};
 
-/// The routes of this function.
+/// Returns the routes of this function.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

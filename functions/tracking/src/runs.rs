@@ -1,4 +1,4 @@
-//! Endpoints of `runs/…`, without those that log data.
+//! Endpoints of `runs/…`, except those that log data.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::key_value::pairs;
@@ -21,7 +21,8 @@ impl Endpoint for Create {
     fn read(request: &Request) -> Result<Self> {
         let message: message::CreateRun = request.read()?;
         if message.experiment_id.is_empty() {
-            // MLflow looks for the default experiment, and then fails to write a run that names none.
+            // MLflow looks up the default experiment, and then fails to write a run that names no
+            // experiment.
             return Err(Error::new(ErrorCode::BadRequest, "A run needs the id of its experiment."));
         }
         let new = NewRun {

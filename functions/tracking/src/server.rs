@@ -1,4 +1,4 @@
-//! The server's description of itself.
+//! The server's version and capabilities.
 
 use access::{Needs, Scope};
 use mlflow_api::{Request, Result};
@@ -7,15 +7,15 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// The version of MLflow whose API this server speaks. Clients decide by it which requests they may
-/// send.
+/// The version of MLflow whose API this server implements. Clients use it to decide which requests
+/// the server supports.
 pub const VERSION: &str = "3.17.2";
 
-/// The UI's settings for reporting its use: nothing, to nobody.
+/// The UI's telemetry settings: nothing is reported to anyone.
 pub(crate) const NO_TELEMETRY: &str =
     r#"{"disable_ui_telemetry":true,"disable_ui_events":[],"ui_rollout_percentage":0}"#;
 
-/// `server-info`: the abilities of the server.
+/// The response to `server-info`: the server's capabilities.
 #[derive(Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "MLflow's answer is a list of switches")]
 pub(crate) struct ServerInfo {
@@ -27,7 +27,7 @@ pub(crate) struct ServerInfo {
     presigned_upload_run_id_supported: bool,
     presigned_upload_model_id_supported: bool,
     features_enabled: Features,
-    /// MLflow's fields about artifacts in a bucket, from 3.18 on.
+    /// Fields that MLflow has had since 3.18, about artifacts in a bucket.
     #[serde(flatten)]
     in_bucket: Option<InBucket>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct ServerInfo {
 struct InBucket {
     artifact_serving_enabled: bool,
     model_artifact_presigned_downloads_supported: bool,
-    /// Whether clients are to send and read files by presigned URLs only.
+    /// Whether clients have to upload and download files through presigned URLs only.
     artifacts_presigned_only: bool,
 }
 
@@ -79,14 +79,14 @@ impl Endpoint for Info {
 }
 
 const INFO: ServerInfo = ServerInfo {
-    // The UI hides features that only MLflow's SQL store has; this server has them.
+    // The UI hides features that only MLflow's SQL store supports. This server supports them.
     store_type: "SqlStore",
     workspaces_enabled: false,
     trace_archival_enabled: false,
     multipart_uploads_enabled: false,
     multipart_downloads_enabled: false,
-    // The endpoint takes both ids. Its answer depends on where the artifacts of the run or of the
-    // model are.
+    // The endpoint accepts both ids. Its response depends on where the run's or the model's
+    // artifacts are stored.
     presigned_upload_run_id_supported: true,
     presigned_upload_model_id_supported: true,
     features_enabled: Features { gateway: false },

@@ -3,7 +3,7 @@
 //!
 //! The build is that of the `mlflow` wheel (`tools/fetch_ui.py`). Each large file has a compressed
 //! copy next to it. It needs two kinds of paths, `/` and `/static-files/…`. All its addresses are
-//! relative, and the part of an address after `#` never gets here. `docs/ui.md` has what it asks
+//! relative, and the part of an address after `#` never gets here. `docs/guide/ui.md` has what it asks
 //! the API for.
 
 mod absent;

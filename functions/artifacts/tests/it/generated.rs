@@ -1,4 +1,4 @@
-//! `docs/capacity-artifacts.md`: the metered costs of calls about artifacts in a bucket.
+//! `docs/reference/capacity-artifacts.md`: the metered costs of calls about artifacts in a bucket.
 //! `UPDATE_DOCS=1` writes it again. A call that exceeds its budget fails.
 
 use std::sync::{LazyLock, Mutex};

@@ -1,4 +1,4 @@
-//! The experiments that list a dataset.
+//! The experiments of a dataset.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::evaluation_datasets::{DatasetExperiments, OneDataset};
@@ -20,7 +20,7 @@ impl Endpoint for Experiments {
         Ok(Self(AskedId::of(request)))
     }
 
-    /// The answer names those of its experiments that the caller may see.
+    /// The response contains those of the dataset's experiments that the caller may see.
     fn needs(&self) -> Needs {
         Needs::list(Resource::Experiment).and(Action::Read, self.0.targets())
     }
@@ -46,7 +46,7 @@ impl Endpoint for AddExperiments {
         Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
     }
 
-    /// Also the experiments that will list it.
+    /// Includes the experiments that will list the dataset.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)
@@ -73,7 +73,7 @@ impl Endpoint for RemoveExperiments {
         Ok(Self { dataset: AskedId::of(request), experiments: message.experiment_ids })
     }
 
-    /// Also the experiments that list it.
+    /// Includes the experiments that list the dataset.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.experiments).map(Target::Experiment);
         Needs::of(Action::Update, self.dataset.targets()).and(Action::Update, experiments)

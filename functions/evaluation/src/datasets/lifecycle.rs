@@ -1,4 +1,4 @@
-//! The datasets themselves, and their tags.
+//! Creating, reading, searching and deleting datasets, and their tags.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::evaluation_datasets::{Datasets, OneDataset};
@@ -10,24 +10,24 @@ use service::Endpoint;
 use crate::asked::AskedId;
 use crate::store::{DatasetSearch, NewDataset, Store, column};
 
-/// Datasets on a page where the request does not say (`SearchEvaluationDatasets` in `service.proto`).
+/// Page size for requests without `max_results` (`SearchEvaluationDatasets` in `service.proto`).
 const DEFAULT_PAGE: i64 = 1_000;
-/// The tag that names a user.
+/// The tag that holds the name of a user.
 const USER_TAG: &str = "mlflow.user";
 
-/// The valid experiment ids among a client's texts: MLflow does not check that such experiments
-/// exist.
+/// Returns the valid experiment ids among a client's texts. MLflow does not check whether the
+/// experiments exist.
 pub(super) fn experiments(texts: &[String]) -> impl Iterator<Item = ExperimentId> {
     texts.iter().filter_map(|text| ExperimentId::parse(text).ok())
 }
 
-/// Refuses experiments of another workspace among a client's texts. Experiments that exist nowhere
-/// may be named.
+/// Rejects ids of experiments in another workspace. Ids of experiments that do not exist at all are
+/// allowed.
 pub(super) fn check_workspace(scope: &Scope, texts: &[String]) -> Result<()> {
     experiments(texts).try_for_each(|experiment| scope.experiment(experiment).map(drop))
 }
 
-/// The JSON in the text of a field.
+/// Parses the JSON in a text field.
 pub(super) fn json(field: &str, text: &str) -> Result<Json> {
     Json::of(&format!("The value of '{field}'"), text)
 }
@@ -56,7 +56,7 @@ impl Endpoint for Create {
                     new.tags.push((key, value));
                 }
             }
-            // Python takes every other empty value for no tags.
+            // Python treats all other empty values as no tags.
             other if !other.is_true() => {}
             other => {
                 let message = format!("The value of 'tags' must be a JSON object, got {}.", other.type_name());
@@ -66,7 +66,8 @@ impl Endpoint for Create {
         Ok(Self(new))
     }
 
-    /// The experiments that will list it, or the whole workspace, where there are none.
+    /// Includes the experiments that will list the dataset, or the whole workspace if there are
+    /// none.
     fn needs(&self) -> Needs {
         let experiments = experiments(&self.0.experiment_ids).map(Target::Experiment);
         Needs::nothing()
@@ -132,7 +133,7 @@ impl Endpoint for Search {
         let message: message::SearchEvaluationDatasets = request.read()?;
         let max_results = message.max_results.map_or(DEFAULT_PAGE, i64::from);
         if max_results == 0 {
-            // To Python, 0 is as good as nothing, and nothing is not a number.
+            // In Python, 0 is falsy and treated like `None`, which is not a number.
             let message = "Invalid value None for parameter 'max_results' supplied. It must be a positive integer";
             return Err(Error::invalid(message));
         }
@@ -147,7 +148,7 @@ impl Endpoint for Search {
         Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
     }
 
-    /// A request without experiments sees the datasets of all.
+    /// A request without experiments reads the datasets of all experiments.
     fn needs(&self) -> Needs {
         let experiments = self.experiments.iter().copied().map(Target::Experiment);
         let read = Needs::nothing()

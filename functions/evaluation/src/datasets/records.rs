@@ -1,4 +1,4 @@
-//! Records of datasets.
+//! Endpoints for the records of datasets.
 
 use access::{Action, Needs, Scope};
 use mlflow_api::evaluation_datasets::{DatasetRecords, DeletedRecords, MergedRecords};
@@ -10,7 +10,7 @@ use super::lifecycle::json;
 use crate::asked::AskedId;
 use crate::store::Store;
 
-/// Records on a page where the request does not say.
+/// Page size for requests without `max_results`.
 const DEFAULT_RECORDS: usize = 1_000;
 
 pub(crate) struct MergeRecords {

@@ -1,4 +1,5 @@
-//! On which traces scorers run by themselves. No protobuf message describes these requests.
+//! Online configurations, which determine the traces that scorers run on automatically. No protobuf
+//! message describes these requests.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::checks::Check::{List, Required, Text, TextItems};
@@ -70,7 +71,7 @@ impl Endpoint for OnlineConfigs {
         Ok(Self(ids.iter().filter_map(Value::as_str).filter_map(ScorerId::parse).collect()))
     }
 
-    /// A scorer's id says its experiment.
+    /// A scorer's id contains its experiment.
     fn needs(&self) -> Needs {
         let experiments = self.0.iter().map(ScorerId::experiment);
         let experiments = experiments.map(|experiment| match experiment {
@@ -97,7 +98,7 @@ fn text(fields: &Map<String, Value>, field: &str) -> String {
     fields.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Python's `float` of a value.
+/// Converts a value to a number like Python's `float`.
 fn rate(value: &Value) -> Result<f64> {
     let rate = match value {
         Value::Number(number) => number.as_f64(),

@@ -52,7 +52,7 @@ impl Endpoint for Delete {
         Ok(Self { scorer: AskedScorer::of(message.experiment_id, message.name)?, version: message.version })
     }
 
-    /// Deleting one version only needs the right to read the scorer.
+    /// Deleting a single version only requires permission to read the scorer.
     fn needs(&self) -> Needs {
         let scorer = self.scorer.target();
         match self.version {

@@ -1,5 +1,5 @@
-//! The data of the evaluation domain in the table. One folder per resource; methods are named noun
-//! first.
+//! Access to the evaluation domain's data in the table. There is one folder per resource, and the
+//! names of methods start with the resource.
 
 mod evaluation_dataset;
 mod scorer;

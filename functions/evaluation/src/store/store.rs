@@ -1,4 +1,4 @@
-//! The store.
+//! The store, and how it is configured.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use access::Along;
 use experiments::Experiments;
 use table::Table;
 
-/// The evaluation domain's store. Cheap to clone; one a process.
+/// The evaluation domain's store. Cheap to clone. A process has one.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
@@ -15,20 +15,21 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over the table.
+    /// Creates a store over the table.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self::with_lease(table, experiments::LEASE)
     }
 
-    /// A store whose leases on experiments are of another length; every process on one table needs the same.
+    /// Creates a store with leases on experiments of another length. All processes that share a
+    /// table must use the same length.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
         Self { experiments: Experiments::new(table.clone(), lease), table, along: Along::nothing() }
     }
 
-    /// The same store for one request. Its authorizer adds writes of its own to those that create
-    /// or delete entities.
+    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
+    /// the transactions that create or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }

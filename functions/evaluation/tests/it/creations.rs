@@ -1,4 +1,4 @@
-//! Whatever becomes of the requests of a creation: see [`test_site::creations`].
+//! Creations whose requests fail in every possible way, see [`test_site::creations`].
 
 use serde_json::{Value, json};
 use test_site::creations::{Creation, Ground};
@@ -6,7 +6,7 @@ use test_site::{Api, Dump};
 
 use crate::server::Site;
 
-/// Tries to post a body for an experiment's id.
+/// Tests a creation that posts `body` for an experiment's id.
 async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str) -> Value) {
     let ground = async || {
         let site = Site::new().await;

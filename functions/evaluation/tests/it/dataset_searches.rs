@@ -40,7 +40,7 @@ async fn searches_keep_their_place() {
     let mut ids = Vec::new();
     for number in 0..25 {
         ids.push(dataset(server, &format!("name {}", number % 4)).await);
-        // Ids of one millisecond are in any order.
+        // Ids with the same creation time in ms are in random order.
         tokio::time::sleep(std::time::Duration::from_millis(2)).await;
     }
     ids.reverse();
@@ -51,7 +51,7 @@ async fn searches_keep_their_place() {
             let page = call(server, "POST", "datasets/search", &search).await.ok();
             let datasets = page["datasets"].as_array().unwrap().iter();
             found.extend(datasets.map(|dataset| dataset["dataset_id"].as_str().unwrap().to_owned()));
-            // The last of a page goes before the next is asked for.
+            // The last dataset of a page is deleted before the next page is requested.
             if found.len() == 8 {
                 call(server, "DELETE", &format!("datasets/{}", found[7]), &json!({})).await.ok();
             }
@@ -67,7 +67,8 @@ async fn searches_keep_their_place() {
     }
 }
 
-/// Two texts that name no experiment may be anything; their lists are found by a hash where they are long.
+/// Texts that are not a valid experiment id may be anything. If they are long, their lists are
+/// found by a hash.
 #[tokio::test]
 async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     let site = Site::new().await;
@@ -85,7 +86,7 @@ async fn a_dataset_in_the_list_of_another_text_is_not_found() {
     };
     assert_eq!(found(&one).await, [&one[800..]]);
     assert_eq!(found(&other).await, [&other[800..]]);
-    // What nobody can make, so that a hand has to.
+    // Requests cannot cause this, so the test writes it directly.
     let list = |experiment: &str| key_schema::rows::ExperimentEvaluationDataset::all(&experiment.into());
     let rows = site.table.query(table::Query::of(list(&other))).await.unwrap();
     let key = rows[0].key().unwrap();

@@ -1,4 +1,5 @@
-//! Evaluation datasets and their records: big, many, merged by many at once, over a table that throttles and forgets.
+//! Evaluation datasets and their records: large, numerous, and merged concurrently over a table
+//! that throttles and loses responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, Site};
 
-/// A request below `/api/3.0/mlflow/`.
+/// Sends a request to a path below `/api/3.0/mlflow/`.
 pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> Answer {
     let request = Request::builder().method(method).uri(format!("/api/3.0/mlflow/{path}"));
     let request = request.header(CONTENT_TYPE, "application/json").body(Body::from(body.to_string()));
     server.send(request.unwrap()).await
 }
 
-/// A text that does not compress well.
+/// Returns a text that is hardly compressible.
 pub(crate) fn noise(seed: u64, length: usize) -> String {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -39,7 +40,7 @@ pub(crate) async fn merge(server: &Server, dataset: &str, records: &Value) -> An
     call(server, "POST", &format!("datasets/{dataset}/records"), &body).await
 }
 
-/// How many were inserted and updated.
+/// Returns the numbers of inserted and updated records in a response.
 pub(crate) fn counts(answer: &Value) -> (u64, u64) {
     (answer["inserted_count"].as_u64().unwrap(), answer["updated_count"].as_u64().unwrap())
 }
@@ -78,12 +79,12 @@ pub(crate) fn id(record: &Value) -> &str {
     record["dataset_record_id"].as_str().unwrap()
 }
 
-/// Rows of the table that belong to evaluation datasets.
+/// Returns the keys of rows that belong to evaluation datasets.
 pub(crate) async fn rows(site: &Site) -> Vec<String> {
     site.dump().await.into_keys().filter(|key| key.contains("EVAL") || key.contains("EDS#")).collect()
 }
 
-/// What the stream says when a dataset's item is gone.
+/// Passes the stream record of a dataset's removal to the indexer.
 pub(crate) async fn clear_up(site: &Site, dataset: &str) {
     let keys = json!({ "PK": { "S": format!("EVAL#{dataset}") }, "SK": { "S": "ED#META" } });
     let change = json!({ "Keys": keys, "OldImage": { "rev": { "N": "1" } }, "SequenceNumber": "1" });
@@ -98,7 +99,7 @@ async fn many_clients_merge_each_record_once() {
         site.faults.refuse_every(refuse);
         site.faults.lose_answer_every(lose);
         let (server, dataset) = (&site.server, dataset.as_str());
-        // Each client sends 60 records. Half of them are also sent by others.
+        // Each client sends 60 records. Half of them are also sent by the others.
         let merged = join_all((0..6).map(|task: i64| async move {
             let sent: Vec<_> = (0..60)
                 .map(|number| {
@@ -144,7 +145,7 @@ async fn a_dataset_lives_and_dies_once_whatever_is_lost() {
         site.faults.lose_answer_every(lose);
         let dataset = dataset(server, "d").await;
         let path = |rest: &str| format!("datasets/{dataset}{rest}");
-        // Leases on the experiments are over, and one is named twice.
+        // Leases on the experiments have expired, and one experiment is named twice.
         tokio::time::sleep(std::time::Duration::from_millis(30)).await;
         let experiments = json!({ "experiment_ids": [experiment, "0", "0"] });
         call(server, "POST", &path("/add-experiments"), &experiments).await.ok();
@@ -189,7 +190,7 @@ async fn what_changes_while_it_is_read_is_of_one_moment() {
     };
     merge(server, &dataset, &record(1)).await.ok();
     for (seed, path) in [(2, path.clone()), (3, format!("{path}/records"))] {
-        // Times are in ms.
+        // Times have a resolution of one ms.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         let mut gate = site.faults.pause_before("BatchGetItem", 1);
         let slow = async { call(server, "GET", &path, &json!({})).await.ok() };
@@ -222,7 +223,7 @@ async fn many_records_are_deleted_in_portions() {
         let deleted = call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
         assert_eq!(deleted["deleted_count"], 420);
         if refuse + lose == 0 {
-            // 420 in portions of 196: 4 + 4 + 1 transactions.
+            // 420 records in portions of 196 take 4 + 4 + 1 transactions.
             assert_eq!(site.faults.calls("TransactWriteItems"), 9);
         }
         let left = records(server, &dataset, 1_000).await;
@@ -246,7 +247,7 @@ async fn pages_go_on_where_they_ended() {
         let found = records(server, &dataset, size).await;
         assert!(found.iter().map(|record| record["inputs"]["n"].as_i64().unwrap()).eq(0..250), "{size}");
     }
-    // The last record of a page goes, and another comes at the end.
+    // The last record of a page is deleted, and another one is added at the end.
     let (first, token) = page(server, &dataset, 100, None).await;
     let deletion = json!({ "dataset_record_ids": [id(&first[99])] });
     call(server, "DELETE", &format!("datasets/{dataset}/records"), &deletion).await.ok();
@@ -295,13 +296,13 @@ async fn what_is_refused_changes_nothing() {
     }
     let twice = json!({ "name": "x", "experiment_ids": ["0", "0"] });
     call(server, "POST", "datasets/create", &twice).await.refused(400, "BAD_REQUEST");
-    // A hundred experiments are more than one transaction takes.
+    // A hundred experiments do not fit into one transaction.
     let many: Vec<_> = (0..150).map(|number| number.to_string()).collect();
     for long in [1_001, 70_000] {
         let experiments = [many.clone(), vec!["é".repeat(long)]].concat();
         let new = json!({ "name": "x", "experiment_ids": experiments });
         call(server, "POST", "datasets/create", &new).await.refused(400, "INVALID_PARAMETER_VALUE");
-        // There is none of such an id.
+        // No experiment has such an id.
         let path = format!("datasets/{dataset}/add-experiments");
         let answer = call(server, "POST", &path, &json!({ "experiment_ids": ["0", "é".repeat(long)] })).await;
         answer.refused(404, "RESOURCE_DOES_NOT_EXIST");
@@ -320,7 +321,7 @@ async fn what_is_refused_changes_nothing() {
 async fn hundreds_of_experiments_and_tags() {
     let site = Site::new().await;
     let server = &site.server;
-    // MLflow does not look whether they are there when a dataset is created.
+    // MLflow does not check whether experiments exist when a dataset is created.
     let names: BTreeSet<_> =
         (0..250).map(|number| format!("{number}#")).chain([String::new(), "x".repeat(1_000)]).collect();
     let tags: BTreeMap<_, _> = (0..300).map(|number| (format!("t{number}"), noise(number, 1_200))).collect();

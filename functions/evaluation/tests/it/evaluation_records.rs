@@ -1,4 +1,5 @@
-//! Records of evaluation datasets: their contents, which may be larger than an item, and merges that are refused or cut off.
+//! Records of evaluation datasets: contents that may be larger than an item, and merges that are
+//! refused or interrupted.
 
 use key_schema::Key;
 use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
@@ -13,7 +14,7 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     site.faults.lose_answer_every(5);
     let server = &site.server;
     let dataset = dataset(server, "big").await;
-    // 3 MB each: two do not fit on a page. The others together do not fit into a transaction.
+    // 3 MB each, so two do not fit on a page. The others together do not fit into a transaction.
     let sent: Vec<_> = (0..2_u64).map(|seed| json!({ "inputs": { "text": noise(seed, 3 << 20) } })).collect();
     for record in &sent {
         assert_eq!(counts(&merge(server, &dataset, &json!([record])).await.ok()), (1, 0));
@@ -26,7 +27,7 @@ async fn records_larger_than_an_item_are_merged_and_paged() {
     let expected: Vec<_> = sent.iter().chain(&medium).map(|record| &record["inputs"]).collect();
     assert_eq!(found.iter().map(|record| &record["inputs"]).collect::<Vec<_>>(), expected);
 
-    // Merging writes other parts; deleting leaves none.
+    // Merging writes new parts, and deleting leaves none.
     let more = json!([{ "inputs": sent[0]["inputs"], "outputs": noise(99, 1 << 20) }]);
     assert_eq!(counts(&merge(server, &dataset, &more).await.ok()), (0, 1));
     let (first, _) = page(server, &dataset, 1, None).await;
@@ -47,7 +48,8 @@ async fn a_page_of_records_ends_by_what_the_answer_has() {
     let site = Site::new().await;
     let server = &site.server;
     let dataset = dataset(server, "quotes").await;
-    // Each quote has one backslash in the record and three in the answer, where all records are one text.
+    // Each quote has one backslash in the record and three in the response, in which all records
+    // are one string.
     let quotes = "\"".repeat(100_000);
     let sent: Vec<_> = (0..40).map(|number| json!({ "inputs": { "n": number }, "outputs": quotes })).collect();
     merge(server, &dataset, &json!(sent)).await.ok();
@@ -72,7 +74,7 @@ async fn a_page_of_records_ends_by_what_the_answer_has() {
     assert!(found.iter().all(|record| record["outputs"] == quotes));
 }
 
-/// The keys of the parts of records and schemas.
+/// Returns the keys of the parts of records and schemas.
 async fn parts(site: &Site) -> Vec<Key> {
     let items = site.engine.items(TABLE).await.unwrap();
     let keys = items.iter().map(|item| ["PK", "SK"].map(|part| item[part]["S"].as_str().unwrap().to_owned()));
@@ -90,10 +92,10 @@ async fn parts_of_a_content_that_comes_back_are_others() {
     assert!(!first.is_empty());
     merge(server, &dataset, &record(2)).await.ok();
     merge(server, &dataset, &record(1)).await.ok();
-    // The deletion of the first content may come late, and twice.
+    // The parts of the first content may be deleted late, and twice.
     site.table.write_many(Vec::new(), &first).await.unwrap();
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
-    // Nor does the same content lose its parts when it is set again.
+    // Setting the same content again does not delete its parts either.
     let before = parts(&site).await;
     merge(server, &dataset, &record(1)).await.ok();
     let after = parts(&site).await;
@@ -122,7 +124,7 @@ async fn refused_merges_leave_no_parts() {
     assert_eq!(records(server, &dataset, 10).await[0]["outputs"], record(1)[0]["outputs"]);
     assert_eq!(parts(&site).await.len(), count);
 
-    // A record that is deleted while it is merged leaves none, either.
+    // A record that is deleted while it is merged leaves no parts either.
     let ids: Vec<_> = records(server, &dataset, 10).await.iter().map(|record| id(record).to_owned()).collect();
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let deletion = json!({ "dataset_record_ids": ids });
@@ -135,7 +137,7 @@ async fn refused_merges_leave_no_parts() {
     let (deleted, ()) = futures::future::join(slow, fast).await;
     assert_eq!((deleted.ok()["deleted_count"].as_u64(), parts(&site).await.len()), (Some(1), 0));
 
-    // The dataset goes while its records are on their way.
+    // The dataset is deleted while its records are being merged.
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { merge(server, &dataset, &record(3)).await };
     let fast = async {
@@ -178,7 +180,8 @@ async fn a_merge_that_is_cut_off_goes_on_with_what_is_new() {
     let sent = |last: u64| (0..last).map(|number| json!({ "inputs": { "n": number } })).collect::<Value>();
     merge(server, &dataset, &sent(150)).await.ok();
     for expected in [199, 248] {
-        // Claims, dataset, records, then a transaction of 49 new records, then no more.
+        // The requests are those for claims, dataset and records, then a transaction with 49 new
+        // records, and then no more.
         site.faults.cut_off_at(7);
         assert_eq!(merge(server, &dataset, &sent(260)).await.status, 429);
         site.faults.work_again();
@@ -203,7 +206,7 @@ async fn contents_are_merged_as_many_at_a_time_as_there_is_room_for() {
     site.faults.reset_calls();
     let sent: Value = (0..23).map(|number| json!({ "inputs": { "n": number }, "tags": { "t": number } })).collect();
     assert_eq!(counts(&merge(server, &dataset, &sent).await.ok()), (0, 23));
-    // The claims, and the records twice, as 21 are 63 MB.
+    // The claims are read once, and the records in two requests, because 21 of them have 63 MB.
     assert_eq!((site.faults.calls("BatchGetItem"), site.faults.calls("TransactWriteItems")), (3, 2));
     let found = records(server, &dataset, 1_000).await;
     assert_eq!(found.len(), 23);
@@ -221,7 +224,7 @@ async fn records_may_be_deep_and_hold_half_a_surrogate_pair() {
         let records = format!(r#"[{{"inputs": {{"a": {inputs}}}}}]"#);
         call(server, "POST", &path, &json!({ "records": records })).await
     };
-    // Within the list of records, the record and its inputs.
+    // The depth includes the list of records, the record and its inputs.
     for inputs in [r#""x\ud83e""#, &nested(200), &nested(997)] {
         assert_eq!(counts(&send(inputs).await.ok()), (1, 0));
         assert_eq!(counts(&send(inputs).await.ok()), (0, 1));

@@ -1,4 +1,5 @@
-//! The evaluation function as its clients see it, over an engine that throttles, forgets and lags.
+//! The evaluation function as its clients see it, over an engine that throttles, loses responses
+//! and lags behind.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod creations;
@@ -9,6 +10,6 @@ mod generated;
 mod scorers;
 mod server;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// Without it, such tests spent a fifth of their time in libc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,4 +1,4 @@
-//! Scorers: versions without gaps, big ones, and the state after deletions.
+//! Scorers: versions without gaps, large scorers, and the state after deletions.
 
 use futures::future::join_all;
 use key_schema::Key;
@@ -81,7 +81,7 @@ async fn versions_are_deleted_and_registered_at_once() {
     let (_, deleted) = futures::future::join(registering, deleting).await;
     assert!(deleted.iter().all(|answer| answer.status == 200), "{deleted:?}");
     assert_eq!(versions(server, &experiment, "s").await, [1, 2, 10, 11, 12, 13, 14]);
-    // The number of the latest is given again once it is gone, as in MLflow.
+    // The number of the latest version is reused once that version is deleted, as in MLflow.
     delete(server, &experiment, "s", Some(14)).await.ok();
     delete(server, &experiment, "s", Some(14)).await.refused(404, "RESOURCE_DOES_NOT_EXIST");
     assert_eq!(register(server, &experiment, "s", &json!({})).await.ok()["version"], 14);
@@ -100,7 +100,7 @@ async fn the_latest_version_is_never_one_that_is_gone() {
         let found = get(server, "get", &[("experiment_id", &experiment), ("name", name)]).await.ok()["scorer"].clone();
         (found["scorer_version"].as_u64().unwrap(), found["serialized_scorer"].as_str().unwrap().to_owned())
     };
-    // While the latest is being deleted, the one before goes.
+    // While the latest version is being deleted, the previous one is deleted.
     register_all("a").await;
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { delete(server, &experiment, "a", Some(3)).await.ok() };
@@ -113,7 +113,8 @@ async fn the_latest_version_is_never_one_that_is_gone() {
     assert_eq!(versions(server, &experiment, "a").await, [1]);
     assert_eq!(latest("a").await, (1, json!({ "v": 1 }).to_string()));
 
-    // While the latest is being deleted, it and the one before are replaced by others of the same numbers.
+    // While the latest version is being deleted, it and the previous one are replaced by other
+    // versions with the same numbers.
     register_all("b").await;
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { delete(server, &experiment, "b", Some(3)).await.ok() };
@@ -122,7 +123,7 @@ async fn the_latest_version_is_never_one_that_is_gone() {
         for version in [3, 2] {
             delete(&other, &experiment, "b", Some(version)).await.ok();
         }
-        // Versions are told apart by their times.
+        // Versions are distinguished by their creation times.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         for version in [2, 3] {
             register(&other, &experiment, "b", &json!({ "new": version })).await.ok();
@@ -142,7 +143,7 @@ async fn a_scorer_that_changes_while_it_is_read_is_of_one_moment() {
     register(server, &experiment, "s", &scorer(1)).await.ok();
     let arguments = [("experiment_id", experiment.as_str()), ("name", "s")];
     for (version, new) in [(Some(1), Some(2)), (None, Some(3)), (Some(1), None)] {
-        // Times are in ms.
+        // Times have a resolution of one ms.
         tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         let mut gate = site.faults.pause_before("BatchGetItem", 1);
         let slow = async { get(server, "get", &arguments).await };
@@ -184,7 +185,7 @@ async fn a_scorer_may_be_larger_than_an_item() {
     assert_eq!(rows(&site).await, Vec::<String>::new());
 }
 
-/// The keys of the parts of scorers.
+/// Returns the keys of the parts of scorers.
 async fn parts(site: &Site) -> Vec<Key> {
     let keys = site.dump().await.into_keys().filter(|key| key.contains("SCORERPART#"));
     let key = |key: String| key.split_once(' ').map(|(pk, sk)| Key { pk: pk.to_owned(), sk: sk.to_owned() });
@@ -203,12 +204,13 @@ async fn parts_of_a_version_that_comes_back_are_others() {
     assert!(!kept.is_empty() && !second.is_empty());
     delete(server, &experiment, "s", Some(2)).await.ok();
     assert_eq!(register(server, &experiment, "s", &scorer(2)).await.ok()["version"], 2);
-    // The deletion of the earlier content may come late, and twice.
+    // The parts of the earlier content may be deleted late, and twice.
     site.table.write_many(Vec::new(), &second).await.unwrap();
     let latest = get(server, "get", &[("experiment_id", &experiment), ("name", "s")]).await.ok();
     assert_eq!(latest["scorer"]["serialized_scorer"], scorer(2).to_string());
 
-    // Of two that register the same version, the slower one leaves none but those of the version it gets.
+    // If two requests register the same version, the slower one leaves only the parts of the
+    // version that it gets.
     let (before, other) = (parts(&site).await.len(), site.other().await);
     let mut gate = site.faults.pause_before("TransactWriteItems", 1);
     let slow = async { register(server, &experiment, "s", &scorer(3)).await.ok() };
@@ -282,7 +284,7 @@ async fn scorers_of_many_experiments_are_read_together() {
         register(server, &server.experiment(name).await, "s", &json!({})).await.ok();
     }
     site.faults.reset_calls();
-    // The first is of the list of all.
+    // The first query reads the workspace's list.
     let mut gate = site.faults.pause_before("Query", 2);
     let listing = async { get(server, "list", &[]).await.ok() };
     let others = async {
@@ -322,7 +324,8 @@ async fn what_is_refused_changes_nothing() {
     assert_eq!(site.dump().await, before);
 }
 
-/// MLflow's lists of scorers have no pages, so what is longer than an answer is refused, before it is decompressed.
+/// MLflow's lists of scorers have no pages, so lists that exceed a response are rejected before
+/// they are decompressed.
 #[tokio::test]
 #[ignore = "registers 30 MB of scorers; part of `make test-slow`"]
 async fn lists_that_no_answer_holds_are_refused() {
@@ -347,7 +350,7 @@ async fn lists_that_no_answer_holds_are_refused() {
     register(server, &experiment, "seven", &long).await.ok();
     refused(get(server, "list", &arguments).await);
     refused(get(server, "list", &[]).await);
-    // What is refused with the others is still there on its own.
+    // A scorer in a list that is rejected can still be read on its own.
     get(server, "get", &[arguments[0], ("name", "one")]).await.ok();
 }
 
@@ -359,7 +362,7 @@ async fn a_row_of_another_name_is_not_the_scorers() {
     for name in [&one, &other] {
         assert_eq!(register(server, "0", name, &json!({ "of": name })).await.ok()["version"], 1);
     }
-    // What nobody can make, so that a hand has to.
+    // Requests cannot cause this, so the test writes it directly.
     let key = key_schema::rows::Scorer::key(&mlflow_api::ExperimentId::DEFAULT, &one.as_str().into());
     let row = site.table.get(&key).await.unwrap().unwrap().with("name", table::text(&other));
     site.table.put(row, &table::Condition::Always).await.unwrap();

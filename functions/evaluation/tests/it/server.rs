@@ -1,4 +1,4 @@
-//! The function over a table of the test's own.
+//! The function over a table that belongs to one test.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use table::Table;
 pub(crate) use test_site::{Answer, TABLE};
 use test_site::{Api, ROOT};
 
-/// Short, as most tests only wait for it.
+/// Length of the leases. Short, because most tests only wait for them to expire.
 const LEASE: Duration = Duration::from_millis(20);
 
-/// One process of the server: this function, and the one that keeps experiments.
+/// One process of the server, with this function and the one that stores experiments.
 #[derive(Clone)]
 pub(crate) struct Server(Api);
 
-/// A server over a table of its own, with faults between them.
+/// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::Site,
     /// The server whose requests meet the faults.
@@ -39,17 +39,17 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// Another process on the same table, whose requests meet no fault.
+    /// Starts another process on the same table, whose requests meet no faults.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }
 
-    /// A server whose requests meet the faults and that soon gives up.
+    /// Starts a server whose requests meet the faults, and that gives up soon.
     pub(crate) async fn impatient(&self) -> Server {
         Server::on(&self.base.impatient(), LEASE).await
     }
 
-    /// Feeds the indexer with records of the stream; all of them have to be carried over.
+    /// Passes stream records to the indexer, which has to process all of them.
     pub(crate) async fn index(&self, records: Vec<Value>) {
         let answer = Indexer::new(self.table.clone()).handle(Batch { records }).await;
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");

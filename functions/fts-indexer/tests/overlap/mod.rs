@@ -1,4 +1,5 @@
-//! Two indexers of one table: the stream promises one at a time, and nobody that it has stopped.
+//! Two indexers of one table. The stream feeds only one at a time, but there is no guarantee that
+//! the previous one has stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +15,8 @@ use table::Table;
 
 use crate::{Site, TABLE, TIME, changed};
 
-/// Two indexers with one clock. The requests of the first meet the faults.
+/// Two indexers with a common clock. The requests of the first one are subject to the injected
+/// faults.
 struct Two {
     site: Site,
     late: Indexer,
@@ -24,7 +26,7 @@ struct Two {
 }
 
 impl Two {
-    /// With a run that was indexed with a value, and has another one since.
+    /// Sets up a run that was indexed with one value, and has been given another one since.
     async fn new() -> Self {
         let site = Site::new().await;
         let time = Arc::new(AtomicI64::new(TIME));
@@ -47,12 +49,13 @@ impl Two {
         assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
     }
 
-    /// Has the first one index until it comes to such a call; `None` if it comes to none.
+    /// Has the first indexer run until its `nth` call of an operation. Returns `None` if it makes
+    /// no such call.
     async fn late_waits_before(&self, operation: &str, nth: u64) -> Option<(Gate, tokio::task::JoinHandle<()>)> {
         let mut gate = self.site.faults.pause_before(operation, nth);
         let (late, records) = (self.late.clone(), changed(&self.at));
         let mut indexing = tokio::spawn(async move {
-            // Where the other one was faster, its records have to come again.
+            // If the other indexer was faster, these records have to be delivered again.
             late.handle(Batch { records }).await;
         });
         tokio::select! {
@@ -68,7 +71,7 @@ impl Two {
         self.site.dump().await.into_values().any(|item| item.get(RunsChanged::INDEX.sort).is_some())
     }
 
-    /// Ticks, and records come, until nothing is left to do.
+    /// Ticks and delivers records until nothing is left to do.
     async fn settle(&self) {
         for _ in 0..3 {
             self.time.fetch_add(300_000, Ordering::Relaxed);
@@ -79,7 +82,7 @@ impl Two {
         assert!(self.site.sort_keys("DUE#").await.is_empty());
     }
 
-    /// The index as one indexer makes it of the same changes.
+    /// Returns the index as a single indexer creates it from the same changes.
     async fn undisturbed() -> Vec<(String, Value)> {
         let two = Self::new().await;
         two.other_indexes().await;
@@ -89,8 +92,8 @@ impl Two {
     }
 }
 
-/// The run gets its old value back while the first one waits. What that one deletes late is what
-/// the other one has put.
+/// The run gets its old value back while the first indexer is paused. The entry that this indexer
+/// deletes late is the one that the other has written.
 #[tokio::test]
 async fn a_late_indexer_takes_nothing_away() {
     let expected = Two::undisturbed().await;
@@ -111,8 +114,8 @@ async fn a_late_indexer_takes_nothing_away() {
     }
 }
 
-/// The other one leaves the run alone while the first one may be at work, and takes over when it
-/// never ends.
+/// The second indexer leaves the run alone while the first one may be active, and takes over if
+/// that one never finishes.
 #[tokio::test]
 async fn a_run_of_another_indexer_waits_for_its_turn() {
     let two = Two::new().await;
@@ -122,15 +125,15 @@ async fn a_run_of_another_indexer_waits_for_its_turn() {
     drop(gate);
     two.other_indexes().await;
     assert_eq!(two.site.keys("M#loss").await, before);
-    assert!(two.is_marked().await, "searches read it themselves");
-    assert_eq!(two.site.sort_keys("DUE#").await.len(), 1, "a tick looks after it");
+    assert!(two.is_marked().await, "searches read the run themselves");
+    assert_eq!(two.site.sort_keys("DUE#").await.len(), 1, "a tick will check the run");
     two.settle().await;
     let after = two.site.keys("M#loss").await;
     assert!(after.len() == 1 && after != before, "{after:?}");
 }
 
-/// A lock keeps others away on a laptop. A server that starts again does not wait for the one that
-/// was killed.
+/// On a laptop, a lock keeps other processes out. A server that is restarted does not wait for the
+/// one that was killed.
 #[tokio::test]
 async fn an_indexer_that_is_alone_waits_for_nobody() {
     let two = Two::new().await;

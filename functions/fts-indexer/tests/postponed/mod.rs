@@ -1,4 +1,5 @@
-//! A run that is being logged to: it is indexed now and then, when it ends, and also when it just stops.
+//! A run that is being logged to is indexed at intervals, when it ends, and also when it just
+//! stops.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +15,7 @@ use table::{Retry, Table, Update, text};
 
 use crate::{Site, TABLE, TIME};
 
-/// A site with its stream, and a clock that a test moves.
+/// A site with its stream, and a clock that the test advances.
 struct Course {
     site: Site,
     stream: StreamReader,
@@ -28,12 +29,12 @@ impl Course {
         Self { site, stream, time: Arc::new(AtomicI64::new(TIME)) }
     }
 
-    /// An indexer that has just begun: it remembers nothing.
+    /// Returns an indexer that has just started, with empty caches.
     fn indexer(&self) -> Indexer {
         self.over(self.site.table.clone())
     }
 
-    /// The same; its requests meet the faults.
+    /// Returns an indexer with empty caches, whose requests are subject to the injected faults.
     fn faulty(&self) -> Indexer {
         let impatient = Retry { attempts: 1, ..Retry::default() };
         self.over(Table::new(self.site.faults.client(), TABLE).with_retry(impatient))
@@ -52,7 +53,7 @@ impl Course {
         self.time.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Hands over what the stream holds.
+    /// Delivers the records that are in the stream.
     async fn carry_over(&self, indexer: &Indexer) {
         let records = self.stream.oldest(1_000).await.unwrap();
         let Some(last) = records.last() else { return };
@@ -72,24 +73,24 @@ impl Course {
         self.site.dump().await.into_values().any(|item| item.get(RunsChanged::INDEX.sort).is_some())
     }
 
-    /// The rows of postponed runs.
+    /// Counts the rows of postponed runs.
     async fn rows(&self) -> usize {
         self.site.sort_keys("DUE#").await.len()
     }
 
-    /// The indexed value of the metric: the segment of its entry's key.
+    /// Returns the indexed value of the metric, as the segment in its entry's key.
     async fn entry(&self) -> Option<String> {
         let entries = self.site.keys("M#loss ").await;
         assert!(entries.len() <= 1, "{entries:?}");
         entries.into_iter().next()
     }
 
-    /// A run that was indexed, changed, and put off.
+    /// Creates a run that has been indexed, changed, and postponed.
     async fn put_off(&self, indexer: &Indexer) -> RunLocation {
         let at = self.site.run(1, "x").await;
         self.site.log(&at, "loss", 0, 100.0).await;
         self.carry_over(indexer).await;
-        assert!(!self.is_marked().await && self.rows().await == 0, "what is new is indexed at once");
+        assert!(!self.is_marked().await && self.rows().await == 0, "a new run is indexed at once");
         self.site.log(&at, "loss", 1, 99.0).await;
         self.carry_over(indexer).await;
         assert!(self.is_marked().await);
@@ -97,7 +98,7 @@ impl Course {
         at
     }
 
-    /// Ticks, and carries over, until nothing is left to do.
+    /// Ticks and delivers records until nothing is left to do.
     async fn settles(&self) {
         let indexer = self.indexer();
         for _ in 0..4 {
@@ -105,12 +106,13 @@ impl Course {
             indexer.tick().await.unwrap();
             self.carry_over(&indexer).await;
         }
-        assert!(!self.is_marked().await, "it was indexed");
-        assert_eq!(self.rows().await, 0, "there is nothing left to look after");
+        assert!(!self.is_marked().await, "the run was indexed");
+        assert_eq!(self.rows().await, 0, "no postponed run is left");
     }
 }
 
-/// The value in the sort key of a metric's entry: value, start, run.
+/// Returns the value in the sort key of a metric's entry, which consists of value, start time and
+/// run.
 fn value(key: Option<String>) -> String {
     let key = key.unwrap();
     let (_, sort_key) = key.split_once(' ').unwrap();
@@ -136,7 +138,7 @@ async fn it_is_indexed_once_a_minute() {
     assert_ne!(value(course.entry().await), first);
 }
 
-/// What comes within the minute costs no request, once it is known to be put off.
+/// Changes within the minute take no request once the run is known to be postponed.
 #[tokio::test]
 async fn what_was_put_off_is_remembered() {
     let course = Course::new().await;
@@ -150,14 +152,14 @@ async fn what_was_put_off_is_remembered() {
     }
     let calls: u64 = course.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
     assert_eq!(calls, 0);
-    // Another process finds out once.
+    // Another process reads this from its first record.
     let other = course.faulty();
     for step in 10..15 {
         course.site.log(&at, "loss", step, 0.5).await;
         course.carry_over(&other).await;
     }
     let calls: u64 = course.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
-    assert_eq!(calls, 1, "its row");
+    assert_eq!(calls, 1, "the run's row");
     assert_eq!(course.rows().await, 1);
 }
 
@@ -171,14 +173,15 @@ async fn it_is_indexed_when_it_ends() {
     course.carry_over(&indexer).await;
     assert!(!course.is_marked().await);
     assert_ne!(course.entry().await, before);
-    // And each change after its end.
+    // Every change after the end is indexed as well.
     course.site.log(&at, "loss", 2, 7.0).await;
     course.carry_over(&course.indexer()).await;
     assert!(!course.is_marked().await);
     course.settles().await;
 }
 
-/// Its job was killed: no record of it comes any more. The indexer that put it off may be gone, too.
+/// The job was killed, so there are no more records of its run. The indexer that postponed the run
+/// may be gone, too.
 #[tokio::test]
 async fn it_is_indexed_when_it_just_stops() {
     let course = Course::new().await;
@@ -188,7 +191,7 @@ async fn it_is_indexed_when_it_just_stops() {
     course.passes(INTERVAL / 2);
     indexer.tick().await.unwrap();
     course.carry_over(&indexer).await;
-    assert!(course.is_marked().await && course.rows().await == 1, "it is not due yet");
+    assert!(course.is_marked().await && course.rows().await == 1, "the run is not due yet");
     course.passes(INTERVAL);
     indexer.tick().await.unwrap();
     assert_eq!(course.rows().await, 0);
@@ -198,7 +201,7 @@ async fn it_is_indexed_when_it_just_stops() {
     course.settles().await;
 }
 
-/// A tick that comes late finds that the run was indexed, and does not have it indexed again.
+/// A late tick finds that the run has been indexed, and does not have it indexed again.
 #[tokio::test]
 async fn a_tick_has_only_those_indexed_that_need_it() {
     let course = Course::new().await;
@@ -207,18 +210,18 @@ async fn a_tick_has_only_those_indexed_that_need_it() {
     course.passes(INTERVAL);
     course.site.log(&at, "loss", 2, 98.0).await;
     course.carry_over(&indexer).await;
-    assert!(!course.is_marked().await, "it was due");
+    assert!(!course.is_marked().await, "the run was due");
     course.site.log(&at, "loss", 3, 97.0).await;
     course.carry_over(&indexer).await;
     course.passes(INTERVAL / 3);
     let before = course.entry().await;
     indexer.tick().await.unwrap();
     course.carry_over(&indexer).await;
-    assert_eq!((course.entry().await, course.rows().await), (before, 1), "the row for when it is due again stays");
+    assert_eq!((course.entry().await, course.rows().await), (before, 1), "the row for its next due time is kept");
     course.settles().await;
 }
 
-/// One process remembers that a run was put off, and another has indexed its end since.
+/// One process remembers that a run was postponed, and another has indexed its end since.
 #[tokio::test]
 async fn what_one_process_remembers_another_may_have_done() {
     let course = Course::new().await;
@@ -229,7 +232,7 @@ async fn what_one_process_remembers_another_may_have_done() {
     assert!(!course.is_marked().await);
     course.site.log(&at, "loss", 2, 5.0).await;
     course.carry_over(&first).await;
-    assert!(!course.is_marked().await, "its record says that it has ended, whatever the first remembers");
+    assert!(!course.is_marked().await, "the record shows that the run has ended, despite the first process's cache");
     course.settles().await;
 }
 
@@ -242,7 +245,7 @@ async fn a_run_that_is_gone_has_no_row_for_long() {
     assert!(course.site.keys(at.run.as_str()).await.is_empty());
 }
 
-/// A rebuild waits for no minute.
+/// A rebuild does not wait for the interval.
 #[tokio::test]
 async fn a_rebuild_puts_nothing_off() {
     let course = Course::new().await;
@@ -255,7 +258,7 @@ async fn a_rebuild_puts_nothing_off() {
     assert!(left.is_empty() && !course.is_marked().await);
 }
 
-/// Wherever a tick stops, the next does what it left.
+/// Wherever a tick stops, the next one does the rest.
 #[tokio::test]
 async fn a_tick_may_stop_anywhere() {
     let mut whole = 0;
@@ -269,11 +272,11 @@ async fn a_tick_may_stop_anywhere() {
         assert!(course.is_marked().await);
         course.settles().await;
     }
-    assert!(whole > 0 && whole < 10, "some were cut off, some were not");
+    assert!(whole > 0 && whole < 10, "some were interrupted, some were not");
 }
 
-/// While a tick is stopped before any of its requests, the run is changed, and indexed or put off.
-/// While the indexer is stopped before any of its own, a tick passes.
+/// While a tick is paused before any of its requests, the run is changed, and indexed or postponed.
+/// While the indexer is paused before any of its own, a tick runs.
 #[tokio::test]
 async fn a_tick_and_the_indexer_may_meet_anywhere() {
     const REQUESTS: [&str; 5] = ["Query", "BatchGetItem", "BatchWriteItem", "UpdateItem", "PutItem"];
@@ -309,7 +312,7 @@ async fn a_tick_and_the_indexer_may_meet_anywhere() {
                 gate.open();
                 waits.await;
             }
-            // It makes no such request.
+            // There is no such request.
             () = &mut waits => passes.await,
         }
         course.site.log(&at, "loss", 4, 1.0).await;
@@ -317,7 +320,7 @@ async fn a_tick_and_the_indexer_may_meet_anywhere() {
         course.settles().await;
         let last = value(course.entry().await);
         let expected = key_schema::Segment::text(&key_schema::DescendingDouble(1.0));
-        assert_eq!(last, expected, "{request} {tick_waits} {ends}: what was logged last is what the index holds");
+        assert_eq!(last, expected, "{request} {tick_waits} {ends}: the index contains the value that was logged last");
     }
-    assert_eq!(met, 18, "of 20: two are requests that are not made");
+    assert_eq!(met, 18, "of 20: two of the requests are never made");
 }

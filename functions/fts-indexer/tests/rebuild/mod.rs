@@ -1,4 +1,4 @@
-//! Rebuilding the index.
+//! Tests rebuilding the index.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ async fn a_rebuild_puts_what_is_missing_and_sweeps_what_is_stray() {
     site.log(&at, "loss", 1, 0.5).await;
     assert!(site.handle(changed(&at)).await.is_empty());
     let whole = site.index().await;
-    // An operator's hand.
+    // Simulates a manual change.
     let lost = rows::RankByParam::key(&at.experiment, &"lr".into(), &"0.1".into(), &Descending(TIME), &at.run);
     let stray = rows::RankByParam::key(&at.experiment, &"lr".into(), &"9".into(), &Descending(TIME), &at.run);
     site.table.write_many(vec![Item::new(stray)], &[lost]).await.unwrap();
     let mut left = site.rebuilding().mark_runs(&mut Unmarked::all(at.experiment), 1).await.unwrap();
     assert_eq!(left.len(), 1);
     site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
-    assert_eq!(left.len(), 1, "nobody has indexed it yet");
+    assert_eq!(left.len(), 1, "the run has not been indexed yet");
     assert!(site.handle(changed(&at)).await.is_empty());
     site.rebuilding().drop_rebuilt(at.experiment, &mut left).await.unwrap();
     assert!(left.is_empty());
@@ -47,7 +47,7 @@ async fn runs_are_marked_some_at_a_time() {
     assert!(site.rebuilding().mark_runs(&mut unmarked, 2).await.unwrap().is_empty());
 }
 
-/// Entries before the first run, among the runs, of a run that is there, and after the last one.
+/// Stray entries before the first run, between the runs, of existing runs, and after the last run.
 #[tokio::test]
 async fn a_sweep_in_parts_finds_every_stray_entry_and_no_other() {
     let site = Site::new().await;

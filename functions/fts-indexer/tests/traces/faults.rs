@@ -1,13 +1,13 @@
-//! Each request of a pass is cut off, throttled, or its answer is lost. At every moment all rules
-//! hold, and the next pass ends in the state of an undisturbed one.
+//! Interrupts or throttles each request of a pass, or loses its response. All rules hold at every
+//! moment, and the next pass ends in the state of an undisturbed one.
 
 use embedded_engine::faults::Trouble;
 
 use super::lab::{Lab, TIME};
 use super::{MINUTE, small};
 
-/// Traces in three blocks of three, and new ones. Of the packed ones, two are then changed and one
-/// is deleted; another comes late, so that a block is cut in two.
+/// Sets up traces in three blocks of three, and new ones. Of the packed traces, two are then
+/// changed and one is deleted. Another one arrives late, so that a block is split in two.
 async fn lab() -> Lab {
     let lab = Lab::with_sizes(small()).await;
     for number in 0..9 {
@@ -40,7 +40,8 @@ async fn a_pass_may_end_at_every_second_request() {
     Box::pin(passes_end_at(2, 12)).await;
 }
 
-/// Tries the first trouble at every so many requests, and each other one at every so many.
+/// Injects the first kind of trouble at every `step`-th request, and each other kind at every
+/// `step_of_others`-th.
 async fn passes_end_at(step: usize, step_of_others: usize) {
     let begin = lab().await;
     let undisturbed = begin.copy().await;
@@ -49,7 +50,7 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
     let calls: u64 = undisturbed.faults().all_calls().iter().map(|(_, calls)| calls).sum();
     let (expected, spans) = (undisturbed.counts().await, undisturbed.spans().await.len());
     assert!(undisturbed.marks().await.is_empty());
-    // Cut off before a request or after it; throttled, refused or answered in vain once; and half a
+    // Interrupted before or after a request; throttled, response lost or refused once; and half a
     // batch done.
     let troubles = [
         (Trouble::Throttled, u64::MAX),
@@ -68,16 +69,16 @@ async fn passes_end_at(step: usize, step_of_others: usize) {
             lab.faults().work_again();
             lab.check().await;
             let said = format!("{trouble:?} at {failing}, {times} times");
-            // The last gives the lock back, which would run out.
+            // The last request releases the lock, which would expire otherwise.
             assert_eq!(is_done, times == 1 || failing == calls, "{said}");
-            // A pass that was cut off has the lock for some time.
+            // The lock of an interrupted pass lasts for some time.
             lab.passes(5 * MINUTE);
             lab.ask().await;
             lab.carry_over().await;
             lab.check().await;
             assert!(lab.marks().await.is_empty(), "{said}");
             assert_eq!(lab.counts().await, expected, "{said}");
-            // Spans that nobody names any more may be left.
+            // Spans that no block refers to any more may be left.
             assert!(lab.spans().await.len() >= spans, "{said}");
         }
     }

@@ -9,7 +9,7 @@ use trace_blocks::TraceKey;
 use super::lab::{Lab, TIME, id, partition};
 
 impl Lab {
-    /// Says that the day has so many partitions.
+    /// Sets the number of the day's partitions.
     async fn set_partitions(&self, shards: i64) {
         let key = rows::TraceDay::key(&ExperimentId::DEFAULT, &Ascending(partition().day));
         self.table().put(Item::new(key).with(SHARDS, number(shards)), &Condition::Always).await.unwrap();
@@ -20,7 +20,7 @@ impl Lab {
         self.table().get(&key).await.unwrap()?.get(SHARDS)
     }
 
-    /// The marks of so many new traces within a moment: only these are counted.
+    /// Writes the marks of new traces within a short time. Only marks are counted.
     async fn get(&self, traces: std::ops::Range<u32>) {
         let place = |trace: u32| TraceKey { time: TIME + i64::from(trace), trace: id(trace) };
         self.write(traces.map(|trace| self.mark(&place(trace)))).await;
@@ -33,11 +33,11 @@ async fn a_day_gets_more_partitions_when_one_gets_too_many_traces() {
     let lab = Lab::new().await;
     lab.set_partitions(1).await;
     lab.get(0..250).await;
-    assert_eq!(lab.partitions().await, Some(1), "it takes so many");
+    assert_eq!(lab.partitions().await, Some(1), "one partition is enough for this rate");
     lab.passes(10_000);
     lab.get(250..510).await;
     assert_eq!(lab.partitions().await, Some(2));
-    // Processes go on with the old one for some seconds.
+    // Processes continue to use the old number for some seconds.
     lab.passes(30_000);
     lab.get(510..770).await;
     assert_eq!(lab.partitions().await, Some(2));
@@ -47,7 +47,7 @@ async fn a_day_gets_more_partitions_when_one_gets_too_many_traces() {
     lab.set_partitions(64).await;
     lab.passes(60_000);
     lab.get(1_030..1_290).await;
-    assert_eq!(lab.partitions().await, Some(64), "no more are read at once");
+    assert_eq!(lab.partitions().await, Some(64), "the maximum");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Traces in the form that the traces function writes, a packer, and the rules to check.
+//! Traces as the traces function writes them, a packer, and the rules to check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) fn id(number: u32) -> TraceId {
     TraceId::new(number.into())
 }
 
-/// An item with a span of this name.
+/// Returns an item with one span of this name.
 fn span_of(number_of: u32, name: &str) -> Item {
     let span = Span { name: format!("{name} of {number_of}"), span_id: name.into(), ..Span::default() };
     let packed = spans::pack(&[span], 1 << 20).parts.concat();
@@ -44,7 +44,7 @@ pub(super) struct Lab {
     time: Arc<AtomicI64>,
     sizes: Packing,
     indexer: Indexer,
-    /// The same; its requests meet the faults.
+    /// An indexer whose requests are subject to the injected faults.
     faulty: Indexer,
 }
 
@@ -59,7 +59,7 @@ impl Lab {
         lab
     }
 
-    /// A copy as it is now, with processes that have just begun.
+    /// Returns a copy of the current state, with processes that have just started.
     pub(super) async fn copy(&self) -> Self {
         Self::on(self.site.snapshot(), self.now(), self.sizes).await
     }
@@ -117,35 +117,35 @@ impl Lab {
         self.table().delete(&rows::Experiment::key(&ExperimentId::DEFAULT), &Condition::Always).await.unwrap();
     }
 
-    /// The mark of a place.
+    /// Returns the mark of a place.
     pub(super) fn mark(&self, place: &TraceKey) -> Item {
         let day = TracePartition { day: day_of(place.time), ..partition() };
         Item::new(day.mark_key(place)).with("marked", number(self.now())).with("to_pack", number(1))
     }
 
-    /// The mark of a document's place, and the document as it is written with it.
+    /// Returns the mark of a document's place, and the document as it is written with that mark.
     fn marked(&self, item: Item) -> [Item; 2] {
         let trace = StoredTrace::of(item.clone()).unwrap();
         let item = item.with("marked", number(self.now())).with("edits", number(trace.edits() + 1));
         [self.mark(&TraceKey::of(&trace)), item]
     }
 
-    /// Writes items, in few requests.
+    /// Writes items in few requests.
     pub(super) async fn write(&self, items: impl IntoIterator<Item = Item>) {
         self.table().write_many(items.into_iter().collect(), &[]).await.unwrap();
     }
 
-    /// A new trace with a span.
+    /// Writes a new trace with one span.
     pub(super) async fn put(&self, number_of: u32, time: i64) {
         self.put_all([number_of], |_| time).await;
     }
 
-    /// New traces with a span each.
+    /// Writes new traces with one span each.
     pub(super) async fn put_all(&self, numbers: impl IntoIterator<Item = u32>, time: impl Fn(u32) -> i64) {
         self.write(numbers.into_iter().flat_map(|number_of| self.new_trace(number_of, time(number_of)))).await;
     }
 
-    /// The span, the mark and the document of a trace.
+    /// Returns the span, the mark and the document of a new trace.
     fn new_trace(&self, number_of: u32, time: i64) -> [Item; 3] {
         let item = Item::new(rows::Trace::key(&id(number_of)))
             .with("experiment", text("0"))
@@ -176,7 +176,7 @@ impl Lab {
         self.with(number_of, "response", value).await;
     }
 
-    /// Moves a trace in time: marks at both places first.
+    /// Moves a trace in time. Marks at both places are written first.
     pub(super) async fn put_again(&self, number_of: u32, time: i64) {
         let item = self.document(number_of).await.unwrap();
         let left = self.mark(&TraceKey::of(&StoredTrace::of(item.clone()).unwrap()));
@@ -202,7 +202,7 @@ impl Lab {
         self.table().write_many(Vec::new(), &keys).await.unwrap();
     }
 
-    /// Hands over the records of the stream, and those that result from them.
+    /// Delivers the records of the stream, and those that result from them.
     pub(super) async fn carry_over(&self) {
         self.carry_over_by(&self.indexer).await;
     }
@@ -224,9 +224,9 @@ impl Lab {
         self.indexer.tick().await.unwrap();
     }
 
-    /// Asks for the partition to be packed.
+    /// Requests packing of the partition.
     pub(super) async fn ask(&self) {
-        // Each is another.
+        // Makes every request different.
         self.passes(1);
         let row = Item::new(partition().packing_key()).with("to_pack", number(self.now()));
         self.table().put(row, &Condition::Always).await.unwrap();
@@ -243,13 +243,13 @@ impl Lab {
         self.pack().await;
     }
 
-    /// Packs; whether that went well.
+    /// Packs, and returns whether that succeeded.
     pub(super) async fn pack_through_faults(&self) -> bool {
         self.ask().await;
         self.carry_over_by(&self.faulty).await
     }
 
-    /// All items whose sort key begins so.
+    /// Returns all items whose sort key has this prefix.
     pub(super) async fn items(&self, beginning: &str) -> Vec<Value> {
         let items = self.site.dump().await.into_iter();
         items
@@ -258,7 +258,7 @@ impl Lab {
             .collect()
     }
 
-    /// How many rows of traces there are whose sort key is, or begins, so.
+    /// Counts the rows of traces whose sort key has this prefix.
     pub(super) async fn rows(&self, beginning: &str) -> usize {
         let is_of_traces = |item: &&Value| !item["PK"]["S"].as_str().unwrap().starts_with("TRACE#");
         self.items(beginning).await.iter().filter(is_of_traces).count()
@@ -272,7 +272,7 @@ impl Lab {
         read_blocks(self.table(), partition, None, usize::MAX).await.unwrap().0
     }
 
-    /// How many traces the blocks have, the newest first.
+    /// Returns the number of traces in each block, newest first.
     pub(super) async fn counts(&self) -> Vec<usize> {
         self.blocks_of(&partition()).await.iter().map(Block::count).collect()
     }
@@ -286,8 +286,8 @@ impl Lab {
         self.marks_of(&partition()).await.into_iter().map(|place| place.trace).collect()
     }
 
-    /// Checks that each trace has a mark at its place, or its block has it as it is. Everything
-    /// else that blocks have must be marked.
+    /// Checks that each trace has a mark at its place, or is up to date in its block. Everything
+    /// else in the blocks must be marked.
     pub(super) async fn check(&self) {
         let documents = self.items("T#HEAD").await;
         let id = |item: &Value| TraceId::parse(item["PK"]["S"].as_str().unwrap().trim_start_matches("TRACE#")).unwrap();
@@ -324,7 +324,7 @@ impl Lab {
             }
             let unmarked = traces.into_iter().filter(|(place, _)| !marks.contains(place)).collect::<BTreeMap<_, _>>();
             assert_eq!(packed.keys().collect::<Vec<_>>(), unmarked.keys().collect::<Vec<_>>());
-            assert!(packed == unmarked, "a block has a trace as it was");
+            assert!(packed == unmarked, "a block has an old version of a trace");
         }
     }
 }

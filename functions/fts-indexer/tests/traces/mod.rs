@@ -1,4 +1,4 @@
-//! Packing traces: blocks and marks always agree with the documents, wherever a pass ends.
+//! Packing traces: blocks and marks always agree with the documents, no matter where a pass ends.
 
 mod faults;
 mod grow;
@@ -19,7 +19,7 @@ const MINUTE: i64 = 60_000;
 async fn quiet_traces_are_packed_and_their_marks_go() {
     let lab = Lab::new().await;
     lab.put_all(0..300, |number| TIME + i64::from(number) / 3).await;
-    // The first batch has the partition looked at later, and only once.
+    // The first batch schedules the partition, and only once.
     lab.carry_over().await;
     assert_eq!((lab.rows("DUE#").await, lab.rows("P").await), (1, 0));
     lab.tick().await;
@@ -27,19 +27,19 @@ async fn quiet_traces_are_packed_and_their_marks_go() {
     lab.passes(3 * MINUTE);
     lab.put(300, TIME + 500).await;
     lab.carry_over().await;
-    assert_eq!(lab.rows("DUE#").await, 1, "it has a row");
+    assert_eq!(lab.rows("DUE#").await, 1, "the partition has a row already");
     lab.passes(2 * MINUTE);
     lab.pack().await;
-    // 128, 128 and 44; the last is not quiet, and has the partition looked at again.
+    // 128, 128 and 44. The last trace is not quiet, so the partition is scheduled again.
     assert_eq!(lab.counts().await, [44, 128, 128]);
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await, lab.rows("L").await), (1, 1, 0));
     lab.check().await;
 
-    // One mark waits until there are more.
+    // A single mark waits until there are more.
     lab.passes(5 * MINUTE);
     lab.pack().await;
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (1, 0));
-    // The newest block is filled up, and the spans that it had stay in their item.
+    // The newest block is filled up, and its existing spans stay in their item.
     let before = lab.spans().await;
     lab.put_all(301..340, |number| TIME + 500 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
@@ -62,15 +62,15 @@ async fn they_are_in_blocks_of_the_usual_size() {
     Box::pin(are_packed_again(&lab, 4)).await;
 }
 
-/// Blocks have 32 traces at most, and eight at least where they are new. Four changed ones are
-/// enough to write one again. All of this `times` times.
+/// Blocks have at most 32 traces, and new ones at least eight. Four changed traces are enough to
+/// rewrite a block. All numbers are multiplied by `times`.
 async fn are_packed_again(lab: &Lab, times: u32) {
     let size = |traces: u32| usize::try_from(traces * times).unwrap();
     let (first, late, older) = (0..64 * times, 300..300 + 8 * times, 400..400 + 10 * times);
     lab.put_all(first.clone(), |number| TIME + 10 * i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [size(32), size(32)]);
-    // One fewer than are enough wait.
+    // One trace fewer than required: all of them wait.
     let enough = 4 * times;
     for number in 0..enough - 1 {
         lab.tag(number, "changed").await;
@@ -84,23 +84,23 @@ async fn are_packed_again(lab: &Lab, times: u32) {
     assert_eq!((lab.marks().await.len(), lab.spans().await), (0, before), "the spans are the same");
     lab.check().await;
 
-    // One that moves away, a deleted one, and late ones that do not fit into the block any more.
+    // A trace that moves away, a deleted one, and late ones that no longer fit into the block.
     lab.delete(25 * times).await;
     lab.put_again(25 * times + 1, TIME + 2).await;
     lab.put_all(late.clone(), |number| TIME + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [size(32), size(20) - 1, size(20)]);
     assert!(lab.marks().await.is_empty());
-    assert_eq!(lab.items("T#SPANS").await.len(), size(72) - 1, "one that has moved keeps its spans");
+    assert_eq!(lab.items("T#SPANS").await.len(), size(72) - 1, "a trace that has moved keeps its spans");
     lab.check().await;
 
-    // Late ones that are older than all blocks.
+    // Late traces that are older than all blocks.
     lab.put_all(older.clone(), |number| TIME - 1_000 + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [size(32), size(20) - 1, size(20), size(10)]);
     lab.check().await;
 
-    // A block that has nothing left goes, and its spans.
+    // A block without traces is deleted with its spans.
     for number in first.chain(late).chain(older) {
         lab.delete(number).await;
     }
@@ -122,7 +122,8 @@ async fn some_wait_and_few_do_not_wait_for_ever() {
     let waiting: Vec<_> = lab.items("M#").await.into_iter().filter(|item| item.get(WAITS.name()).is_some()).collect();
     assert!(waiting.len() == 1 && waiting[0].get(TO_PACK.name()).is_none());
     lab.check().await;
-    // After an hour, one that has not ended is taken as it is; but one mark waits for a day.
+    // After an hour, a trace in progress is packed as it is. A single mark waits for a day,
+    // however.
     assert_eq!(lab.rows("DUE#").await, 1);
     lab.pack_after(90 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![98], 2));
@@ -136,7 +137,7 @@ async fn what_is_deleted_does_not_stay_in_a_block() {
     let lab = Lab::new().await;
     lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.pack_after(5 * MINUTE).await;
-    // One mark is enough. Spans that only lack their document are removed, too.
+    // A single mark of a deleted trace is enough. Spans without a document are deleted, too.
     lab.delete(3).await;
     lab.delete_but_spans(4).await;
     lab.pack_after(5 * MINUTE).await;
@@ -151,7 +152,7 @@ async fn marks_that_are_put_again_stay() {
     lab.put_all(0..40, |number| TIME + i64::from(number)).await;
     lab.carry_over().await;
     lab.passes(5 * MINUTE);
-    // While the packer writes the block, somebody changes a trace.
+    // A trace is changed while the packer writes the block.
     let mut gate = lab.faults().pause_before("DeleteItem", 1);
     let packing = lab.pack_through_faults();
     let change = async {
@@ -175,7 +176,8 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
     assert_eq!((lab.counts().await.len(), lab.rows("DUE#").await), (0, 1));
     lock.give_back(lab.table()).await.unwrap();
 
-    // The experiment is deleted before the block is there: the block goes again, with its spans.
+    // The experiment is deleted before the block is written: the block is deleted again, with its
+    // spans.
     lab.passes(5 * MINUTE);
     let mut gate = lab.faults().pause_before("PutItem", 2);
     let packing = lab.pack_through_faults();
@@ -186,7 +188,7 @@ async fn one_packs_at_a_time_and_none_what_is_removed() {
     };
     tokio::join!(packing, removal);
     assert_eq!((lab.counts().await.len(), lab.spans().await.len(), lab.marks().await.len()), (0, 0, 40));
-    // What is left in a partition of an experiment that is gone goes.
+    // Leftovers in the partition of an experiment that is gone are deleted.
     lab.remove_experiment().await;
     lab.ask().await;
     lab.carry_over().await;
@@ -203,7 +205,7 @@ async fn traces_of_a_restored_experiment_are_packed() {
     lab.restore_experiment().await;
     lab.pack_after(DAY + 90 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await.len()), (vec![40], 0));
-    // Without a mark, nobody looks at it again.
+    // Without a mark, the partition is not scheduled again.
     lab.delete_experiment().await;
     lab.ask().await;
     lab.pack().await;
@@ -226,14 +228,14 @@ async fn a_block_that_cannot_be_read_keeps_no_other_from_being_packed() {
     for number in 20..23 {
         lab.put(number, TIME + 1_000 + i64::from(number)).await;
     }
-    // Spans of the next block, too, which are with their traces as well.
+    // Spans of the next block are damaged as well. They are also stored with their traces.
     let middle = lab.blocks_of(&partition()).await.remove(1);
     let spans = partition().spans_key(&middle.groups()[0].digest.unwrap());
     let spoiled = lab.table().get(&spans).await.unwrap().unwrap().with("content", bytes(vec![1]));
     lab.table().put(spoiled, &Condition::Always).await.unwrap();
     lab.pack_after(5 * MINUTE).await;
     assert_eq!((lab.counts().await, lab.marks().await), (vec![3, 3, 3, 3], vec![id(1), id(0)]));
-    assert_eq!(lab.rows("DUE#").await, 1, "it is looked at again");
+    assert_eq!(lab.rows("DUE#").await, 1, "the partition is scheduled again");
     lab.table().put(block, &Condition::Always).await.unwrap();
     lab.pack_after(DAY + 90 * MINUTE).await;
     assert!(lab.marks().await.is_empty());
@@ -251,7 +253,7 @@ async fn a_partition_is_packed_by_itself() {
     lab.check().await;
 }
 
-/// Each block has a recent mark, and a pass has time for one of them.
+/// Each block has a recent mark, and a pass only has time for one block.
 #[tokio::test]
 async fn a_pass_goes_on_where_the_last_one_ended() {
     let sizes = Packing { least_new: 2, least_changed: 2, longest: Duration::ZERO, ..small() };
@@ -270,14 +272,14 @@ async fn a_pass_goes_on_where_the_last_one_ended() {
     lab.pack_after(5 * MINUTE).await;
     assert_eq!(lab.counts().await, [3, 3, 3, 3, 3, 3]);
     lab.check().await;
-    // What the first passes have left is not forgotten.
+    // Marks that the first passes have left are not forgotten.
     assert_eq!((lab.marks().await.len(), lab.rows("DUE#").await), (4, 1));
     lab.pack_after(30 * 60 * MINUTE).await;
     assert!(lab.marks().await.is_empty());
     lab.check().await;
 }
 
-/// Small blocks, for cases that would take many traces otherwise.
+/// Small blocks, for cases that would otherwise need many traces.
 fn small() -> Packing {
     Packing { least_new: 1, least_changed: 1, most: 3, rest: Duration::ZERO, ..Packing::default() }
 }

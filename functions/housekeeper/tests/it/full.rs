@@ -1,4 +1,4 @@
-//! An experiment whose partition takes nothing more by which it grows.
+//! An experiment whose partition is full and cannot grow.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use tracing::subscriber::DefaultGuard;
 
 use crate::lab::{Lab, collect, remove_named, text};
 
-/// A lab in which this experiment is full.
+/// Makes the experiment's partition full.
 fn full(lab: Lab, experiment: &str) -> (Lab, Table) {
     let limits = Limits::new(&lab.site.engine);
     let partition = format!("EXP#{experiment}");
@@ -44,7 +44,7 @@ async fn logging_is_refused_and_a_run_can_be_ended() {
         let found = lab.api.get("runs/get", &[("run_id", run)]).await.ok();
         assert_eq!(found["run"]["info"]["status"], "FINISHED");
         assert_eq!(found["run"]["info"]["end_time"], 1_700_000_000_000_i64);
-        // A client that had no answer sends it again.
+        // A client that received no response sends the request again.
         lab.post("runs/update", end).await;
     }
     let asked = json!({ "experiment_ids": [experiment], "filter": "attributes.status = 'FINISHED'" });
@@ -53,7 +53,7 @@ async fn logging_is_refused_and_a_run_can_be_ended() {
     assert_eq!(lab.post("runs/search", running).await.get("runs"), None);
 }
 
-/// What is logged, as text.
+/// The log as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -68,7 +68,7 @@ impl Write for Log {
 }
 
 impl Log {
-    /// Takes what this thread logs from now on: the test has it for itself.
+    /// Captures the log of this thread from now on. The test is the only one on this thread.
     fn begin() -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
@@ -76,7 +76,7 @@ impl Log {
         (log, tracing::subscriber::set_default(subscriber))
     }
 
-    /// The lines about partitions that are nearly full.
+    /// Returns the lines about partitions that are nearly full.
     fn said(&self) -> Vec<String> {
         let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
         text.lines().filter(|line| line.contains("a partition is nearly full")).map(str::to_owned).collect()
@@ -117,7 +117,7 @@ async fn the_log_tells_of_a_list_that_is_nearly_full() {
     let (log, _logging) = Log::begin();
     let mut size = 0;
     while size < 900 {
-        // It is in the one list only.
+        // The run is in a single list.
         let new = json!({ "experiment_id": experiment, "start_time": 1 });
         let run = text(&lab.post("runs/create", new).await["run"]["info"]["run_id"]);
         let point = |at: i64| json!({ "key": "loss", "value": at, "timestamp": at, "step": at });
@@ -142,7 +142,7 @@ async fn removing_makes_room_for_runs_and_points() {
     let partition = format!("EXP#{experiment}");
     let limits = Limits::new(&lab.site.engine);
     let size = usize::try_from(limits.collection_bytes(TABLE, &partition).await.unwrap()).unwrap();
-    // It has all that it may have.
+    // The partition has reached its limit.
     limits.set_collection_limit(move |of| (of == partition).then_some(size));
     let table = Table::new(limits.client(), TABLE);
     let lab = lab.over(&table);
@@ -178,7 +178,7 @@ async fn removing_makes_room() {
     assert_eq!(collect(&retention, None).await.removed.len(), 2);
     assert!(lab.items(&deleted).await.is_empty() && lab.items(&model).await.len() <= 1);
 
-    // To delete a run takes room; to remove it does not.
+    // Deleting a run takes room, permanent deletion does not.
     refused(&lab, "runs/delete", json!({ "run_id": active })).await;
     let named = Named { runs: vec![active.clone()], even_active: true, ..Named::default() };
     assert_eq!(remove_named(&retention, &named).await.removed.len(), 1);

@@ -1,4 +1,4 @@
-//! The policy for histories of metrics.
+//! Tests the policy for metric histories.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use test_site::{TABLE, all_troubles};
 
 use crate::lab::{Lab, remove_histories};
 
-/// Points of a history that is drawn from chart rows.
+/// Number of points of a history that is charted from chart rows.
 const LOSS: i64 = 11_500;
 
-/// Runs a test on a clock that jumps to where somebody waits for.
+/// Runs a test on a clock that jumps to the next time that a task waits for.
 fn timed(test: impl Future<Output = ()>) {
     let simulation = Simulation::begin();
     let test = Box::pin(test);
@@ -29,7 +29,7 @@ async fn set(lab: &Lab, age: &str) {
     Policy::Histories.write(&lab.site.table, Some(&Age::parse(age).unwrap())).await.unwrap();
 }
 
-/// Logs points of the metric `loss`, a call for each thousand. The first time is that of step 0.
+/// Logs points of the metric `loss`, with one call per thousand. `time` is the time of step 0.
 async fn log_from(lab: &Lab, run: &str, time: i64, steps: std::ops::Range<i64>) {
     let steps: Vec<_> = steps.collect();
     for steps in steps.chunks(1_000) {
@@ -39,7 +39,7 @@ async fn log_from(lab: &Lab, run: &str, time: i64, steps: std::ops::Range<i64>) 
     }
 }
 
-/// The same, of long ago.
+/// Logs points with timestamps long ago.
 async fn log(lab: &Lab, run: &str, steps: std::ops::Range<i64>) {
     log_from(lab, run, 1_000, steps).await;
 }
@@ -50,7 +50,7 @@ async fn end(lab: &Lab, run: &str, at: i64) {
     lab.rest().await;
 }
 
-/// A run that ended long ago.
+/// Creates a run that ended long ago.
 async fn ended(lab: &Lab, points: i64) -> String {
     ended_at(lab, points, 20_000).await
 }
@@ -69,12 +69,12 @@ async fn history(lab: &Lab, run: &str) -> Vec<i64> {
     found["metrics"].as_array().into_iter().flatten().map(|point| point["step"].as_i64().unwrap()).collect()
 }
 
-/// Whether only the latest point is left, and some that waited for a segment.
+/// Checks whether only the latest point is left, and some points that waited for a segment.
 fn is_short(history: &[i64], latest: i64) -> bool {
     history.len() < 10 && history.last() == Some(&latest)
 }
 
-/// The steps of its chart, or of a part of it.
+/// Returns the steps of the run's chart, or of a part of it.
 async fn chart(lab: &Lab, run: &str, part: Option<(&str, &str)>) -> Vec<i64> {
     let mut query = vec![("run_ids", run), ("metric_key", "loss"), ("max_results", "320")];
     query.extend(part.into_iter().flat_map(|(first, last)| [("start_step", first), ("end_step", last)]));
@@ -86,7 +86,7 @@ async fn latest(lab: &Lab, run: &str) -> Value {
     lab.api.get("runs/get", &[("run_id", run)]).await.ok()["run"]["data"]["metrics"].clone()
 }
 
-/// The keys of its segments.
+/// Returns the keys of the run's segments.
 async fn segments(lab: &Lab, run: &str) -> Vec<String> {
     let mut keys = lab.items(run).await;
     keys.retain(|key| key.contains("MHIST#"));
@@ -124,13 +124,13 @@ fn what_a_policy_keeps_no_longer_is_gone_and_the_latest_points_stay() {
         let found = lab
             .post("runs/search", json!({ "experiment_ids": ["0"], "filter": format!("metrics.loss = {}", LOSS - 1) }));
         assert_eq!(found.await["runs"].as_array().unwrap().len(), 1);
-        // A long history is still drawn, whole and in part.
+        // The long history can still be charted, completely and in part.
         let whole = chart(&lab, &run, None).await;
         assert!(whole.len() > 200 && whole.last() == Some(&(LOSS - 1)), "{whole:?}");
         let part = chart(&lab, &run, Some(("2000", "2099"))).await;
         assert!((15..100).contains(&part.len()) && part.iter().all(|step| (2_000..2_100).contains(step)), "{part:?}");
 
-        // The run goes on, and has a history again.
+        // The run is resumed, and has a history again.
         log(&lab, &run, LOSS..2 * LOSS).await;
         lab.index().await;
         lab.rest().await;
@@ -160,7 +160,7 @@ fn a_run_that_goes_on_again_keeps_its_history() {
     });
 }
 
-/// The time of a point is the client's, and so is that of a run's end.
+/// Timestamps of points are set by the client, and so is the end time of a run.
 #[test]
 fn points_that_are_newer_than_the_end_of_their_run_stay() {
     timed(async {
@@ -189,7 +189,7 @@ fn it_may_stop_at_any_request_and_be_done_again() {
             let outcome =
                 cut.looking(Looks::AtNewOnes).remove_old_histories(&Workspace::default(), now_ms(), &ToLog).await;
             lab.site.faults.work_again();
-            // Readers see the whole history, or less, and never an error.
+            // Readers see the complete history or a part of it, and never an error.
             assert!(history(&lab, &run).await.ends_with(&[1_099]));
             assert!(!chart(&lab, &run, None).await.is_empty());
             remove_histories(&lab.retention().looking(Looks::AtNewOnes)).await;
@@ -203,8 +203,8 @@ fn it_may_stop_at_any_request_and_be_done_again() {
     });
 }
 
-/// Points come while the history is being removed. New ones stay. Old ones may go, but nobody meets
-/// an error, and the latest of them stays.
+/// Points arrive while the history is being deleted. New ones are kept. Old ones may be deleted,
+/// but there are no errors, and the latest point is kept.
 #[test]
 fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     timed(async {
@@ -212,8 +212,8 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
         for (at, is_new, is_packed) in places
             .into_iter()
             .flat_map(|at| [(at, true, false), (at, true, true), (at, false, false), (at, false, true)])
-            // By default, half of them: at each place new ones and old ones, packed ones and
-            // others.
+            // By default, only half of the cases run: new and old points, and packed and unpacked
+            // ones, at each place.
             .filter(|((operation, _), is_new, is_packed)| {
                 all_troubles() || (*is_new == *is_packed) == (*operation == "Query")
             })
@@ -221,14 +221,14 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
             let lab = Lab::new().await;
             let run = ended(&lab, LOSS).await;
             set(&lab, "1h").await;
-            // It is about to ask for the segments, or to delete those that it has found.
+            // The removal is about to query the segments, or to delete those that it has found.
             let mut gate = lab.site.faults.pause_before(at.0, at.1);
             let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
             let removing = tokio::spawn(async move { remove_histories(&retention).await });
             gate.reached().await;
             let (first, last) = (LOSS, LOSS + 1_000);
             log_from(&lab, &run, if is_new { now_ms() } else { 1_000 }, first..last).await;
-            // Before others that are in chart rows.
+            // Points before others that are in chart rows.
             log_from(&lab, &run, if is_new { now_ms() } else { 500 }, 20..60).await;
             if is_packed {
                 lab.index().await;
@@ -252,13 +252,13 @@ fn a_run_that_is_logged_to_and_packed_meanwhile_is_whole() {
     });
 }
 
-/// A pass of the indexer, and a chart, need no segment that the journal names.
+/// Neither the indexer nor a chart depends on a segment that the journal refers to.
 #[test]
 fn a_segment_that_is_gone_stops_nobody() {
     timed(async {
         let lab = Lab::new().await;
         let run = ended(&lab, LOSS).await;
-        // Late: before others that are in chart rows.
+        // Late points, before others that are in chart rows.
         log_from(&lab, &run, 500, 20..60).await;
         for key in segments(&lab, &run).await {
             lab.site.table.delete(&self::key(&key), &Condition::Always).await.unwrap();
@@ -287,7 +287,7 @@ fn a_segment_that_cannot_be_read_stays_and_stops_no_other() {
     });
 }
 
-/// A process that is always there looks only at runs that ended since its last look.
+/// A long-running process only scans runs that ended since its last scan.
 #[test]
 fn a_look_goes_on_where_the_last_one_ended() {
     timed(async {
@@ -303,19 +303,19 @@ fn a_look_goes_on_where_the_last_one_ended() {
         lab.rest().await;
         assert_eq!(remove_histories(&looking).await.removed.iter().collect::<Vec<_>>(), ["histories of 1 runs of 0"]);
         assert!(segments(&lab, &second).await.is_empty() && !segments(&lab, &first).await.is_empty());
-        // A longer time is no mistake, and neither is the first one again.
+        // Extending and restoring the policy is not an error.
         set(&lab, "36500d").await;
         assert!(remove_histories(&looking).await.removed.is_empty());
         set(&lab, "1h").await;
         assert!(remove_histories(&looking).await.removed.is_empty());
-        // Once a month, all are looked at.
+        // All runs are scanned once a month.
         clock::sleep(Duration::from_hours(24 * 30)).await;
         assert_eq!(remove_histories(&looking).await.removed.len(), 1);
         assert!(segments(&lab, &first).await.is_empty());
     });
 }
 
-/// What failed is tried again, and is not passed.
+/// A failed run is retried, and the scan does not continue after it.
 #[test]
 fn a_look_does_not_go_on_after_a_run_that_failed() {
     timed(async {

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use test_site::{Api, Dump, Site, TABLE};
 use tracking::store::Store;
 
-/// As short as it can be: a deletion waits for it.
+/// As short as possible, because a deletion waits for it.
 const LEASE: Duration = Duration::from_millis(2);
 
 pub(crate) struct Lab {
@@ -27,7 +27,7 @@ pub(crate) struct Lab {
     directory: TempDir,
 }
 
-/// What was reported.
+/// The reported outcome.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) removed: BTreeSet<String>,
@@ -72,7 +72,7 @@ impl Lab {
         }
     }
 
-    /// The same server over another way to the table.
+    /// Returns this server with another connection to the table.
     pub(crate) fn over(self, table: &Table) -> Self {
         Self { api: Api(tracking::router(&store(table), test_site::everybody())), ..self }
     }
@@ -85,7 +85,7 @@ impl Lab {
         Retention::new(table, Artifacts::in_directory(self.directory.path()))
     }
 
-    /// Removes deleted entities, or only those deleted before a moment, if there is one.
+    /// Deletes the deleted entities, or only those that were deleted before a time.
     pub(crate) async fn collect(&self, before: Option<i64>) -> Outcome {
         collect(&self.retention(), before).await
     }
@@ -98,7 +98,7 @@ impl Lab {
         text(&self.post("experiments/create", json!({ "name": name })).await["experiment_id"])
     }
 
-    /// A run with something of each kind of row, and an artifact.
+    /// Creates a run with every kind of row, and an artifact.
     pub(crate) async fn run(&self, experiment: &str) -> String {
         let new = json!({ "experiment_id": experiment, "start_time": 1, "tags": [{ "key": "big", "value": "t".repeat(1_100) }] });
         let run = text(&self.post("runs/create", new).await["run"]["info"]["run_id"]);
@@ -117,14 +117,14 @@ impl Lab {
         run
     }
 
-    /// A logged model with something of each kind of row, and an artifact.
+    /// Creates a logged model with every kind of row, and an artifact.
     pub(crate) async fn model(&self, experiment: &str, run: &str) -> String {
         let entries = |prefix: &str| json!([{ "key": format!("{prefix}big"), "value": "v".repeat(1_100) }]);
         let new = json!({
             "experiment_id": experiment, "name": "m", "source_run_id": run, "params": entries("p"), "tags": entries("t"),
         });
         let model = text(&self.post("logged-models", new).await["model"]["info"]["model_id"]);
-        // More than its document has room for.
+        // More points than its document has room for.
         for portion in 0..2 {
             let point = |at: i64| json!({ "key": format!("{:0>200}", at), "value": at, "timestamp": at, "step": portion, "model_id": model });
             let metrics: Vec<_> = (0..100).map(point).collect();
@@ -144,7 +144,7 @@ impl Lab {
         std::fs::write(path, "x").unwrap();
     }
 
-    /// The paths of artifacts that hold this text.
+    /// Returns the paths of artifacts that contain this text.
     pub(crate) fn artifacts(&self, text: &str) -> Vec<PathBuf> {
         let mut directories = vec![self.directory.path().to_owned()];
         let mut found = Vec::new();
@@ -160,12 +160,12 @@ impl Lab {
         found
     }
 
-    /// Lets the indexer have all that is in the stream.
+    /// Feeds everything in the stream to the indexer.
     pub(crate) async fn index(&self) {
         self.index_over(self.site.table.clone()).await;
     }
 
-    /// Lets time pass, until ended runs are packed and nothing of them waits.
+    /// Lets time pass until ended runs are packed and have no waiting points.
     pub(crate) async fn rest(&self) {
         for _ in 0..3 {
             clock::sleep(Duration::from_mins(2)).await;
@@ -174,7 +174,8 @@ impl Lab {
         }
     }
 
-    /// The same, with requests of the indexer that meet the faults.
+    /// Feeds everything in the stream to an indexer whose requests are subject to the injected
+    /// faults.
     pub(crate) async fn index_over(&self, table: Table) {
         loop {
             let records = self.stream.oldest(1_000).await.unwrap();
@@ -185,22 +186,22 @@ impl Lab {
         }
     }
 
-    /// All items, without the indexer's rows for later: these are deleted by themselves, when their
-    /// time has come.
+    /// Returns all items, except the indexer's rows of postponed runs, which are deleted when they
+    /// are due.
     pub(crate) async fn dump(&self) -> Dump {
         let mut dump = self.site.dump().await;
         dump.retain(|key, _| !key.starts_with("LATER#"));
         dump
     }
 
-    /// The keys of the items that hold this text anywhere.
+    /// Returns the keys of the items that contain this text anywhere.
     pub(crate) async fn items(&self, text: &str) -> Vec<String> {
         let items = self.dump().await.into_iter();
         items.filter(|(key, item)| key.contains(text) || item.to_string().contains(text)).map(|(key, _)| key).collect()
     }
 }
 
-/// A text that does not get much shorter when it is compressed.
+/// Returns a text that does not compress well.
 fn noise() -> String {
     let next = |last: &u32| Some(last.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
     std::iter::successors(Some(7), next).take(6_000).map(|number| number.to_string()).collect()

@@ -1,4 +1,4 @@
-//! Removing for good, over a table of the test's own, while clients and the indexer run.
+//! Permanent deletion, tested on a private table with concurrent clients and a running indexer.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod full;
@@ -9,6 +9,6 @@ mod races;
 mod refusals;
 mod removal;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// The libc allocator took a fifth of the time of such tests.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

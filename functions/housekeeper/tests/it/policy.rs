@@ -1,4 +1,4 @@
-//! The TTL policy.
+//! Tests the retention policy for deleted entities.
 
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ async fn a_policy_that_cannot_be_read_removes_nothing() {
     }
 }
 
-/// A slice that has no time stops somewhere, and the next ones go on: each thing is whole until it
-/// is gone.
+/// A slice that has no time stops somewhere, and the next ones continue. Every entity is complete
+/// until it is gone.
 #[tokio::test]
 async fn slices_that_run_out_of_time_come_to_an_end_together() {
     let lab = Lab::new().await;
@@ -62,7 +62,7 @@ async fn slices_that_run_out_of_time_come_to_an_end_together() {
     let (mut slices, mut longest) = (0, Duration::ZERO);
     while !lab.retention().remove_for(longest, &workspaces, &ToLog).await.unwrap() {
         slices += 1;
-        // Longer from slice to slice, so that they are cut off at different places.
+        // Longer in each slice, so that slices are interrupted in different places.
         longest = longest.mul_f64(1.3) + Duration::from_millis(1);
         assert!(slices < 100, "it never ends");
     }

@@ -1,4 +1,4 @@
-//! Removing while clients restore, and while another removal runs.
+//! Removal while clients restore entities, and while another removal runs.
 
 use serde_json::json;
 use table::Table;
@@ -6,7 +6,7 @@ use test_site::TABLE;
 
 use crate::lab::{Lab, Outcome, collect};
 
-/// Removes all that is deleted, in a task whose requests meet the gates.
+/// Removes everything that is deleted, in a task whose requests are subject to the gates.
 fn collecting(lab: &Lab) -> tokio::task::JoinHandle<Outcome> {
     let retention = lab.retention_over(Table::new(lab.site.faults.client(), TABLE));
     tokio::spawn(async move { collect(&retention, None).await })
@@ -82,7 +82,7 @@ async fn an_experiment_is_restored_before_or_not_at_all() {
     }
 }
 
-/// A run that was deleted by itself is active again when its experiment was deleted and restored.
+/// A run that was itself deleted is active again after its experiment was deleted and restored.
 #[tokio::test]
 async fn a_run_that_its_experiment_restores_meanwhile_stays() {
     let lab = Lab::new().await;
@@ -122,7 +122,8 @@ async fn two_removals_at_a_time_do_no_harm() {
     }
 }
 
-/// The indexer writes its copy and its entries when the run is gone already: the stream has it clear up.
+/// The indexer writes its copy and its entries after the run is gone. The stream triggers their
+/// deletion.
 #[tokio::test]
 async fn what_the_indexer_writes_late_is_cleared_up() {
     let lab = Lab::new().await;

@@ -1,4 +1,4 @@
-//! What may not be removed is refused in MLflow's words, and nothing is removed then.
+//! Entities that must not be removed are rejected with MLflow's messages, and nothing is removed.
 
 use retention::{Age, Named};
 use serde_json::json;

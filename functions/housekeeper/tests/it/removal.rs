@@ -1,4 +1,4 @@
-//! The entities that are removed, and those that stay.
+//! The entities that are removed, and those that are kept.
 
 use entities::fields::{OwnFields, OwnSetting};
 use entities::{StoredTrace, now_ms};
@@ -34,7 +34,7 @@ async fn a_run_leaves_nothing_but_the_datasets_of_its_experiment() {
     assert_eq!((lab.artifacts(&run).len(), lab.artifacts(&other).len()), (0, 4));
     lab.api.get("runs/get", &[("run_id", &run)]).await.missing();
     lab.api.get("runs/get", &[("run_id", &other)]).await.ok();
-    // What the stream has to say of it changes nothing any more.
+    // The remaining records of the stream change nothing.
     lab.index().await;
     assert_eq!(lab.dump().await, before);
 }
@@ -64,7 +64,7 @@ async fn a_logged_model_leaves_nothing() {
     assert_eq!((lab.artifacts(&model).len(), lab.artifacts(&other).len()), (0, 3));
 }
 
-/// The rows of a trace, as the function that keeps traces writes them.
+/// Writes the rows of a trace like the traces function.
 async fn trace(lab: &Lab, experiment: &str) {
     let (id, trace) = (ExperimentId::parse(experiment).unwrap(), TraceId::new(7));
     let (day, time) = (Ascending(3), 3 * DAY + 1);
@@ -85,7 +85,7 @@ async fn trace(lab: &Lab, experiment: &str) {
     let mark = rows::TraceMark::key(&id, &day, &Ordinal(0), &Descending(time), &trace);
     let day = Item::new(rows::TraceDay::key(&id, &day)).with("shards", number(1));
     let mut items = vec![head.clone(), spans, Item::new(mark).with("marked", number(time)), day];
-    // Another trace, which was packed, and the leftovers of a packer that was cut off.
+    // Another trace, which was packed, and the leftovers of an interrupted packer.
     let partition = TracePartition { experiment: id, day: 3, shard: 0 };
     let key = Item::new(rows::Trace::key(&TraceId::new(8)));
     let packed = Item(head.0.into_iter().chain(key.0).collect());
@@ -135,7 +135,7 @@ async fn an_experiment_leaves_nothing() {
         assert_eq!((lab.items(id).await.len(), lab.artifacts(id).len()), (0, 0));
     }
     lab.api.get("experiments/get", &[("experiment_id", &experiment)]).await.missing();
-    // Its name is free.
+    // The name can be reused.
     lab.experiment("e").await;
 }
 
@@ -144,7 +144,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     let lab = Lab::new().await;
     let experiment = lab.experiment("e").await;
     trace(&lab, &experiment).await;
-    // A newer one.
+    // A newer block.
     let partition = TracePartition { experiment: ExperimentId::parse(&experiment).unwrap(), day: 3, shard: 0 };
     let key = partition.block_key(&TraceKey { time: 3 * DAY + 2, trace: TraceId::new(9) });
     lab.site.table.put(Item::new(key.clone()).with("core", bytes(vec![1])), &Condition::Always).await.unwrap();
@@ -159,7 +159,7 @@ async fn blocks_that_cannot_be_read_stay_and_others_go() {
     );
     let is_lost = |left: &String| left.contains(" M#") || left.starts_with("TRACE#") || left.starts_with("SPANS#");
     assert!(!left.iter().any(is_lost), "{left:?}");
-    // By hand.
+    // Deleted manually.
     lab.site.table.delete(&key, &Condition::Always).await.unwrap();
     let outcome = lab.collect(None).await;
     assert_eq!(outcome.kept, []);
@@ -192,12 +192,12 @@ async fn what_was_restored_stays() {
         lab.post(&format!("runs/{verb}"), json!({ "run_id": run })).await;
     }
     assert!(lab.items(DELETED_TIME.name()).await.is_empty(), "a run that is not deleted has no such time");
-    // It is active again with its experiment, though it was deleted by itself.
+    // The run was itself deleted, and is active again with its experiment.
     lab.post("runs/delete", json!({ "run_id": of_kept })).await;
     for verb in ["delete", "restore"] {
         lab.post(&format!("experiments/{verb}"), json!({ "experiment_id": kept })).await;
     }
-    // And this experiment is deleted, but not all of its runs.
+    // This experiment is deleted, but one of its runs has been restored.
     let half = lab.experiment("half").await;
     let (restored, gone) = (lab.run(&half).await, lab.run(&half).await);
     lab.post("experiments/delete", json!({ "experiment_id": half })).await;
@@ -205,7 +205,7 @@ async fn what_was_restored_stays() {
 
     let outcome = lab.collect(None).await;
     assert_eq!(outcome.removed.into_iter().collect::<Vec<_>>(), [format!("Run with ID {gone}")]);
-    let of_half = (format!("Experiment with ID {half}"), "1 of its runs stay".to_owned());
+    let of_half = (format!("Experiment with ID {half}"), "1 of its runs could not be deleted".to_owned());
     assert!(outcome.kept.contains(&of_half), "{:?}", outcome.kept);
     for id in [&run, &of_kept, &restored] {
         let info = lab.api.get("runs/get", &[("run_id", id)]).await.ok()["run"]["info"].clone();
@@ -227,7 +227,7 @@ async fn artifacts_that_cannot_be_reached_keep_what_they_belong_to() {
     assert!(outcome.removed.is_empty());
     let (entity, why) = outcome.kept.first().unwrap();
     assert_eq!(*entity, format!("Run with ID {run}"));
-    assert!(why.starts_with(&format!("its artifacts at s3://elsewhere/x/{run}/artifacts stay")), "{why}");
+    assert!(why.starts_with(&format!("its artifacts at s3://elsewhere/x/{run}/artifacts remain")), "{why}");
     assert_eq!(lab.dump().await, before);
     lab.post("runs/restore", json!({ "run_id": run })).await;
     lab.post("runs/delete", json!({ "run_id": run })).await;

@@ -1,6 +1,6 @@
 //! Aliases of models.
 //!
-//! The model's document holds the version of each alias. A local index lists the versions with
+//! The model's document has the version of each alias. A local index lists the versions with
 //! aliases next to the model, so that one request reads both.
 
 use access::Granted;
@@ -15,13 +15,13 @@ use super::attributes::ALIASES;
 use super::model_item::{Model, model_key};
 use super::version_item::Found;
 
-/// Versions that one request reads together with their model.
+/// Maximum number of items that one request reads: the model, and versions with aliases.
 const BESIDE: usize = 25;
 
 impl Store {
-    /// Reads the version of an alias. One request. One more if the model was renamed, if more than
-    /// 24 of its versions have aliases, or if the version has tags too big for its document. Two
-    /// for `latest`.
+    /// Reads the version of an alias. Takes one request. One more is needed if the model was
+    /// renamed, if more than 24 of its versions have aliases, or if the version has tags that are
+    /// too large for its document. `latest` takes two requests.
     pub async fn alias_get(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<ModelVersion> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -47,13 +47,14 @@ impl Store {
         self.version_whole(&Found { model, number, item }).await
     }
 
-    /// The model in its own partition and versions that have aliases. One request.
+    /// Reads the model, if it is in this partition, and versions that have aliases. Takes one
+    /// request.
     async fn aliased(&self, key: &ModelKey) -> Result<Vec<Item>> {
         let query = Query::of(AliasedVersions::all(key)).whole().limit(BESIDE);
         Ok(self.table.query_page(&query).await?.items)
     }
 
-    /// Reads the greatest version. Two requests.
+    /// Reads the version with the highest number. Takes two requests.
     async fn version_get_latest(&self, name: &str) -> Result<ModelVersion> {
         let model = self.model_find(name).await?;
         let greatest = model.latest().into_values().max();
@@ -63,7 +64,7 @@ impl Store {
         self.version_whole(&Found { model, number, item: item.ok_or_else(none)? }).await
     }
 
-    /// Sets an alias of a version. Two requests.
+    /// Sets an alias of a version. Takes two requests.
     pub async fn alias_set(&self, name: &Granted<RegisteredModelName>, alias: &str, version: &str) -> Result<()> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -88,7 +89,7 @@ impl Store {
             .await
     }
 
-    /// Deletes an alias, if it is there. Two requests.
+    /// Deletes an alias, if it exists. Takes two requests.
     pub async fn alias_delete(&self, name: &Granted<RegisteredModelName>, alias: &str) -> Result<()> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -105,7 +106,8 @@ impl Store {
     }
 }
 
-/// Takes a version that loses an alias off the list of those that have any, if it was its only one.
+/// Returns the write that removes a version from the list of versions with aliases. Returns `None`
+/// if the version has further aliases.
 fn without_alias(model: &Model, version: u32) -> Option<Write> {
     if model.aliases_of(version).len() > 1 {
         return None;

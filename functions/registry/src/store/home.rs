@@ -1,7 +1,7 @@
-//! Homes: the partitions of models' rows.
+//! Homes: the partitions of the rows of models.
 //!
-//! The row of a home has its model's current name. A write that goes to a version by name alone
-//! checks it. So a model that was renamed or deleted is never changed under its old name.
+//! The row of a home contains its model's current name. Writes to a version that only know the name
+//! check this row. So a model that was renamed or deleted is never changed under its old name.
 
 use entities::{in_workspace, workspace_named};
 use key_schema::{Key, ModelKey, rows};
@@ -10,13 +10,13 @@ use table::{Condition, Item, Write, text};
 
 use super::attributes::{ID, NAME, WORKSPACE};
 
-/// The row of a home.
+/// Creates the row of a home.
 pub(super) fn home_row(workspace: &Workspace, home: &ModelKey, id: &str, name: &str) -> Item {
     in_workspace(Item::new(home_key(home)).with(ID, text(id)).with(NAME, text(name)), workspace)
 }
 
-/// Whether the item of a model, or of its home, belongs to this workspace. The key of a home only
-/// has its original workspace.
+/// Checks whether the item of a model, or of its home, belongs to this workspace. The key of a home
+/// only contains its original workspace.
 pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
     Ok(workspace_named(item.get(WORKSPACE)).map_err(Error::internal)? == *workspace)
 }
@@ -25,10 +25,12 @@ pub(super) fn home_key(home: &ModelKey) -> Key {
     rows::ModelHome::key(home)
 }
 
-/// A part of a transaction: the rows of this key are those of the model of this name, which has this id if that is known.
+/// Returns the check, as part of a transaction, that the rows with this key belong to the model
+/// with this name, and with this id if it is given.
 pub(super) fn is_at_home(key: &ModelKey, name: &str, id: Option<&str>) -> Write {
     let is_named = Condition::Equals(NAME.into(), text(name));
-    // The key says where the model was made: it may have come elsewhere, and another one has its name here.
+    // The key contains the workspace in which the model was created. The model may have moved to
+    // another one since, and another model may have its name here.
     let is_here = match key.workspace() {
         Some(workspace) => Condition::Equals(WORKSPACE.into(), text(workspace)),
         None => Condition::Missing(WORKSPACE.into()),

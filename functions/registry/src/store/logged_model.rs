@@ -1,4 +1,5 @@
-//! Logged models that versions of registered models are made from. Their items are the tracking function's.
+//! Logged models that versions of registered models are created from. Their items belong to the
+//! tracking function.
 
 use access::Granted;
 use documents::{LoggedModelDocument, appended_to_tag};
@@ -11,17 +12,18 @@ use table::{Item, Write};
 
 use super::Store;
 
-/// The tag that lists the versions that were made from a logged model (`MLFLOW_MODEL_VERSIONS`).
+/// The tag that lists the versions that were created from a logged model (`MLFLOW_MODEL_VERSIONS`).
 const MODEL_VERSIONS_TAG: &str = "mlflow.modelVersions";
 
-/// The fields of its logged model that a version needs.
+/// The fields of a logged model that its version needs.
 pub(super) struct LoggedModel {
     pub(super) artifact_location: String,
     pub(super) source_run: Option<String>,
 }
 
 impl Store {
-    /// A logged model, if there is one here that is not deleted. One request.
+    /// Reads a logged model. Returns `None` if none is given, or if it does not exist or is
+    /// deleted. Takes one request.
     pub(super) async fn logged_model(&self, at: Option<&Granted<ModelLocation>>) -> Result<Option<LoggedModel>> {
         let Some(at) = at else { return Ok(None) };
         let item = self.table.get(&at.key()).await?;
@@ -32,8 +34,8 @@ impl Store {
         }))
     }
 
-    /// The writes that add a version to the list in a logged model's tag, for the transaction that makes the version. One request, or
-    /// two.
+    /// Returns the writes that add a version to the list in a logged model's tag, as part of the
+    /// transaction that creates the version. Takes one or two requests.
     pub(super) async fn logged_model_with_version(
         &self,
         at: &Granted<ModelLocation>,

@@ -1,8 +1,8 @@
-//! The data of the model registry in the table. One file per resource; methods are named noun
-//! first.
+//! Access to the model registry's data in the table. There is one file per resource, and the names
+//! of methods start with the resource.
 //!
-//! A model is found under its name. The rest of its rows are in the partition of its **home**. That
-//! is the partition of its name, unless the model was renamed or the name had another model before
+//! A model is found by its name. The rest of its rows are in the partition of its **home**. This is
+//! the partition of its name, unless the model was renamed or another model had the name before
 //! (`docs/adr/0014-model-homes.md`).
 
 mod alias;
@@ -34,7 +34,7 @@ pub use model::NewModel;
 pub use version::NewVersion;
 pub use version_source::{Owners, VersionSource};
 
-/// The registry's store. Cheap to clone; one a process.
+/// The registry's store. Cheap to clone. A process has one.
 #[derive(Clone)]
 pub struct Store {
     table: Table,
@@ -43,23 +43,25 @@ pub struct Store {
     along: Along,
 }
 
-/// A search as it was asked.
+/// The parameters of a search, as the client sent them.
 #[derive(Clone, Debug, Default)]
 pub struct Search {
     /// Filter string.
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Results on a page.
+    /// Page size.
     pub max_results: i64,
-    /// Token of an earlier page.
+    /// Token that the previous page returned.
     pub page_token: String,
-    /// Whether the runs of versions are left out.
+    /// Whether the response omits the runs of versions.
     pub hides_runs: bool,
 }
 
 impl Store {
-    /// A store over the table. The source of a version must be below `artifact_root`, or belong to its run or logged model.
+    /// Creates a store over the table. The server manages the artifacts below `artifact_root`. A
+    /// version whose source it manages must name the run or the logged model that the source
+    /// belongs to.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self {
@@ -70,25 +72,25 @@ impl Store {
         }
     }
 
-    /// The same store for one request. Its authorizer adds writes of its own to those that create,
-    /// rename or delete entities.
+    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
+    /// the transactions that create, rename or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }
     }
 
-    /// The key of the rows of a model of this name, unless its home is elsewhere.
+    /// Returns the key of the rows of the model with this name, unless its home is elsewhere.
     fn key_of(&self, name: &str) -> ModelKey {
         ModelKey::of(&self.along.workspace(), name)
     }
 
-    /// The same store, where the server keeps artifacts here, whatever its artifact root is.
+    /// Returns the store with this artifact storage, independent of its artifact root.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
         Self { artifacts, ..self }
     }
 
-    /// The artifacts that the server keeps itself.
+    /// Returns the artifact storage that the server manages.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts

@@ -1,4 +1,4 @@
-//! Registered models: create, read, update, rename.
+//! Creating, reading, updating and renaming registered models.
 
 use access::{Granted, Guarded, Resource};
 use entities::{if_closed, in_workspace, is_open, now_ms};
@@ -18,18 +18,19 @@ use super::model_item::{
 };
 use super::version_item::version_entity;
 
-/// A model to register.
+/// A registered model to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewModel {
-    /// Description; may be empty.
+    /// Description. May be empty.
     pub description: String,
-    /// Tags; of one that comes twice, the last value counts.
+    /// Tags. If a key occurs twice, its last value is used.
     pub tags: Vec<(String, String)>,
 }
 
 impl Store {
-    /// Registers a model. One request; six write units for the table and two for indexes. One more request if the name had another
-    /// model before whose rows are still there.
+    /// Registers a model. Takes one request. Costs six write units for the table and two for
+    /// indexes. If another model had the name before and its rows still exist, one more request is
+    /// needed.
     pub async fn model_create(
         &self,
         workspace: &Workspace,
@@ -64,7 +65,8 @@ impl Store {
             let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
             let (mut item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
             if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS.name())) {
-                // However many tags there are, the kind is read off the document.
+                // The kind of a model is read from its document, so this tag is always there,
+                // regardless of the number of tags.
                 tags.entry(IS_PROMPT_TAG.to_owned()).or_insert_with(|| text("true"));
             }
             let mut others = vec![
@@ -72,7 +74,7 @@ impl Store {
                 Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
             others.extend(self.along.created(resource, &guarded, &id, &home.to_attribute()));
-            // The model's own item comes before them.
+            // The model's own item is the first one of the transaction.
             let check = is_open(workspace).map(|check| {
                 others.push(check);
                 others.len()
@@ -97,7 +99,8 @@ impl Store {
         Err(Error::unavailable("a model and its home were in the way of each other"))
     }
 
-    /// The model of this name, as the refusal of a change of it brought it, or read.
+    /// Returns the model with this name. Uses the item that came with a failed condition, if there
+    /// is one, and reads it otherwise.
     pub(super) async fn model_or_refused(&self, name: &str, refusal: Refusal) -> Result<Model> {
         match refusal.item(0) {
             Some(item) => self.model_named(name, Some(item)),
@@ -105,26 +108,29 @@ impl Store {
         }
     }
 
-    /// The model of this name. One request.
+    /// Reads the model with this name. Takes one request.
     pub(super) async fn model_find(&self, name: &str) -> Result<Model> {
         limits::model_name(name)?;
         self.model_named(name, self.table.get(&model_key(&self.key_of(name))).await?)
     }
 
-    /// The model whose item this is, if it is the one of the name that the request was allowed to touch: the name may be another's by now.
+    /// Returns the model of an item, if it is the model that the request was authorized for. The
+    /// name may have been reused by another model in the meantime.
     pub(super) fn model_named(&self, name: &str, item: Option<Item>) -> Result<Model> {
         let model = Model::named(name, item)?;
         if self.along.is_asked_about(name, model.id()) { Ok(model) } else { Err(model_not_found(name)) }
     }
 
-    /// Reads a model. One request; one more if it has versions, and one for each part of it that has tags too big for its document.
+    /// Reads a model. Takes one request, one more if it has versions, and one for each part of it
+    /// that has tags that are too large for its document.
     pub async fn model_get(&self, name: &Granted<RegisteredModelName>) -> Result<RegisteredModel> {
         let name = name.as_str();
         let model = self.model_find(name).await?;
         self.model_whole(&model).await
     }
 
-    /// Changes a model's description and returns the model. One request more than reading it.
+    /// Changes a model's description and returns the model. Takes one request more than reading the
+    /// model.
     pub async fn model_update(
         &self,
         workspace: &Workspace,
@@ -147,7 +153,8 @@ impl Store {
         self.model_whole(&model).await
     }
 
-    /// Renames a model and returns it. Two requests, however many versions it has, and those of reading it.
+    /// Renames a model and returns it. Takes two requests, regardless of the number of versions, in
+    /// addition to those for reading the model.
     pub async fn model_rename(
         &self,
         workspace: &Workspace,
@@ -203,7 +210,8 @@ impl Store {
         self.model_whole(&model).await
     }
 
-    /// The greatest version of each stage, or of those that `stages` reads. One request, two if there are any.
+    /// Returns the version with the highest number in each stage, or in each of the stages that
+    /// `stages` returns. Takes one request, and one more if there are such versions.
     pub async fn model_latest_versions(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -221,14 +229,15 @@ impl Store {
         Ok(versions)
     }
 
-    /// A model from its item, its rows of tags and its latest versions read where it has any.
+    /// Builds a model from its item. Reads its rows of tags and its latest versions, if there are
+    /// any.
     pub(super) async fn model_whole(&self, model: &Model) -> Result<RegisteredModel> {
         let versions = self.versions_of(model, model.latest().into_values().collect()).await?;
         let rows = self.model_tag_rows(model).await?;
         model_entity(model, &rows, versions)
     }
 
-    /// The rows of a model's tags, where it has any. One request.
+    /// Reads the rows of a model's tags. Takes one request, or none if it has no rows.
     pub(super) async fn model_tag_rows(&self, model: &Model) -> Result<Vec<Item>> {
         if !model.item.has(TAG_ROWS) {
             return Ok(Vec::new());
@@ -236,7 +245,7 @@ impl Store {
         Ok(self.table.query(Query::of(rows::ModelTag::all(&model.home()))).await?)
     }
 
-    /// Versions of a model by their numbers, those that are there. One request per 100.
+    /// Reads those versions with these numbers that exist. Takes one request per 100 versions.
     pub(super) async fn versions_of(&self, model: &Model, mut numbers: Vec<u32>) -> Result<Vec<ModelVersion>> {
         numbers.sort_unstable();
         let home = model.home();
@@ -254,7 +263,7 @@ impl Store {
     }
 }
 
-/// A model under another name.
+/// Returns the item of a model under a new name.
 fn moved(model: &Model, new_name: &str, now: i64) -> Item {
     let mut item = model.item.clone();
     let key = ModelKey::of(&model.workspace, new_name);
@@ -268,7 +277,8 @@ fn moved(model: &Model, new_name: &str, now: i64) -> Item {
     item
 }
 
-/// Whether a model's item says that it is a prompt, whatever the tag's value (`has_prompt_tag`).
+/// Checks whether a model's item has the tag of prompts, regardless of the tag's value
+/// (`has_prompt_tag`).
 fn has_prompt_tag(item: &Item) -> bool {
     item.map(TAGS).is_some_and(|tags| tags.contains_key(IS_PROMPT_TAG))
 }
@@ -277,7 +287,7 @@ fn is_tagged(tags: &[(String, String)]) -> bool {
     tags.iter().any(|(key, _)| key == IS_PROMPT_TAG)
 }
 
-/// MLflow's refusal of a name that is taken (`handle_resource_already_exist_error`).
+/// Returns MLflow's error about a name that is in use (`handle_resource_already_exist_error`).
 fn taken(name: &str, item: &Item, new_is_prompt: bool) -> Error {
     if item.get(NAME) != Some(name) {
         return Error::key_taken("registered model");

@@ -10,16 +10,17 @@ use super::attributes::{ID, NAME, RUN};
 use super::home::home_key;
 use super::model_item::{list_key, model_key};
 
-/// Deletions in one transaction, in addition to the check of the home.
+/// Maximum number of deletions in one transaction, in addition to the check of the home.
 const DELETIONS: usize = 98;
-/// Bytes of items in one transaction: DynamoDB takes 4 MB.
+/// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
 const BYTES: usize = 3 << 20;
 
 impl Store {
-    /// Deletes a model. From the second request on it is gone for everybody, whatever the number of
-    /// its versions. Then its rows are deleted, 100 per request. If that is cut short, the
-    /// remaining rows are never shown: a new model of the name has another home. Deleting the model
-    /// again finishes it, unless it was renamed: then nothing leads to its home any more.
+    /// Deletes a model. From the second request on, the model is invisible to all clients,
+    /// regardless of the number of its versions. Then its rows are deleted, 100 per request. If
+    /// this is interrupted, the remaining rows are never shown, because a new model with the name
+    /// gets another home. Deleting the model again completes the deletion, unless the model had
+    /// been renamed, in which case its home can no longer be found.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
         let along = self.along.deleted(&Guarded::RegisteredModel(RegisteredModelName::clone(name)));
         let along = &along;
@@ -46,7 +47,7 @@ impl Store {
         self.home_clear(workspace, &model.home(), model.id()).await
     }
 
-    /// Clears the home of a name whose model is gone; nothing, where it is not.
+    /// Deletes the rows of a home whose model has been deleted. Does nothing if the model exists.
     async fn home_clear_deserted(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
         let Some(item) = self.table.get(&home_key(home)).await? else { return Ok(()) };
         match item.get(ID) {
@@ -55,10 +56,12 @@ impl Store {
         }
     }
 
-    /// Deletes all rows of a home whose model is gone, and the home at last. Every step checks that it is still that model's.
+    /// Deletes all rows of a home whose model has been deleted, and finally the home itself. Each
+    /// step checks that the home still belongs to that model.
     async fn home_clear(&self, workspace: &Workspace, home: &ModelKey, id: &str) -> Result<()> {
         let deserted = Condition::Equals(ID.into(), text(id)).and(Condition::Missing(NAME.into()));
-        // Versions with their tags, and tags of the model. The home's own row comes last, and the model of that name stays.
+        // Versions with their tags, and tags of the model. The home's own row is deleted last. A
+        // new model with the name is kept.
         for range in [rows::ModelVersion::all(home).range(), rows::ModelTag::all(home).range()] {
             let query = Query::of(range);
             loop {
@@ -72,7 +75,7 @@ impl Store {
                     let writes: Vec<_> = std::iter::once(check).chain(deletions).collect();
                     match self.table.transact(&writes).await {
                         Ok(()) => {}
-                        // Somebody else has finished it.
+                        // Another request has completed the deletion.
                         Err(Failure::Cancelled(_)) => return Ok(()),
                         Err(failure) => return Err(failure.into()),
                     }
@@ -86,7 +89,8 @@ impl Store {
     }
 }
 
-/// The keys of items, and of the rows that find versions by their runs, in parts that fit into a transaction.
+/// Returns the keys of items, and of the rows that find versions by their runs, in parts that each
+/// fit into a transaction.
 fn parts(workspace: &Workspace, home: &ModelKey, items: &[Item]) -> Vec<Vec<Key>> {
     let mut parts: Vec<Vec<Key>> = Vec::new();
     let mut bytes = usize::MAX;

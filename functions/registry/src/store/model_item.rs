@@ -1,4 +1,4 @@
-//! The item of a model, and the keys under which a model is found.
+//! The item of a model, and the keys of the rows that refer to a model.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::attributes::{
     WORKSPACE,
 };
 
-/// A model as it was found under its name.
+/// A model as it was found by its name.
 #[derive(Clone, Debug)]
 pub(super) struct Model {
     pub(super) name: String,
@@ -25,49 +25,51 @@ pub(super) struct Model {
     aliases: BTreeMap<String, u32>,
 }
 
-/// The key of a model.
+/// Returns the key of a model.
 pub(super) fn model_key(key: &ModelKey) -> Key {
     rows::RegisteredModel::key(key)
 }
 
-/// MLflow's error for a model that is not there.
+/// Returns MLflow's error about a model that does not exist.
 pub(super) fn model_not_found(name: &str) -> Error {
     Error::not_found(format!("Registered Model with name={name} not found"))
 }
 
-/// The row by which a workspace lists a model.
+/// Returns the key of a model's row in the workspace's list.
 pub(super) fn list_key(workspace: &Workspace, name: &str, kind: ModelKind) -> Key {
     rows::ModelName::key(&workspace.as_str().into(), &kind, &Name::from(name))
 }
 
-/// The same with its place by the last change, in ms.
+/// Creates a model's row in the workspace's lists by name and by last change. `changed` is in ms.
 pub(super) fn list_row(workspace: &Workspace, name: &str, kind: ModelKind, changed: i64) -> Item {
     let by_change = ModelsByChange::key(&kind, &Descending(changed));
     Item::new(list_key(workspace, name, kind)).with(NAME, text(name)).indexed(by_change)
 }
 
-/// A part of a transaction that changes a model at this time, in ms: the list by the last change says so, too.
+/// Returns the write that updates the list by last change, for a transaction that changes a model.
+/// `changed` is in ms.
 pub(super) fn list_changed(workspace: &Workspace, model: &Model, changed: i64) -> Write {
     let kind = model.kind();
     let update = Update::new(list_key(workspace, &model.name, kind)).only_if(Condition::item_exists());
     Write::Update(update.indexed(ModelsByChange::key(&kind, &Descending(changed))))
 }
 
-/// The kind a model is searched as; only this one value of the tag makes a prompt of it (`_update_query_to_exclude_prompts`).
+/// Returns the kind of a model for searches, given the value of its prompt tag. Only this exact
+/// value makes it a prompt (`_update_query_to_exclude_prompts`).
 pub(super) fn kind_of_tag(value: Option<&str>) -> ModelKind {
     if value == Some("true") { ModelKind::Prompt } else { ModelKind::Model }
 }
 
-/// A map of names to versions, as an attribute.
+/// Converts a map of names to versions to an attribute value.
 pub(super) fn versions_map<K: Into<String>>(versions: impl IntoIterator<Item = (K, u32)>) -> Value {
     map(versions.into_iter().map(|(name, version)| (name.into(), number(version))).collect())
 }
 
 impl Model {
-    /// From its item.
+    /// Reads a model from its item.
     ///
     /// # Errors
-    /// An internal one if it cannot be read.
+    /// Returns an internal error if the item is invalid.
     pub(super) fn of(item: Item) -> Result<Self> {
         let versions = |attribute: Attribute<Counts>| {
             let versions = item.map(attribute)?.iter();
@@ -84,16 +86,18 @@ impl Model {
         Ok(Self { name, workspace, item, latest, aliases })
     }
 
-    /// When it was last changed, in ms.
+    /// Returns the time of the last change, in ms.
     pub(super) fn changed(&self) -> i64 {
         self.item.get(UPDATED).unwrap_or_default()
     }
 
-    /// From the item under the key of this name, if there is one. Of a long name, the key has a hash: an item of another name is not the
-    /// model's.
+    /// Reads a model from the item under the key of this name, if there is one. An item with
+    /// another name does not belong to the model: the key of a long name contains a hash, which may
+    /// collide.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where it is not there; an internal one if it cannot be read.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if there is no such item, and an internal error if the
+    /// item is invalid.
     pub(super) fn named(name: &str, item: Option<Item>) -> Result<Self> {
         let item = item.filter(|item| item.get(NAME) == Some(name));
         item.ok_or_else(|| model_not_found(name)).and_then(Self::of)
@@ -103,12 +107,12 @@ impl Model {
         self.item.get(ID).unwrap_or_default()
     }
 
-    /// The key that it is found under.
+    /// Returns the key that the model is found by.
     pub(super) fn key(&self) -> ModelKey {
         ModelKey::of(&self.workspace, &self.name)
     }
 
-    /// The key that its other rows are kept under.
+    /// Returns the key of the model's other rows.
     pub(super) fn home(&self) -> ModelKey {
         self.item.get(HOME).map_or_else(|| self.key(), ModelKey::from)
     }
@@ -117,7 +121,7 @@ impl Model {
         !self.item.has(HOME)
     }
 
-    /// How many versions it has had.
+    /// Returns the number of versions that the model has had.
     pub(super) fn count(&self) -> u32 {
         self.item.get(VERSIONS).unwrap_or_default()
     }
@@ -126,22 +130,23 @@ impl Model {
         self.item.get(RENAMED).unwrap_or_default()
     }
 
-    /// The greatest version of each stage.
+    /// Returns the highest version in each stage.
     pub(super) fn latest(&self) -> BTreeMap<ModelStage, u32> {
         self.latest.clone()
     }
 
-    /// The version of each alias.
+    /// Returns the version of each alias.
     pub(super) fn aliases(&self) -> BTreeMap<String, u32> {
         self.aliases.clone()
     }
 
-    /// The aliases of a version.
+    /// Returns the aliases of a version.
     pub(super) fn aliases_of(&self, version: u32) -> Vec<String> {
         self.aliases().into_iter().filter(|(_, of)| *of == version).map(|(alias, _)| alias).collect()
     }
 
-    /// Whether its tag says that it is a prompt, in any case (`RegisteredModel._is_prompt`).
+    /// Checks whether the model's tag says that it is a prompt, ignoring case
+    /// (`RegisteredModel._is_prompt`).
     pub(super) fn is_prompt(&self) -> bool {
         self.prompt_tag().is_some_and(|tag| tag.to_lowercase() == "true")
     }
@@ -154,7 +159,8 @@ impl Model {
         kind_of_tag(self.prompt_tag())
     }
 
-    /// A change of the model, if nothing of it has changed since it was read.
+    /// Returns an update of the model, on condition that the model has not changed since it was
+    /// read.
     pub(super) fn unchanged(&self) -> Update {
         Update::new(model_key(&self.key())).only_if(self.is_unchanged()).add(EDITS, number(1))
     }
@@ -164,7 +170,7 @@ impl Model {
         self.is_same().and(Condition::Equals(EDITS.into(), number(edits)))
     }
 
-    /// A change of the model, if it is still this one.
+    /// Returns an update of the model, on condition that it has not been replaced by another model.
     pub(super) fn same(&self) -> Update {
         Update::new(model_key(&self.key())).only_if(self.is_same()).add(EDITS, number(1))
     }
@@ -174,10 +180,10 @@ impl Model {
     }
 }
 
-/// A model from its item, its rows of tags and its latest versions.
+/// Builds a model from its item, its rows of tags and its latest versions.
 ///
 /// # Errors
-/// An internal one if a tag cannot be read.
+/// Returns an internal error if a tag is invalid.
 pub(super) fn model_entity(
     model: &Model,
     rows: &[Item],
@@ -196,7 +202,7 @@ pub(super) fn model_entity(
     })
 }
 
-/// A tag of an entity.
+/// Returns the value of a tag.
 pub(super) fn tag<'a>(tags: &'a [KeyValue], key: &str) -> Option<&'a str> {
     find(tags, key)
 }

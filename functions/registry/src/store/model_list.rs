@@ -1,5 +1,6 @@
-//! The lists of a workspace's models, which are in the orders of their searches: by name, and by the last change. A list is read as far
-//! as the page needs it, from either end, however many models there are.
+//! The lists of a workspace's models, ordered by name and by last change, like their searches. A
+//! list is read from either end, and only as far as the page needs it, however many models there
+//! are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,9 +20,9 @@ use super::model_item::list_key;
 use super::model_listed::{Listed, group_of};
 use super::model_wanted::Wanted;
 
-/// Entries that are read at least where the filter may refuse some.
+/// Minimum number of entries to read if the filter may reject some.
 const PORTION: usize = 100;
-/// Models of one beginning that are few: they are read, in whatever order.
+/// Number of models with a common prefix up to which all of them are read, regardless of the order.
 const FEW: usize = 100;
 
 /// A list in the order of a search.
@@ -32,13 +33,14 @@ pub(super) struct ModelList {
 }
 
 impl ModelList {
-    /// The list of models of a kind whose order is that of a search.
+    /// Returns the list of models of a kind whose order is that of a search.
     pub(super) fn of(kind: ModelKind, wanted: &Wanted<'_>) -> Option<Self> {
         let Term { by, direction } = wanted.order.terms.first().cloned()?;
         Some(Self { kind, by, direction })
     }
 
-    /// Whether a filter that says how names begin is better answered by these names.
+    /// Checks whether a filter with a prefix of the name matches so few names that reading these is
+    /// better than reading this list.
     pub(super) async fn is_longer_than_names(&self, wanted: &Wanted<'_>) -> Result<bool> {
         let Some(beginning) = wanted.filter.name_beginning() else { return Ok(false) };
         if self.by == RegisteredModelSortBy::Name {
@@ -48,7 +50,7 @@ impl ModelList {
         Ok(wanted.store.table.query_page(&names).await?.next.is_none())
     }
 
-    /// The part of the list that may come after a page.
+    /// Returns the range of the list that may contain entries after the previous page.
     fn range(&self, wanted: &Wanted<'_>) -> KeyRange {
         let after = wanted.after.as_ref().and_then(SortKey::first_value);
         match self.by {
@@ -79,8 +81,8 @@ impl ModelList {
         }
     }
 
-    /// The entries of a page of the list, as far as they say all; those whose names are cut in their keys are looked up. None for a model
-    /// that is gone by then.
+    /// Returns the entries of a page of the list. Names that are truncated in the keys are looked
+    /// up. Models that have been deleted by then have no entry.
     async fn entries(&self, wanted: &Wanted<'_>, rows: &[Item]) -> Result<Vec<Listed>> {
         let mut whole = HashMap::new();
         if self.by == RegisteredModelSortBy::LastUpdated {
@@ -109,8 +111,9 @@ impl ModelList {
         Ok(entries)
     }
 
-    /// A page of a search. One request for the list, one per 100 models and one per 100 of their latest versions; more where the filter
-    /// refuses models. One that is changed while the list by the last change is read may be missed: it is at the top then.
+    /// Returns a page of a search. Takes one request for the list, one per 100 models and one per
+    /// 100 of their latest versions, or more if the filter rejects models. A model that is changed
+    /// while the list by last change is read may be missed: it has moved to the top.
     pub(super) async fn page(
         &self,
         wanted: &Wanted<'_>,
@@ -122,20 +125,21 @@ impl ModelList {
         if self.direction == self.end_of_list() {
             query = query.backwards();
         }
-        // A model that changes between two pages of the list may be on both.
+        // A model that is changed between two pages of the list may be on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut models_read) = (0, 0);
         loop {
-            // Two more show whether there is another page: the second shows that the group of the
-            // first is complete. The first may also be the last of the page before. Where some are
-            // refused, as many again as were read, so that few requests follow each other, however
-            // few pass.
+            // Two more entries show whether there is another page, because the second one shows
+            // that the group of the first one is complete. The first entry may also be the last one
+            // of the previous page. If entries may be rejected, the number read doubles each time,
+            // so that few sequential requests are needed even if few entries pass.
             let few = page.missing() + 2 + usize::from(wanted.after.is_some());
             query = query.limit(if wanted.refuses_none() { few } else { few.max(PORTION + 1).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();
             entries.extend(self.entries(wanted, &rows.items).await?);
-            // Those of one group are in the search's order when all of them are there.
+            // Entries of a group can only be put in the search's order once all of them have been
+            // read.
             let last = entries.last().map(|entry: &Listed| entry.group.clone()).filter(|_| rows.next.is_some());
             let whole = entries.iter().take_while(|entry| Some(&entry.group) != last.as_ref()).count();
             let of_page = entries.drain(..whole).filter(|entry| wanted.may_come(entry));
@@ -155,7 +159,8 @@ impl ModelList {
         }
     }
 
-    /// The direction in which the list is read from its end: names ascend in it, and times descend.
+    /// Returns the direction in which the list is read from its end. Names ascend in the list, and
+    /// times descend.
     fn end_of_list(&self) -> Direction {
         match self.by {
             RegisteredModelSortBy::Name => Direction::Descending,
@@ -164,7 +169,8 @@ impl ModelList {
     }
 }
 
-/// The list of the models of a kind by name, or that part of it whose names begin so and perhaps more.
+/// Returns the range of the list by name for models of a kind, or the part with names that have the
+/// given prefix. The range may include a few other names.
 pub(super) fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option<&str>) -> KeyRange {
     let names = rows::ModelName::all(&workspace.as_str().into()).kind(&kind);
     match beginning {
@@ -174,7 +180,8 @@ pub(super) fn names_of(workspace: &Workspace, kind: ModelKind, beginning: Option
 }
 
 impl Store {
-    /// The names of the models of a kind, those that begin so and perhaps more. One request per MB of them.
+    /// Returns the names of models of a kind, or those with the given prefix and perhaps a few
+    /// others. Takes one request per MB of names.
     pub(super) async fn model_names(
         &self,
         workspace: &Workspace,

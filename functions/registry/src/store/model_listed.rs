@@ -1,20 +1,21 @@
-//! The entry of a model in a list.
+//! Entries of models in the lists of models.
 
 use key_schema::{Name, TextSegment};
 use search::RegisteredModelFields;
 
-/// The entry of a model in a list.
+/// An entry of a model in a list.
 #[derive(Clone)]
 pub(super) struct Listed {
     pub(super) name: String,
-    /// When it was last changed, in ms, if the list is by that.
+    /// Time of the last change, in ms, if the list is ordered by it.
     pub(super) changed: Option<i64>,
-    /// Models of one group are in no order: their names are cut in keys, or they were changed at once.
+    /// The group of the entry. Within a group, the list has no order: either the names are
+    /// truncated in the keys, or the models were changed at the same time.
     pub(super) group: String,
 }
 
 impl Listed {
-    /// A model of this name; nothing else is known about it.
+    /// Creates an entry of which only the name is known.
     pub(super) fn named(name: String) -> Self {
         let group = group_of(&name);
         Self { name, changed: None, group }
@@ -35,7 +36,8 @@ impl RegisteredModelFields for Listed {
     }
 }
 
-/// The beginning of the keys of a name, and of others that are cut like it.
+/// Returns the prefix of keys that this name shares with all names that are truncated in the same
+/// way.
 pub(super) fn group_of(name: &str) -> String {
     Name::from(name).beginning()
 }

@@ -1,4 +1,4 @@
-//! Searching registered models.
+//! Searches of registered models.
 
 use std::collections::HashMap;
 
@@ -19,10 +19,10 @@ use super::version_item::version_entity;
 use super::{Search, Store};
 
 impl Store {
-    /// Searches registered models, in the order of names or of the last change, in either
-    /// direction. One request for the page's part of that list, one per 100 of its models, and one
-    /// per 100 of their latest versions. Models that the filter refuses cost as much again. A
-    /// search for models and prompts at once reads all whose names may pass.
+    /// Searches registered models, ordered by name or last change, in either direction. Takes one
+    /// request for the page's part of that list, one per 100 models of the page, and one per 100 of
+    /// their latest versions. Models that the filter rejects cost the same again. A search for
+    /// models and prompts at once reads all of those whose names may pass.
     pub async fn model_search(&self, workspace: &Workspace, visible: &Visible, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
@@ -48,7 +48,7 @@ impl Store {
         Ok(Models { registered_models, next_page_token })
     }
 
-    /// A page of all models of some kinds whose names may pass.
+    /// Returns a page of all models of some kinds whose names may pass.
     async fn models_of_names(
         &self,
         wanted: &Wanted<'_>,
@@ -63,7 +63,7 @@ impl Store {
         fill(wanted, &listed, false, page_size, reading).await
     }
 
-    /// The models of these names that are there. One request per 100.
+    /// Returns those models with these names that exist. Takes one request per 100 names.
     pub(super) async fn models_named(&self, names: &[String]) -> Result<Vec<Model>> {
         let keys: Vec<_> = names.iter().map(|name| model_key(&self.key_of(name))).collect();
         if keys.is_empty() {
@@ -75,8 +75,8 @@ impl Store {
         names.iter().zip(&keys).filter_map(of_name).map(Model::of).collect()
     }
 
-    /// Models with those of their latest versions that may be shown. One request per 100 of these, and one for each that has tags too big for
-    /// its document.
+    /// Builds models with those of their latest versions that are visible. Takes one request per
+    /// 100 versions, and one for each version that has tags that are too large for its document.
     pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visible) -> Result<Vec<RegisteredModel>> {
         let key = |home: &ModelKey, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// The lists with the models that may pass.
+/// Returns the kinds of models that may pass. There is a list for each kind.
 fn kinds(filter: &RegisteredModelFilter) -> &'static [ModelKind] {
     if filter.tags.prompts_only() {
         &[ModelKind::Prompt]

@@ -13,11 +13,12 @@ use super::Store;
 use super::attributes::{EDITS, ID, NAME, TAGS};
 use super::model_item::{Model, kind_of_tag, list_key, list_row, model_key, model_not_found};
 
-/// A model as a document. Where its rows are, only its item says.
+/// A model's document. Only its item says where its rows are.
 pub(super) struct ModelDocument<'a> {
     name: &'a str,
     key: ModelKey,
-    /// The model that the request was allowed to touch, if that was asked: the name may be another's by now.
+    /// Id of the model that the request was authorized for, if authorization checked one. The name
+    /// may have been reused by another model in the meantime.
     id: Option<&'a str>,
     seen: OnceLock<Model>,
 }
@@ -32,8 +33,8 @@ impl Document for ModelDocument<'_> {
         rows::ModelTag::key(&home, tag)
     }
 
-    /// A change that was planned for one model must not apply to another of that name. A change of
-    /// a name must not apply to another name.
+    /// Makes sure that a change that was planned for one model is not applied to another model with
+    /// its name, and that a change by name is not applied to another name.
     fn writable(&self) -> Condition {
         match self.seen.get() {
             Some(model) => Condition::Equals(ID.into(), text(model.id())),
@@ -61,13 +62,13 @@ impl Document for ModelDocument<'_> {
 }
 
 impl Store {
-    /// The model of this name as a document.
+    /// Returns the document of the model with this name.
     pub(super) fn model_document<'a>(&'a self, name: &'a str) -> ModelDocument<'a> {
         ModelDocument { name, key: self.key_of(name), id: self.along.id_of(name), seen: OnceLock::new() }
     }
 
-    /// Sets a tag of a model. One request; a value of more than 1 KB takes three more, and the tag
-    /// that makes it a prompt two.
+    /// Sets a tag of a model. Takes one request, three more for values of more than 1 KB, and two
+    /// for the tag that turns the model into a prompt.
     pub async fn model_set_tag(
         &self,
         workspace: &Workspace,
@@ -86,7 +87,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of a model, if it is there. One request.
+    /// Deletes a tag of a model, if the tag exists. Takes one request.
     pub async fn model_delete_tag(
         &self,
         workspace: &Workspace,
@@ -103,9 +104,9 @@ impl Store {
         Ok(())
     }
 
-    /// Sets or removes the tag that makes a model a prompt. The same transaction moves the model
-    /// from one list to the other. So if several requests do this at once, tag and list always come
-    /// from the same one. The tag is in the document, whatever its length.
+    /// Sets or removes the tag that turns a model into a prompt. The same transaction moves the
+    /// model from one list to the other, so with concurrent requests, tag and list always come from
+    /// the same one. The tag is stored in the document, regardless of its length.
     async fn model_set_kind(&self, workspace: &Workspace, name: &str, value: Option<&str>) -> Result<()> {
         let kind = kind_of_tag(value);
         self.table
@@ -118,7 +119,7 @@ impl Store {
                     Some(value) => update.set(path, text(value)),
                     None => update.remove(path),
                 };
-                // A long value at creation got a row.
+                // If the value was long when the model was created, it has a row.
                 let row = rows::ModelTag::key(&model.home(), &IS_PROMPT_TAG.into());
                 let mut writes = vec![Write::Update(update), Write::Delete(row, Condition::Always)];
                 if before != kind {

@@ -1,4 +1,5 @@
-//! The conditions of a search of registered models, and the fields that it sees of a model.
+//! The conditions of a search of registered models, and the fields of a model that a search can
+//! use.
 
 use std::collections::HashMap;
 
@@ -18,10 +19,10 @@ use super::attributes::TAGS;
 use super::model_item::{Model, tag};
 use super::model_listed::Listed;
 
-/// Models whose tags are read at a time.
+/// Number of models whose tags are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// A model as a search sees it.
+/// The fields of a model that a search can use.
 pub(super) struct Candidate {
     pub(super) model: Model,
     pub(super) tag_rows: Vec<Item>,
@@ -29,7 +30,7 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
-    /// About how many bytes it has.
+    /// Returns the approximate size of the model, in bytes.
     fn size(&self) -> usize {
         self.model.item.size() + self.tag_rows.iter().map(Item::size).sum::<usize>()
     }
@@ -49,13 +50,14 @@ impl RegisteredModelFields for Candidate {
     }
 }
 
-/// Whether a list may show a model or a prompt of this name. Which one it is, its item says.
+/// Checks whether a list may show either a model or a prompt with this name. Which of the two it is
+/// can only be read from its item.
 pub(super) fn may_be_visible(visible: &Visible, name: &str) -> bool {
     let guarded = Guarded::RegisteredModel(RegisteredModelName::named(name));
     [Resource::RegisteredModel, Resource::Prompt].into_iter().any(|kind| visible.shows_as(kind, &guarded))
 }
 
-/// Whether a list may show this model, or its versions.
+/// Checks whether a list may show this model, or its versions.
 pub(super) fn is_visible(visible: &Visible, model: &Model, versions: bool) -> bool {
     let kind = match (model.kind(), versions) {
         (ModelKind::Model, false) => Resource::RegisteredModel,
@@ -66,7 +68,7 @@ pub(super) fn is_visible(visible: &Visible, model: &Model, versions: bool) -> bo
     visible.shows_as(kind, &Guarded::RegisteredModel(RegisteredModelName::named(&model.name)))
 }
 
-/// The conditions on a model on a page.
+/// The conditions that a model has to meet to be on a page.
 pub(super) struct Wanted<'a> {
     pub(super) store: Store,
     pub(super) workspace: &'a Workspace,
@@ -74,27 +76,28 @@ pub(super) struct Wanted<'a> {
     pub(super) filter: RegisteredModelFilter,
     pub(super) order: RegisteredModelOrder,
     pub(super) after: Option<SortKey>,
-    /// Whether the runs of versions are left out.
+    /// Whether the response omits the runs of versions.
     pub(super) hides_runs: bool,
 }
 
 impl Wanted<'_> {
-    /// Whether a model of this name may pass, and may be shown.
+    /// Checks whether a model with this name may pass and may be visible.
     pub(super) fn name_passes(&self, name: &str) -> bool {
         self.filter.name_passes(name) && may_be_visible(self.visible, name)
     }
 
-    /// Whether a model may be on the page, as far as its list says.
+    /// Checks whether a model may be on the page, as far as its entry in the list shows.
     pub(super) fn may_come(&self, listed: &Listed) -> bool {
         self.name_passes(&listed.name) && self.after.as_ref().is_none_or(|after| self.order.key(listed) > *after)
     }
 
-    /// Whether every model of a list passes.
+    /// Checks whether all models of a list pass.
     pub(super) fn refuses_none(&self) -> bool {
         self.filter.names.is_empty() && !self.refuses_models() && matches!(self.visible, Visible::Everything)
     }
 
-    /// Whether models are refused for more than lists say.
+    /// Checks whether models may be rejected for reasons that their entries in the lists do not
+    /// show.
     pub(super) fn refuses_models(&self) -> bool {
         !self.filter.tags.tests.is_empty() || !matches!(self.visible, Visible::Everything)
     }
@@ -107,7 +110,7 @@ impl Candidates for Wanted<'_> {
 
     async fn read(&self, listed: &[Listed]) -> Result<Vec<(SortKey, Candidate, usize)>> {
         let names: Vec<_> = listed.iter().map(|listed| listed.name.clone()).collect();
-        // A model that is changed now keeps its place in the list that was read.
+        // A model that has been changed since the list was read keeps its position.
         let in_list = listed.iter().filter(|listed| listed.changed.is_some());
         let in_list: HashMap<_, _> = in_list.map(|listed| (listed.name.as_str(), listed)).collect();
         let models = self.store.models_named(&names).await?;

@@ -1,4 +1,4 @@
-//! Model versions: create and read.
+//! Creating and reading model versions.
 
 use access::Granted;
 use artifact_store::{Location, not_read};
@@ -18,30 +18,31 @@ use super::version_item::{Found, storage_of, version_entity};
 use super::version_source::{Owners, Resolved, VersionSource};
 use crate::source::{ModelUri, Source};
 
-/// Longest tag, in bytes, that goes into a version's document while that is not full. A version is
-/// written seldom and read whole, and the text of a prompt is a tag.
+/// Maximum size of a tag, in bytes, that goes into a version's document while the document is not
+/// full. It is large because versions are rarely written and always read as a whole, and because
+/// the text of a prompt is a tag.
 pub(super) const INLINE_VALUE: usize = 32 << 10;
 
 /// A version to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewVersion {
-    /// Where it comes from.
+    /// Source of the version.
     pub source: VersionSource,
-    /// Whether its tags make it a prompt's.
+    /// Whether its tags make it a version of a prompt.
     pub is_prompt: bool,
-    /// Tags; of one that comes twice, the last value counts.
+    /// Tags. If a key occurs twice, its last value is used.
     pub tags: Vec<(String, String)>,
-    /// Link to the run; may be empty.
+    /// Link to the run. May be empty.
     pub run_link: String,
-    /// Description; may be empty.
+    /// Description. May be empty.
     pub description: String,
 }
 
 impl Store {
-    /// Creates a version. Two requests, a third for the run if the source is not below the artifact
-    /// root; ten to twelve write units for up to 1 KB of it. Numbers are counted in the model, in
-    /// the same transaction, so that they neither repeat nor skip. A request that is too late goes
-    /// on from the model's new state.
+    /// Creates a version. Takes two requests, and more to check a source that is managed by this
+    /// server or belongs to a logged model. Costs ten to twelve write units for up to 1 KB.
+    /// Versions are counted in the model, in the same transaction, so that numbers are neither
+    /// repeated nor skipped. A request that loses a race continues from the model's new state.
     pub async fn version_create(
         &self,
         workspace: &Workspace,
@@ -58,7 +59,8 @@ impl Store {
         let source = &source;
         self.table
             .change("a model", |refusal| async move {
-                // The item of the version comes first, the model second.
+                // The first item of the transaction is the version, and the second one is the
+                // model.
                 let model = match refusal.item(1) {
                     Some(item) => self.model_named(name, Some(item))?,
                     None => self.model_find(name).await?,
@@ -85,7 +87,7 @@ impl Store {
             .await
     }
 
-    /// A version and its model. One request; two if the model's home is elsewhere.
+    /// Reads a version and its model. Takes one request, or two if the model's home is elsewhere.
     pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<Found> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
@@ -105,7 +107,8 @@ impl Store {
         Ok(Found { model, number, item: item.ok_or_else(not_found)? })
     }
 
-    /// Reads a version. One request; one more if its model was renamed, and if it has tags too big for its document.
+    /// Reads a version. Takes one request, one more if its model was renamed, and one more if it
+    /// has tags that are too large for its document.
     pub async fn version_get(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<ModelVersion> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -113,7 +116,7 @@ impl Store {
         self.version_whole(&found).await
     }
 
-    /// Where a version's artifacts are. One request.
+    /// Returns the location of a version's artifacts. Takes one request.
     pub async fn version_download_uri(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<String> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -121,12 +124,12 @@ impl Store {
         Ok(storage_of(&found.item).to_owned())
     }
 
-    /// The artifacts of a version, as far as the server keeps them.
+    /// Returns the artifacts of a version, if the server manages them.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` for artifacts that the server does not keep, or keeps for another entity.
-    /// An object of its bucket must belong to the run or the logged model that the version names.
-    /// Otherwise, the right to read the version does not cover it.
+    /// Returns `NOT_IMPLEMENTED` for artifacts that the server does not manage, or manages for
+    /// another entity. An object in its bucket must belong to the run or the logged model that the
+    /// version names. Otherwise, permission to read the version does not cover the object.
     pub async fn version_artifacts(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<Location> {
         let name = name.as_str();
         limits::model_name(name)?;
@@ -142,7 +145,7 @@ impl Store {
         }
     }
 
-    /// A version from its item, its rows of tags read where it has any.
+    /// Builds a version from its item. Reads its rows of tags, if there are any.
     pub(super) async fn version_whole(&self, found: &Found) -> Result<ModelVersion> {
         let model = &found.model;
         let rows = self.version_tag_rows(&model.home(), found.number, &found.item).await?;
@@ -150,7 +153,7 @@ impl Store {
         Ok(ModelVersion { aliases: model.aliases_of(found.number), ..version })
     }
 
-    /// The rows of a version's tags, where it has any. One request.
+    /// Reads the rows of a version's tags. Takes one request, or none if it has no rows.
     pub(super) async fn version_tag_rows(&self, home: &ModelKey, version: u32, item: &Item) -> Result<Vec<Item>> {
         if !item.has(TAG_ROWS) {
             return Ok(Vec::new());
@@ -178,7 +181,7 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) ->
     })
 }
 
-/// The row that finds a version by its run.
+/// Returns the row that finds a version by its run.
 fn of_run(model: &Model, version: u32, run: Option<&str>) -> Option<Item> {
     let run = run.filter(|run| !run.is_empty())?;
     let home = model.home();

@@ -1,4 +1,4 @@
-//! Changes of model versions: description, stage, deletion.
+//! Changes of model versions: description, stage and deletion.
 
 use access::Granted;
 use std::collections::BTreeMap;
@@ -17,13 +17,14 @@ use super::model_item::{Model, list_changed, versions_map};
 use super::version_item::{Found, stage_of};
 use super::version_tag::VersionDocument;
 
-/// Versions that are archived in one transaction, which has room for 100 writes.
+/// Maximum number of versions that are archived in one transaction. A transaction has up to 100
+/// writes.
 const ARCHIVED_AT_ONCE: usize = 90;
-/// Versions that are looked at in one request for the greatest that is in no stage.
+/// Page size for finding the version with the highest number that is in no stage.
 const PAGE: usize = 50;
 
 impl Store {
-    /// Changes a version's description, or takes it away, and returns the version. Two requests.
+    /// Changes or removes a version's description, and returns the version. Takes two requests.
     pub async fn version_update(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -44,9 +45,9 @@ impl Store {
         self.version_whole(&found).await
     }
 
-    /// Moves a version to a stage, and archives the others of that stage if so asked; returns the
-    /// version. Three requests, and one for each stage whose greatest version has to be searched
-    /// for again.
+    /// Moves a version to a stage, archives the other versions in that stage if requested, and
+    /// returns the version. Takes three requests, and one for each stage whose highest version has
+    /// to be determined again.
     pub async fn version_transition(
         &self,
         workspace: &Workspace,
@@ -58,7 +59,7 @@ impl Store {
         let name = name.as_str();
         let to = ModelStage::parse(stage)?;
         if archive_others && !to.is_active() {
-            // MLflow raises this one without a code.
+            // MLflow raises this error without a code.
             let message = format!(
                 "Model version transition cannot archive existing model versions because '{stage}' is not an Active stage. \
                  Valid stages are ['Staging', 'Production']"
@@ -95,7 +96,8 @@ impl Store {
         }
     }
 
-    /// Deletes a version and its aliases. Two requests, and one for its stage if it was the greatest in it.
+    /// Deletes a version and its aliases. Takes two requests, and one more if it was the highest
+    /// version in its stage.
     pub async fn version_delete(
         &self,
         workspace: &Workspace,
@@ -134,8 +136,8 @@ impl Store {
         self.version_clear(&found).await
     }
 
-    /// Deletes the rows of a version that is gone. Its number is never used again, so leftovers of
-    /// an interrupted call are never shown.
+    /// Deletes the rows of a deleted version. The number of the version is never reused, so rows
+    /// that are left by an interrupted call are never shown.
     async fn version_clear(&self, found: &Found) -> Result<()> {
         if !found.item.has(TAG_ROWS) {
             return Ok(());
@@ -145,8 +147,8 @@ impl Store {
         Ok(self.table.write_many(Vec::new(), &keys).await?)
     }
 
-    /// Moves versions between stages, and keeps the model's account of the greatest of each; `false` if somebody else changed the model
-    /// or a version.
+    /// Moves versions between stages, and updates the model's record of the highest version in
+    /// each. Returns `false` if another request changed the model or a version concurrently.
     async fn versions_move(&self, workspace: &Workspace, model: &Model, moves: &[Move]) -> Result<bool> {
         let leaving: Vec<_> = moves.iter().map(|one| (one.version, one.from)).collect();
         let mut latest = self.latest_without(model, &leaving).await?;
@@ -177,7 +179,8 @@ impl Store {
         }
     }
 
-    /// The greatest version of each stage once these have left theirs. One request for each stage that loses its greatest.
+    /// Returns the highest version in each stage, once these versions have left theirs. Takes one
+    /// request for each stage that loses its highest version.
     async fn latest_without(&self, model: &Model, leaving: &[(u32, ModelStage)]) -> Result<BTreeMap<ModelStage, u32>> {
         let mut latest = model.latest();
         for (version, stage) in leaving {
@@ -193,13 +196,14 @@ impl Store {
         Ok(latest)
     }
 
-    /// The greatest version in a stage but for these.
+    /// Returns the highest version in a stage, excluding the given versions.
     async fn greatest_in_stage(&self, model: &Model, stage: ModelStage, but_for: &[u32]) -> Result<Option<u32>> {
         if stage != ModelStage::None {
             let versions = self.versions_in_stage(model, stage).await?;
             return Ok(versions.into_iter().rev().find(|version| !but_for.contains(version)));
         }
-        // Those in no stage have no index: most have none, and the next is seldom far.
+        // There is no index of versions without a stage. Most versions have none, so the next one
+        // is usually near.
         let mut query = Query::of(rows::ModelVersion::all(&model.home())).backwards().limit(PAGE);
         loop {
             let page = self.table.query_page(&query).await?;
@@ -215,7 +219,7 @@ impl Store {
         }
     }
 
-    /// The versions in a stage that is not `None`, the least first. One request.
+    /// Returns the versions in a stage other than `None`, in ascending order. Takes one request.
     async fn versions_in_stage(&self, model: &Model, stage: ModelStage) -> Result<Vec<u32>> {
         let range = VersionsInStage::all(&model.home()).stage(&Field::from(stage.name()));
         let items = self.table.query(Query::of(range)).await?;
@@ -223,7 +227,7 @@ impl Store {
     }
 }
 
-/// A version that goes from a stage to another.
+/// A move of a version from one stage to another.
 struct Move {
     version: u32,
     from: ModelStage,

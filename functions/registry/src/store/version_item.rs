@@ -14,7 +14,7 @@ use super::model_item::Model;
 
 const READY: &str = "READY";
 
-/// A version as it was found, with its model.
+/// A version as it was read, with its model.
 pub(super) struct Found {
     pub(super) model: Model,
     pub(super) number: u32,
@@ -31,20 +31,21 @@ impl Found {
     }
 }
 
-/// The stage in a version's item.
+/// Returns the stage in a version's item.
 pub(super) fn stage_of(item: &Item) -> ModelStage {
     item.get(VERSION_STAGE).unwrap_or(ModelStage::None)
 }
 
-/// Where a version's artifacts are.
+/// Returns the location of a version's artifacts.
 pub(super) fn storage_of(item: &Item) -> &str {
     item.get(STORAGE).or_else(|| item.get(SOURCE)).unwrap_or_default()
 }
 
-/// A version from its item and its rows of tags, without its aliases. To MLflow, renaming a model changes its versions.
+/// Builds a version from its item and its rows of tags, without its aliases. In MLflow, renaming a
+/// model counts as a change of its versions.
 ///
 /// # Errors
-/// An internal one if a tag cannot be read.
+/// Returns an internal error if a tag is invalid.
 pub(super) fn version_entity(
     name: &str,
     version: u32,

@@ -1,4 +1,4 @@
-//! Searching model versions.
+//! Searches of model versions.
 
 use std::collections::BTreeSet;
 
@@ -23,22 +23,22 @@ use super::model_wanted::{is_visible, may_be_visible};
 use super::version_item::version_entity;
 use super::{Search, Store};
 
-/// Models whose versions are read at a time.
+/// Number of models or runs whose versions are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Models that are read at a time.
+/// Batch size for reading models.
 const MODELS_AT_ONCE: usize = 400;
-/// Versions of runs that are read at a time.
+/// Batch size for reading the versions of runs.
 const VERSIONS_AT_ONCE: usize = 400;
 
-/// A version as a search sees it.
+/// The fields of a version that a search can use.
 struct Candidate {
     number: i64,
     version: ModelVersion,
 }
 
 impl Candidate {
-    /// About how many bytes it has.
+    /// Returns the approximate size of the version, in bytes.
     fn size(&self) -> usize {
         let version = &self.version;
         let tags: usize = version.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
@@ -77,8 +77,10 @@ impl VersionFields for Candidate {
 }
 
 impl Store {
-    /// Searches model versions. Of some runs: a request each, and one per 50 versions. Of models whose names the filter gives: one per
-    /// 100 models, and one each. Otherwise two for the names of models, and then the same for all whose names may pass.
+    /// Searches model versions. For some runs, it takes a request per run, and one per 50 versions.
+    /// For models whose names are given in the filter, it takes one per 100 models, and one per
+    /// model. Otherwise, it takes two requests for the names of models, and then those for all
+    /// models whose names may pass.
     pub async fn version_search(
         &self,
         workspace: &Workspace,
@@ -91,7 +93,7 @@ impl Store {
         let after: Option<SortKey> = decode_page_token(fingerprint, &search.page_token)?;
         let page_size = usize::try_from(search.max_results).unwrap_or_default();
         let wanted = Wanted { workspace, filter, order, after, page_size, visible: visible.clone() };
-        // Of the versions that name no run, nobody keeps a list.
+        // There is no list of the versions without a run.
         let found = match wanted.filter.among_runs().filter(|runs| !runs.contains(&"")) {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
             None => self.versions_of_models(&wanted).await?,
@@ -110,7 +112,7 @@ impl Store {
         Ok(FoundVersions { model_versions, next_page_token })
     }
 
-    /// The versions of models whose names may pass.
+    /// Returns the versions of models whose names may pass.
     async fn versions_of_models(&self, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let Wanted { workspace, filter, .. } = wanted;
         let names: Vec<String> = if let Some(names) = filter.among_names() {
@@ -140,7 +142,7 @@ impl Store {
         Ok(top.finish())
     }
 
-    /// The versions of a model that pass. One request per MB.
+    /// Returns the versions of a model that pass. Takes one request per MB.
     async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let query = Query::of(rows::ModelVersion::all(&model.home()));
         let mut pages = std::pin::pin!(listing::pages(&self.table, query));
@@ -167,7 +169,7 @@ impl Store {
         Ok(of_model.finish())
     }
 
-    /// The versions that name one of these runs, and pass.
+    /// Returns the versions of these runs that pass.
     async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
@@ -180,14 +182,14 @@ impl Store {
         let places: BTreeSet<(String, u32)> = places.into_iter().flatten().collect();
         let places: Vec<_> = places.into_iter().collect();
         let mut top = Top::new(wanted.page_size);
-        // The versions of one model are next to each other.
+        // The versions of one model follow each other.
         let mut of_model = (String::new(), OfModel::new(wanted));
         let mut pace = Pace::default();
         for places in places.chunks(VERSIONS_AT_ONCE) {
             let homes: BTreeSet<_> = places.iter().map(|(home, _)| home_key(&ModelKey::from(home.as_str()))).collect();
             let keys: Vec<_> = places.iter().map(version_key).chain(homes).collect();
             let items = self.table.get_many(&keys).await?;
-            // Whether models are prompts is read only where that matters.
+            // The kind of each model is read only if it affects which versions are visible.
             let shown = match &wanted.visible {
                 Visible::Everything => None,
                 visible => {
@@ -212,7 +214,7 @@ impl Store {
                 else {
                     continue;
                 };
-                // A home without a name is that of a model that was deleted.
+                // A home without a name belonged to a model that was deleted.
                 let is_shown = |name: &&str| shown.as_ref().is_none_or(|shown| shown.contains(*name));
                 let Some(name) = home.get(NAME).filter(is_shown) else { continue };
                 if !is_in(home, wanted.workspace)? {
@@ -228,7 +230,7 @@ impl Store {
     }
 }
 
-/// The conditions on a version on a page.
+/// The conditions that a version has to meet to be on a page.
 struct Wanted<'a> {
     workspace: &'a Workspace,
     filter: VersionFilter,
@@ -238,8 +240,9 @@ struct Wanted<'a> {
     visible: Visible,
 }
 
-/// The versions of one model that pass, as far as they were looked at. One version that is a prompt's makes prompts of all versions
-/// of its model, which only a search that asks for prompts finds.
+/// The versions of one model that pass, as far as they have been examined. If one version is a
+/// prompt's, all versions of the model are treated as prompts, which are found only by searches for
+/// prompts.
 struct OfModel<'a> {
     wanted: &'a Wanted<'a>,
     top: Top<SortKey, ModelVersion>,
@@ -270,7 +273,7 @@ impl<'a> OfModel<'a> {
     }
 }
 
-/// The version whose own item it is; none of a row of tags.
+/// Returns the number of the version whose own item this is, or `None` for a row of tags.
 fn version_of(item: &Item) -> Option<u32> {
     item.key().and_then(|key| part::version_of_document(&key.sk))
 }
@@ -283,7 +286,8 @@ fn version_key((home, version): &(String, u32)) -> Key {
     rows::ModelVersion::key(&ModelKey::from(home.as_str()), &Ordinal(*version))
 }
 
-/// The home and number of the version that a row of a run names. The key's own home may be cut.
+/// Returns the home and the number of the version that a run's row refers to. The home in the key
+/// may be truncated.
 fn place(row: &Item) -> Option<(String, u32)> {
     Some((row.get(HOME)?.to_owned(), part::version_of_run(&row.key()?.sk)?))
 }

@@ -1,4 +1,4 @@
-//! The source that a request for a version names, and the entities that it belongs to
+//! The source in a request for a version, and the entities that it belongs to
 //! (`_create_model_version`).
 
 use access::Granted;
@@ -11,14 +11,16 @@ use super::attributes::RUN;
 use super::version_item::storage_of;
 use crate::source::{ModelUri, Source};
 
-/// A source as it was asked for.
+/// A source as the client sent it.
 #[derive(Clone, Debug, Default)]
 pub struct VersionSource {
-    /// URI.
+    /// The URI.
     pub uri: String,
-    /// The run that made it; an empty one is none that was sent.
+    /// Id of the run that created the version. `None` if the request has no such field. An empty id
+    /// explicitly names no run.
     pub run_id: Option<String>,
-    /// The logged model it is; likewise.
+    /// Id of the logged model that the source is, or belongs to. `None` if the request has no such
+    /// field. An empty id explicitly names no logged model.
     pub model_id: Option<String>,
 }
 
@@ -29,19 +31,19 @@ pub struct Owners {
     pub run: Option<Granted<RunLocation>>,
     /// The logged model.
     pub logged_model: Option<Granted<ModelLocation>>,
-    /// The registered model, where the source is one of its versions.
+    /// The registered model, if the source is one of its versions.
     pub registered_model: Option<Granted<RegisteredModelName>>,
 }
 
 impl Owners {
-    /// The logged model, which has to be of this id.
+    /// Returns the logged model, which must have this id.
     pub(super) fn logged_model(&self, id: &str) -> Result<&Granted<ModelLocation>> {
         self.logged_model.as_ref().filter(|at| at.model.as_str() == id).ok_or_else(|| ModelId::not_found(id))
     }
 }
 
 impl VersionSource {
-    /// The registered model whose version the source is, if it is one's.
+    /// Returns the registered model that the source is a version of, if it is one.
     #[must_use]
     pub fn registered_model(&self) -> Option<RegisteredModelName> {
         let source = Source::parse(&self.uri);
@@ -56,20 +58,20 @@ impl VersionSource {
     }
 }
 
-/// A source that was found good.
+/// A source that has passed all checks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolved {
     pub(super) uri: String,
-    /// Where the artifacts are.
+    /// Location of the artifacts.
     pub(super) storage: String,
     pub(super) run_id: Option<String>,
-    /// Not empty.
+    /// Never empty.
     pub(super) model_id: Option<String>,
 }
 
 impl Store {
-    /// Checks a source and follows it to where its artifacts are. No request for one that is neither of this server nor names a logged
-    /// model; one or two otherwise.
+    /// Checks a source and resolves the location of its artifacts. Takes no request if the source
+    /// is not managed by this server and no logged model is named, and one or two otherwise.
     pub(super) async fn version_source(
         &self,
         asked: &VersionSource,
@@ -113,7 +115,8 @@ impl Store {
         Ok(resolved)
     }
 
-    /// A source that is a logged model, which the request has to name as well. Where that has its artifacts.
+    /// Checks a source that is a logged model, which the request has to name as well. Returns the
+    /// location of the logged model's artifacts.
     async fn source_logged(
         &self,
         source: &Source<'_>,
@@ -131,7 +134,7 @@ impl Store {
         Ok(model.artifact_location)
     }
 
-    /// A source with a logged model that it has to belong to.
+    /// Checks a source that has to belong to a logged model.
     async fn source_of_model(&self, source: &Source<'_>, owners: &Owners, resolved: &mut Resolved) -> Result<()> {
         let id = resolved.model_id.clone().unwrap_or_default();
         if !source.is_local() {
@@ -155,7 +158,8 @@ impl Store {
         Ok(())
     }
 
-    /// A source with no logged model: where it is of this server, it belongs to its run.
+    /// Checks a source without a logged model. If it is managed by this server, it must belong to
+    /// its run.
     async fn source_of_run(&self, source: &Source<'_>, owners: &Owners, resolved: &Resolved) -> Result<()> {
         let run = resolved.run_id.as_deref().filter(|run| !run.is_empty());
         if source.is_local() {
@@ -175,14 +179,16 @@ impl Store {
             return Ok(());
         }
         if run.is_none() {
-            // An object may be recorded: `version_artifacts` sends none of a version that belongs to nothing.
+            // Such an object may be recorded, because `version_artifacts` sends no objects of
+            // versions that name neither a run nor a logged model.
             return if source.is_proxied() { Err(source.owner_refused("run_id")) } else { Ok(()) };
         }
         let artifacts = self.run_artifacts(source, owners).await?;
         if source.is_below(&artifacts) { Ok(()) } else { Err(source.owner_refused("run_id")) }
     }
 
-    /// A source that is a version of a registered model: its artifacts, and its run unless the request names the same.
+    /// Resolves a source that is a version of a registered model: its artifacts, and its run unless
+    /// the request names the same one.
     async fn source_registered(
         &self,
         source: &Source<'_>,
@@ -228,22 +234,22 @@ impl Store {
         Ok(resolved)
     }
 
-    /// Whether this server sends the files of a source to callers who may read the version. Then
-    /// they have to belong to an entity that the version names.
+    /// Checks whether this server sends the files of a source to callers who may read the version.
+    /// If so, the files have to belong to an entity that the version names.
     fn is_sent(&self, source: &Source<'_>) -> bool {
         source.is_proxied() || self.artifacts.keeps_object(source.uri)
     }
 
-    /// Where a run keeps its artifacts. One request of two read units.
+    /// Returns the location of a run's artifacts. Takes one request and two read units.
     async fn run_artifacts(&self, source: &Source<'_>, owners: &Owners) -> Result<String> {
         let at = owners.run.as_ref().ok_or_else(|| source.owner_refused("run_id"))?;
         run_artifact_uri(&self.table, at).await?.ok_or_else(|| source.owner_refused("run_id"))
     }
 }
 
-/// Gives a version without a run that of its logged model. As in MLflow, the right to read the run
-/// is not checked. It was checked for the creator of the logged model, and nothing is written to
-/// the run's partition.
+/// Gives a version without a run the run of its logged model. As in MLflow, the caller's permission
+/// to read the run is not checked. It was checked when the logged model was created, and nothing is
+/// written to the run's partition.
 fn take_run(resolved: &mut Resolved, run: Option<String>) {
     if resolved.run_id.as_deref().unwrap_or_default().is_empty() && run.is_some() {
         resolved.run_id = run;
@@ -253,7 +259,7 @@ fn take_run(resolved: &mut Resolved, run: Option<String>) {
 fn latest(name: &str, stage: Option<&str>, version: Option<u32>) -> Result<String> {
     version.map(|version| version.to_string()).ok_or_else(|| {
         let stage = stage.map(|stage| format!(" and stage '{stage}'")).unwrap_or_default();
-        // MLflow raises this one without a code.
+        // MLflow raises this error without a code.
         Error::new(ErrorCode::InternalError, format!("No versions of model with name '{name}'{stage} found"))
     })
 }

@@ -13,10 +13,10 @@ use super::attributes::{TAG_ROWS, TAGS, UNSEEN};
 use super::home::is_at_home;
 use super::version::INLINE_VALUE;
 
-/// Tags that are set one after the other before somebody looks how much the document holds.
+/// Maximum number of tags that may be set in sequence before the size of the document is checked.
 const MOST_UNSEEN: i64 = 64;
 
-/// A version as a document.
+/// A version's document.
 pub(super) struct VersionDocument<'a> {
     pub(super) name: &'a str,
     pub(super) home: ModelKey,
@@ -52,8 +52,8 @@ impl Document for VersionDocument<'_> {
 }
 
 impl Store {
-    /// Sets a tag of a version. One request: where the model is at home, the version is not full and the value has at most 1 KB. Else
-    /// three or more.
+    /// Sets a tag of a version. Takes one request if the model is at home, the version is not full
+    /// and the value has at most 1 KB. Otherwise, it takes three or more.
     pub async fn version_set_tag(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -80,12 +80,13 @@ impl Store {
         let document = VersionDocument { name, home, version: &version };
         let tags = vec![(key.to_owned(), value.to_owned())];
         let change = Change { tags, set: vec![(UNSEEN.name(), number(0))], ..Change::default() };
-        // Planned from the document, which is then marked full if it is.
+        // Planned from the document, which is then marked as full if it is.
         documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
-    /// Deletes a tag of a version, if it is there. One request where the model is at home and the version has no rows of tags.
+    /// Deletes a tag of a version, if the tag exists. Takes one request if the model is at home and
+    /// the version has no rows of tags.
     pub async fn version_delete_tag(
         &self,
         name: &Granted<RegisteredModelName>,
@@ -105,7 +106,8 @@ impl Store {
         Ok(())
     }
 
-    /// Changes a version that is in the partition of its model's name and has no rows of tags; whether it is.
+    /// Changes a version that is in the partition of its model's name and has no rows of tags.
+    /// Returns `false` if it is not such a version.
     async fn version_change_at_home(
         &self,
         name: &str,

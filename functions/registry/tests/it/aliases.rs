@@ -1,4 +1,4 @@
-//! Aliases and stages, few and many.
+//! Few and many aliases and stages.
 
 use key_schema::IndexEntry;
 use key_schema::index::AliasedVersions;
@@ -39,7 +39,7 @@ async fn every_alias_is_found_however_many_there_are() {
     assert_eq!(listed, 1, "the model itself");
 }
 
-/// More than one transaction has room for.
+/// More versions than fit into one transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_versions_are_archived() {
     let site = Site::new().await;
@@ -52,7 +52,7 @@ async fn hundreds_of_versions_are_archived() {
             server.transition("m", number, "Production", false).await.ok();
         }
     }
-    // If it is broken off, some versions are archived, and the others are as before.
+    // If the transition is interrupted, some versions are archived, and the others are unchanged.
     let impatient = site.impatient();
     site.faults.cut_off_at(5);
     assert_ne!(impatient.transition("m", newest, "Production", true).await.status, 200);
@@ -84,7 +84,7 @@ async fn the_latest_of_each_stage_is_that_of_all_versions() {
     let mut stages = std::collections::BTreeMap::new();
     let names = ["None", "Staging", "Production", "Archived"];
     for step in 0..150_u32 {
-        // A walk without chance that visits every stage and every version.
+        // A deterministic walk that visits every stage and every version.
         let (chosen, stage) = ((step * 7) % 12 + 1, names[(step as usize * 5 + step as usize / 4) % 4]);
         match step % 5 {
             0 => {

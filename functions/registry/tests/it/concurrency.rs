@@ -1,4 +1,4 @@
-//! Many clients at one model, while the table throttles and loses answers.
+//! Concurrent clients of one model, while the table throttles and loses responses.
 
 use futures::future::join_all;
 use key_schema::IndexEntry;
@@ -47,10 +47,10 @@ async fn versions_are_counted_while_answers_are_lost() {
 async fn versions_are_counted_where_transactions_conflict() {
     let site = Site::with_conflicts().await;
     create_at_once(&site).await;
-    assert!(site.faults.calls("TransactWriteItems") > 2 * u64::from(CLIENTS), "they were in each other's way");
+    assert!(site.faults.calls("TransactWriteItems") > 2 * u64::from(CLIENTS), "transactions conflict");
 }
 
-/// Each client changes what is its own; nothing of it is lost.
+/// Each client changes its own part, and no change is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_many_clients_all_stay() {
     for (conflicts, refuse, lose) in [(false, 0, 0), (false, 10, 0), (false, 0, 7), (true, 0, 0), (true, 0, 7)] {
@@ -88,7 +88,7 @@ async fn changes_of_many_clients_all_stay() {
             let aliases = version["aliases"].as_array().unwrap().len();
             assert_eq!(aliases, if shared == number.to_string() { 2 } else { 1 });
         }
-        // The list next to the model holds just the versions with aliases.
+        // The list next to the model contains exactly the versions with aliases.
         let listed =
             site.dump().await.into_values().filter(|item| item.get(AliasedVersions::INDEX.sort).is_some()).count();
         assert_eq!(listed, 9);
@@ -126,6 +126,6 @@ async fn tag_and_list_of_a_prompt_are_the_same_clients() {
         futures::future::join(set, unset).await;
         let models = server.models(&[]).await;
         let prompts = server.models(&[("filter", "tags.`mlflow.prompt.is_prompt` = 'true'")]).await;
-        assert_eq!([models, prompts].concat(), ["m"], "it is in one of the two lists");
+        assert_eq!([models, prompts].concat(), ["m"], "the model is in one of the two lists");
     }
 }

@@ -1,4 +1,4 @@
-//! Whatever becomes of the requests of a creation: see [`test_site::creations`].
+//! Creations whose requests fail in every possible way, see [`test_site::creations`].
 
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
@@ -14,7 +14,7 @@ fn logged_model() -> (ExperimentId, ModelId) {
     (experiment, ModelId::new(1_700_000_000_000, experiment, 5))
 }
 
-/// A site with a model `m` that has a version, and a logged model.
+/// Creates a site with a model `m` that has a version, and a logged model.
 async fn site() -> Site {
     let site = Site::new().await;
     site.other.model("m").await;
@@ -35,7 +35,7 @@ async fn site() -> Site {
     site
 }
 
-/// How many models there are, versions, and versions that the logged model lists.
+/// Returns the numbers of models, of versions, and of versions that the logged model lists.
 fn count(dump: &Dump) -> Vec<usize> {
     let rows = |kind: &str| dump.keys().filter(|key| key.contains(kind)).count();
     let listed = dump.iter().find(|(key, _)| key.contains("LM#")).unwrap().1;
@@ -43,7 +43,7 @@ fn count(dump: &Dump) -> Vec<usize> {
     let listed: Vec<Value> = serde_json::from_str(listed).unwrap();
     let models = dump.values().filter(|item| item.get("aliases").is_some()).count();
     let versions = dump.values().filter(|item| item.get("source").is_some()).count();
-    assert_eq!(rows(" RMNAME#"), models, "each is listed");
+    assert_eq!(rows(" RMNAME#"), models, "each model is listed");
     vec![models, versions, listed.len()]
 }
 
@@ -56,7 +56,7 @@ async fn check(path: &'static str, body: Value, adds: &'static [usize]) {
     Creation { path, count, adds }.check(ground).await;
 }
 
-/// Tags that are each too big for their document.
+/// Returns tags that are each too large for their document.
 fn big_tags(count: usize, bytes: usize) -> Vec<Value> {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
 }
@@ -79,7 +79,7 @@ async fn model_versions() {
     check(path, of_logged, &[0, 1, 1]).await;
 }
 
-/// An entity is made whole or not at all, and a transaction has an end.
+/// An entity is created atomically, and the size of a transaction is limited.
 #[tokio::test]
 async fn more_tags_than_a_transaction_takes_are_refused() {
     let site = site().await;

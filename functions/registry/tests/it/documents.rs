@@ -1,4 +1,4 @@
-//! Tags of every size and number come back as they were set.
+//! Tags of any size and number are read as they were set.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ async fn tags_grow_and_shrink_and_go() {
         let name = if renamed { "renamed" } else { "m" };
         for (place, first) in forms.into_iter().enumerate() {
             for (other, second) in forms.into_iter().enumerate() {
-                // A third of the pairs by default, and another third where the model has been
-                // renamed.
+                // By default, a third of the pairs is tested, and another third after the model has
+                // been renamed.
                 if (place + other) % 3 != usize::from(renamed) && !all_troubles() {
                     continue;
                 }
@@ -81,7 +81,7 @@ async fn hundreds_of_tags() {
     assert_eq!(tags(&model["latest_versions"][0]), expected);
     let found = server.get("model-versions/search", &[("filter", "tags.k399 LIKE '399%' AND tags.k0 LIKE '0%'")]).await;
     assert_eq!(tags(&found.ok()["model_versions"][0]), expected);
-    // Neither document has become much larger than it may.
+    // Neither document exceeds its intended size by much.
     for (key, item) in site.dump().await {
         if let Some(held) = item["tags"]["M"].as_object() {
             let bytes: usize = held.iter().map(|(key, value)| key.len() + value["S"].as_str().unwrap().len()).sum();
@@ -90,7 +90,8 @@ async fn hundreds_of_tags() {
     }
 }
 
-/// A model and versions that are made with more and greater tags than one transaction has room for.
+/// Creates a model and versions with tags that are more numerous and larger than one transaction
+/// allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_at_once() {
     for (refuse, lose) in [(0, 0), (10, 0), (0, 7)] {

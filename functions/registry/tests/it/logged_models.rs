@@ -1,4 +1,5 @@
-//! Versions that are made from logged models, whose items are as the tracking function writes them.
+//! Versions that are created from logged models. The models' items are like those that the tracking
+//! function writes.
 
 use key_schema::rows;
 use mlflow_api::{ExperimentId, ModelId};
@@ -7,7 +8,7 @@ use table::{Condition, Item, Map, Update, map, number, text};
 
 use crate::server::{ROOT, Site};
 
-/// A logged model of a run, and the URI of its artifacts.
+/// Creates a logged model of a run, and returns its id and the URI of its artifacts.
 async fn logged(site: &Site) -> (String, String) {
     let experiment = ExperimentId::from_number(7).unwrap();
     let id = ModelId::new(1_700_000_000_000, experiment, 5);
@@ -67,7 +68,8 @@ async fn a_deleted_logged_model_is_no_source_and_its_tag_is_a_list() {
     let tagged = |tag: &str| Update::new(key.clone()).set(("tags", "mlflow.modelVersions"), text(tag));
     site.table.update(&tagged("")).await.unwrap();
     server.post("model-versions/create", source()).await.ok();
-    // Somebody set it: then there would be no telling which versions were made from the model.
+    // A client has set the tag, so it no longer lists the versions that were created from the
+    // model.
     site.table.update(&tagged("no list")).await.unwrap();
     let before = site.dump().await;
     server.post("model-versions/create", source()).await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -101,7 +103,7 @@ async fn what_is_not_of_the_logged_model_is_refused() {
     assert_eq!(site.dump().await, before);
 }
 
-/// The server keeps its artifacts in a bucket, and sends their files to callers who may read the
+/// The server stores its artifacts in a bucket, and sends their files to callers who may read the
 /// version.
 #[tokio::test]
 async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names() {
@@ -112,7 +114,7 @@ async fn an_object_of_the_server_is_only_sent_as_part_of_what_the_version_names(
     let create = async |body: Value| server.post("model-versions/create", body).await;
     let foreign = json!({ "name": "m", "source": object, "run_id": "some-run" });
     create(foreign).await.refused(400, "INVALID_PARAMETER_VALUE");
-    // Stock MLflow records these.
+    // Stock MLflow records these sources.
     create(json!({ "name": "m", "source": object })).await.ok();
     create(json!({ "name": "m", "source": "models:/m/1" })).await.ok();
     for version in ["1", "2"] {

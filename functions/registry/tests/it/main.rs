@@ -1,4 +1,5 @@
-//! The registry function as its clients see it, over an engine that throttles, forgets and breaks off.
+//! The registry function as its clients see it, over an engine that throttles, loses responses and
+//! cuts off requests.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod aliases;
@@ -14,6 +15,6 @@ mod renaming;
 mod search;
 mod server;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// Without it, such tests spent a fifth of their time in libc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

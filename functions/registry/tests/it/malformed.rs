@@ -1,4 +1,4 @@
-//! What is refused leaves the table as it was.
+//! Rejected requests leave the table unchanged.
 
 use serde_json::{Value, json};
 

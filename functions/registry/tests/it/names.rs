@@ -1,5 +1,5 @@
-//! Long names: their keys hold the beginning and a hash. An item under the key of a name belongs to
-//! its model only if the item says so.
+//! Long names, whose keys contain a prefix and a hash. An item under the key of a name belongs to
+//! its model only if the item has that name.
 
 use serde_json::json;
 use table::{Condition, Item, text};
@@ -23,7 +23,8 @@ async fn models_whose_names_have_one_fnv_hash_are_two() {
     assert_eq!(server.models(&[]).await, [other]);
 }
 
-/// What nobody can make, so that a hand has to: an item of another name under the key of ours.
+/// Requests cannot cause this, so the test writes it directly: an item with another name under the
+/// key of this one's.
 #[tokio::test]
 async fn an_item_of_another_name_is_not_the_models() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Searches see every write at once, page by page, models and prompts apart.
+//! Searches see every write immediately, page by page, separately for models and prompts.
 
 use serde_json::json;
 use test_site::all_troubles;
@@ -32,8 +32,8 @@ async fn pages_have_every_model_once_in_any_order() {
                 ("tags.n = '1'", of(&|number| number % 10 != 0 && number % 3 == 1)),
                 ("name LIKE 'm 1%'", of(&|number| number % 10 != 0 && names[number].starts_with("m 1"))),
             ] {
-                // Pages of one take as long as all else: one order, and by default the shortest
-                // list.
+                // Pages of one model take as long as all the others. They are tested with one order
+                // only, and by default with the shortest list.
                 let is_short = all_troubles() || filter == prompts;
                 if size == "1" && (order != "name" || !is_short) {
                     continue;
@@ -51,7 +51,8 @@ async fn pages_have_every_model_once_in_any_order() {
     }
 }
 
-/// Whatever changes a model's time moves it in the list by time, models and prompts alike.
+/// Every change of a model's time moves the model in the list by time. This applies to both models
+/// and prompts.
 #[tokio::test]
 async fn the_model_that_was_changed_last_comes_first() {
     let site = Site::new().await;
@@ -97,12 +98,12 @@ async fn the_model_that_was_changed_last_comes_first() {
         server.delete("model-versions/delete", json!({ "name": model, "version": "1" })).await.ok();
     }
     check("a").await;
-    // Of one that becomes a prompt, nothing is left among the models.
+    // A model that becomes a prompt is no longer in the list of models.
     server.set_tag("b", "mlflow.prompt.is_prompt", "true").await.ok();
     assert_eq!(server.models(&[("order_by", "timestamp DESC")]).await, ["a", &long]);
 }
 
-/// Times are in ms: the next entity is later.
+/// Waits for the next millisecond, so that the next entity has a later time.
 async fn tick() {
     let now = entities::now_ms();
     while entities::now_ms() <= now {
@@ -110,7 +111,7 @@ async fn tick() {
     }
 }
 
-/// However few pass, and whatever the size of a page, many are read at a time.
+/// However few models pass, and whatever the page size is, many are read at once.
 #[tokio::test]
 async fn a_filter_that_refuses_nearly_all_takes_few_requests() {
     let site = Site::new().await;
@@ -152,7 +153,7 @@ async fn pages_go_on_where_models_come_and_go() {
     server.get("registered-models/search", &other).await.refused(400, "INVALID_PARAMETER_VALUE");
 }
 
-/// Nothing is read from indexes that lag.
+/// No search reads indexes that lag behind.
 #[tokio::test]
 async fn writes_are_seen_while_global_indexes_stand_still() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! The function over a table of the test's own.
+//! The function over a table that belongs to one test.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -16,12 +16,12 @@ pub(crate) use test_site::{Answer, ROOT};
 #[derive(Clone)]
 pub(crate) struct Server(Api);
 
-/// A server over a table of its own, with faults between them.
+/// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::Site,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
-    /// Another process on the same table, whose requests meet none.
+    /// Another process on the same table, whose requests meet no faults.
     pub(crate) other: Server,
 }
 
@@ -40,27 +40,27 @@ impl Site {
         Self { base: site, server, other }
     }
 
-    /// The same where transactions that have an item in common are in each other's way, as in DynamoDB, also where they only check it. A write
-    /// takes a while.
+    /// Creates a site in which transactions with a common item conflict, as in DynamoDB, even if
+    /// they only check that item. A write takes a while.
     pub(crate) async fn with_conflicts() -> Self {
         let mut base = test_site::Site::new().await;
         let limits = Limits::new(&base.engine);
         limits.set_latency(Duration::from_millis(2));
         base.faults = FaultInjector::new(limits.http_client());
-        // However long that takes on a busy machine.
+        // Allows for a busy machine, on which conflicts may take long to resolve.
         let retry = Retry { attempts: 100, patience: Duration::from_mins(2), changes: 500, ..base.faulty().retry() };
         let server = Server::on(&base.faulty().with_retry(retry.in_background()));
         Self { server, other: Server::on(&base.table), base }
     }
 
-    /// A copy as it is now, whose faults are none yet.
+    /// Returns a copy of the site in its current state, without faults.
     pub(crate) fn copy(&self) -> Self {
         let base = self.base.copy();
         let (server, other) = (Server::on(&base.faulty()), Server::on(&base.table));
         Self { base, server, other }
     }
 
-    /// A server whose requests meet the faults and that soon gives up.
+    /// Starts a server whose requests meet the faults, and that gives up soon.
     pub(crate) fn impatient(&self) -> Server {
         Server::on(&self.base.impatient())
     }
@@ -135,7 +135,7 @@ impl Server {
         self.post("registered-models/rename", json!({ "name": name, "new_name": new_name })).await
     }
 
-    /// The versions a filter finds, as name and number, in the order of both.
+    /// Returns the versions that a filter finds, as names and numbers, ordered by both.
     pub(crate) async fn versions(&self, filter: &str) -> Vec<(String, u32)> {
         let order = [("filter", filter), ("order_by", "name"), ("order_by", "version_number")];
         let found = self.get("model-versions/search", &order).await.ok();
@@ -143,7 +143,7 @@ impl Server {
         versions.iter().map(|version| (text(version, "name"), text(version, "version").parse().unwrap())).collect()
     }
 
-    /// The names of models on all pages of a search.
+    /// Returns the names of the models on all pages of a search.
     pub(crate) async fn models(&self, arguments: &[(&str, &str)]) -> Vec<String> {
         let mut names = Vec::new();
         let mut token = String::new();
@@ -165,7 +165,7 @@ pub(crate) fn text(value: &Value, field: &str) -> String {
     value[field].as_str().unwrap().to_owned()
 }
 
-/// The tags of a model or a version, by key.
+/// Returns the tags of a model or a version, by key.
 pub(crate) fn tags(entity: &Value) -> BTreeMap<String, String> {
     let tags = entity["tags"].as_array().cloned().unwrap_or_default();
     tags.iter().map(|tag| (text(tag, "key"), text(tag, "value"))).collect()

@@ -26,7 +26,8 @@ impl Endpoint for LogInputs {
         Ok(Self { run: RunId::named(&message.run_id)?, datasets: message.datasets, models: message.models })
     }
 
-    /// The models are only named in the run's own rows: nobody looks whether there are such models, but whether the caller may change them.
+    /// The models are only recorded in rows of the run. Their existence is not checked, but the
+    /// caller needs permission to update them.
     fn needs(&self) -> Needs {
         let models = self.models.iter().map(|model| model.model_id.as_str());
         Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, named(models))
@@ -52,7 +53,8 @@ impl Endpoint for LogOutputs {
         Ok(Self { run: RunId::named(&message.run_id)?, models: message.models })
     }
 
-    /// As for its inputs.
+    /// The models are only recorded in rows of the run. Their existence is not checked, but the
+    /// caller needs permission to update them.
     fn needs(&self) -> Needs {
         let models = self.models.iter().map(|model| model.model_id.as_str());
         Needs::update(Target::Run(self.run.clone())).and_naming(Action::Update, named(models))
@@ -64,7 +66,8 @@ impl Endpoint for LogOutputs {
     }
 }
 
-/// The logged models of these ids. A text that no model can have as its id is that of none.
+/// Returns the logged models with these ids. A text that is not a valid model id refers to no
+/// model.
 fn named<'a>(ids: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Target> {
     let ids = ids.filter(|id| !id.is_empty());
     ids.map(|id| ModelId::parse(id).map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel))

@@ -1,4 +1,5 @@
-//! Metrics, and batches of everything. A metric may also be one of a logged model: then the call touches that, too.
+//! Logging of metrics, and of batches of metrics, params and tags. A metric may also belong to a
+//! logged model. In that case, the call needs access to the model as well.
 
 use access::{Action, Needs, Scope, Target};
 use mlflow_api::key_value::KeyValue;
@@ -86,14 +87,14 @@ impl Endpoint for LogBatch {
     }
 }
 
-/// The run, and the logged models that its metrics name.
+/// Returns the needs of a logging call: the run, and the logged models that its metrics name.
 fn needs(run: &RunId, metrics: &[LoggedMetric]) -> Needs {
     let models = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = models.map(|measured| Target::LoggedModel(measured.model.clone()));
     Needs::update(Target::Run(run.clone())).and(Action::Update, models)
 }
 
-/// Where the logged models are that metrics name.
+/// Returns the locations of the logged models that the metrics name.
 fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<Models> {
     let measured = metrics.iter().filter_map(|metric| metric.model.as_ref());
     let models = measured.map(|MeasuredModel { model, .. }| {
@@ -103,7 +104,8 @@ fn models(scope: &Scope, metrics: &[LoggedMetric]) -> Result<Models> {
     models.collect()
 }
 
-/// MLflow's endpoint looks at this before its store looks at the rest.
+/// Checks that a point has both or none of the dataset's fields. MLflow's endpoint checks this
+/// before its store checks the rest.
 fn point_is_whole(point: &MetricPoint) -> Result<()> {
     if point.dataset_name.is_empty() == point.dataset_digest.is_empty() {
         return Ok(());
@@ -133,7 +135,7 @@ fn logged_metric(point: MetricPoint) -> Result<LoggedMetric> {
     Ok(LoggedMetric { key, value, timestamp, step, model })
 }
 
-/// Params or tags as they are kept.
+/// Checks params or tags, and returns them as they will be stored.
 fn kept(entries: Vec<KeyValue>, check: impl Fn(&str, &str, usize) -> Result<String>) -> Result<Vec<(String, String)>> {
     let entries = entries.into_iter().enumerate();
     let entries = entries.map(|(position, KeyValue { key, value })| {

@@ -1,4 +1,4 @@
-//! Models as clients logged them before logged models were entities.
+//! Models that clients recorded as a tag of the run, before logged models became entities.
 
 use access::{Needs, Scope, Target};
 use mlflow_api::json::read_value;
@@ -10,7 +10,7 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// Fields that the description of a model has to have.
+/// Fields that the description of a model must contain.
 const MANDATORY: [&str; 4] = ["artifact_path", "flavors", "run_id", "utc_time_created"];
 
 pub(crate) struct LogModel {

@@ -1,4 +1,4 @@
-//! Params and tags, one at a time.
+//! Params and tags, one per call.
 
 use access::{Needs, Scope, Target};
 use mlflow_api::requests::logging as message;

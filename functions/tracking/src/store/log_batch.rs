@@ -1,4 +1,4 @@
-//! Logging metrics, params and tags, many at a time or one metric alone.
+//! Logging of metrics, params and tags in batches, and of single metrics.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,36 +14,36 @@ use crate::store::logged_model::{ModelMetric, missing_model};
 use crate::store::run::RunDocument;
 use crate::store::run::add_tag;
 
-/// A metric as a client logs it.
+/// A metric point to log.
 #[derive(Clone, Debug, Default)]
 pub struct LoggedMetric {
-    /// Name.
+    /// Name of the metric.
     pub key: String,
-    /// Value.
+    /// The value.
     pub value: f64,
-    /// In ms.
+    /// Timestamp, in ms.
     pub timestamp: i64,
-    /// Step.
+    /// The step.
     pub step: i64,
-    /// The logged model that the metric also belongs to.
+    /// The logged model that the metric also belongs to, if any.
     pub model: Option<MeasuredModel>,
 }
 
-/// The logged model a metric is of.
+/// The logged model that a metric belongs to.
 #[derive(Clone, Debug)]
 pub struct MeasuredModel {
-    /// Its id.
+    /// Id of the model.
     pub model: ModelId,
-    /// Name of the dataset it was measured on; empty for none.
+    /// Name of the dataset that the metric was measured on, or empty.
     pub dataset_name: String,
-    /// Digest of that dataset; empty for none.
+    /// Digest of that dataset, or empty.
     pub dataset_digest: String,
 }
 
-/// The logged models that a call names; one that is not there is missing.
+/// The logged models that a call names, by id. Models that do not exist are not in the map.
 pub type Models = HashMap<ModelId, Granted<ModelLocation>>;
 
-/// The data that a batch logs.
+/// A batch of data to log.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     /// Metrics.
@@ -55,8 +55,10 @@ pub struct Batch {
 }
 
 impl Store {
-    /// Logs one point of a metric. One request and a write unit; two requests for the calls with which a run's journal begins; and one more where no lease on
-    /// the run and its experiment lasts. A call among a run's first writes to its document. Two more if it is of a logged model.
+    /// Logs one point of a metric. Takes one request and one write unit. The calls that start a
+    /// run's journal take two requests. One more request is needed if the lease on the run or its
+    /// experiment has expired, and two more if the metric belongs to a logged model. The first
+    /// calls of a run write to its document.
     pub async fn run_log_metric(
         &self,
         at: &Granted<RunLocation>,
@@ -72,8 +74,10 @@ impl Store {
         self.logged_model_log_metrics(&of_models).await
     }
 
-    /// Logs a batch: first params and tags, then metrics; those of a run's first calls together. Params and tags are written together or not
-    /// at all, unless more than 99 of them are too big for the document. Sent twice, it has the same effect as once.
+    /// Logs a batch: first params and tags, then metrics. As long as the run's document has room
+    /// for the points, it is a single update. Params and tags are written atomically, unless more
+    /// than 99 of them are too large for the document. Logging a batch twice has the same effect as
+    /// logging it once.
     pub async fn run_log_batch(&self, at: &Granted<RunLocation>, batch: Batch, models: &Models) -> Result<()> {
         if batch.metrics.is_empty() {
             return self.run_log_texts(at, batch).await;
@@ -93,15 +97,16 @@ impl Store {
         let document = RunDocument { at, experiment: &experiment, single_param: false };
         let change = texts(batch.params, batch.tags);
         if change.params.is_empty() && change.tags.is_empty() && change.set.is_empty() {
-            // Nothing to write, but still something to refuse.
+            // There is nothing to write, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
         documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
-    /// Refuses metrics of logged models that are not there, and of a run that may not be written to, before anything is
-    /// written. No request without such metrics, else one.
+    /// Checks that the run can be written to and that all logged models of the metrics exist,
+    /// before anything is written. Takes one request, or none if no metric belongs to a logged
+    /// model.
     async fn check_models(&self, document: &RunDocument<'_>, metrics: &[ModelMetric]) -> Result<()> {
         if metrics.is_empty() {
             return Ok(());
@@ -117,7 +122,7 @@ impl Store {
     }
 }
 
-/// The change of params and tags.
+/// Returns the change that logs these params and tags.
 fn texts(params: Vec<(String, String)>, tags: Vec<(String, String)>) -> Change {
     let mut change = Change { params, ..Change::default() };
     for (key, value) in tags {
@@ -126,7 +131,7 @@ fn texts(params: Vec<(String, String)>, tags: Vec<(String, String)>) -> Change {
     change
 }
 
-/// The metrics that are of logged models.
+/// Returns the metrics that belong to logged models.
 fn of_models(at: &RunLocation, metrics: &[LoggedMetric], models: &Models) -> Result<Vec<ModelMetric>> {
     let of_models = metrics.iter().filter_map(|metric| {
         let MeasuredModel { model, dataset_name, dataset_digest } = metric.model.clone()?;
@@ -145,7 +150,7 @@ fn of_models(at: &RunLocation, metrics: &[LoggedMetric], models: &Models) -> Res
     of_models.collect()
 }
 
-/// The points by metric.
+/// Groups the points by metric.
 fn series(metrics: &[LoggedMetric]) -> Series {
     let mut series = Series::new();
     for metric in metrics {

@@ -1,5 +1,5 @@
-//! The data of the tracking domain in the table. One folder per resource; methods are named noun
-//! first.
+//! Access to the tracking domain's data in the table. There is one folder per resource, and the
+//! names of methods start with the resource.
 
 mod experiment;
 mod log_batch;

@@ -1,9 +1,9 @@
-//! Names this server gives.
+//! Names that the server generates.
 
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 
-/// The experiment that every store starts with.
+/// The name of the experiment that every new table starts with.
 pub(super) const DEFAULT_EXPERIMENT_NAME: &str = "Default";
 
 const ADJECTIVES: &[&str] = &[
@@ -23,7 +23,8 @@ const NOUNS: &[&str] = &[
     "swan", "tern", "toad", "trout", "vole", "wasp", "whale", "wolf", "worm", "wren", "yak", "zebra",
 ];
 
-/// A readable name for a run or a logged model that was given none: adjective, noun and number, at most 20 characters, as MLflow's are.
+/// Generates a readable name for a run or a logged model that was created without one: adjective,
+/// noun and number, at most 20 characters, like MLflow's.
 pub(super) fn random_run_name() -> String {
     let mut rng = rand::rng();
     let adjective = ADJECTIVES.choose(&mut rng).unwrap_or(&"calm");

@@ -1,4 +1,4 @@
-//! The store.
+//! The store, and how it is configured.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use table::Table;
 use crate::store::run::{LoggedRuns, POINTS_IN_DOCUMENT};
 use crate::store::run_search::SearchBounds;
 
-/// The tracking store. Cheap to clone; one a process.
+/// The tracking store. Cheap to clone. A process has one.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
@@ -29,13 +29,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over the table. Experiments without a location of their own keep their artifacts below `artifact_root`.
+    /// Creates a store over the table. Experiments without an artifact location of their own store
+    /// their artifacts below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
         Self::with_lease(table, artifact_root, experiments::LEASE)
     }
 
-    /// A store whose leases are of another length; every process on one table needs the same.
+    /// Creates a store with leases of another length. All processes that share a table must use the
+    /// same length.
     #[must_use]
     pub fn with_lease(table: Table, artifact_root: &str, lease: Duration) -> Self {
         Self {
@@ -53,56 +55,59 @@ impl Store {
         }
     }
 
-    /// The same store, where relative artifact locations are meant against this directory. Without one, they are refused.
+    /// Returns the store, resolving relative artifact locations against this directory. Without a
+    /// directory, relative locations are rejected.
     #[must_use]
     pub fn in_directory(self, directory: &str) -> Self {
         Self { working_directory: Some(directory.into()), ..self }
     }
 
-    /// The same store for one request. Its authorizer adds writes of its own to those that create
-    /// or delete entities.
+    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
+    /// the transactions that create or delete entities.
     #[must_use]
     pub fn along(&self, along: &Along) -> Self {
         Self { along: along.clone(), ..self.clone() }
     }
 
-    /// The same store, where the server keeps artifacts here, whatever its artifact root is.
+    /// Returns the store with this artifact storage, independent of its artifact root.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
         Self { artifacts, ..self }
     }
 
-    /// The same store of a server that has workspaces.
+    /// Returns the store, configured for a server that has workspaces.
     #[must_use]
     pub fn in_workspaces(self) -> Self {
         Self { has_workspaces: true, ..self }
     }
 
-    /// Whether the server has workspaces other than the default one.
+    /// Checks whether the server has workspaces other than the default one.
     #[must_use]
     pub fn has_workspaces(&self) -> bool {
         self.has_workspaces
     }
 
-    /// The same store, where a run's document takes so many bytes of points before further ones go into its journal: for tests of that.
+    /// Returns the store with another limit, in bytes, on the points in a run's document. Further
+    /// points go into the run's journal. For tests of the journal.
     #[must_use]
     pub fn with_points_in_document(self, bytes: usize) -> Self {
         Self { points_in_document: bytes, ..self }
     }
 
-    /// The same store, where other experiments count as long: for tests of searches.
+    /// Returns the store with other bounds that decide when an experiment counts as long. For tests
+    /// of searches.
     #[must_use]
     pub fn with_search_bounds(self, bounds: SearchBounds) -> Self {
         Self { search_bounds: bounds, ..self }
     }
 
-    /// The artifacts that the server keeps itself.
+    /// Returns the artifact storage that the server manages.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
     }
 
-    /// The server's artifact root.
+    /// Returns the server's artifact root.
     #[must_use]
     pub fn artifact_root(&self) -> &str {
         &self.artifact_root

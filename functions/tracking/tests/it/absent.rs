@@ -1,4 +1,4 @@
-//! What the UI asks for and this server does not have.
+//! The UI's requests for features that this server does not have.
 
 use http::{Request, StatusCode};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Every dump of a site is checked for attributes that `key-schema` does not declare. Here,
-//! declared attributes are checked to be written.
+//! Checks that declared attributes are written. The opposite, that no item has an attribute that
+//! `key-schema` does not declare, is checked by every dump of a site.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use test_site::key_of;
 
 use crate::server::Site;
 
-/// Declared attributes that no item in the table has, by row.
+/// Returns the declared attributes that no item in the table has, by row.
 async fn not_written(site: &Site) -> Vec<String> {
     let mut missing = BTreeMap::new();
     for item in site.items().await {
@@ -62,7 +62,7 @@ async fn what_is_declared_is_written() {
     server.post("runs/delete", json!({ "run_id": run })).await.ok();
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
     index(&site).await;
-    // A run with a journal, which has ended and may still be logged to.
+    // A run with a journal. It has ended, and calls may still rely on its mark.
     let long = server.run(&experiment).await;
     let names: Vec<_> = (0..80).map(|number| format!("layer/{number:03}")).collect();
     for step in 0..4 {
@@ -71,7 +71,7 @@ async fn what_is_declared_is_written() {
     }
     server.post("runs/update", json!({ "run_id": long, "status": "FINISHED", "end_time": 2 })).await.ok();
     Indexer::new(site.table.clone()).handle(Batch { records: changes(&site).await }).await;
-    // A run that is put off, and then looked at.
+    // A run that is postponed and then indexed.
     let running = server.run(&experiment).await;
     let indexer = Indexer::new(site.table.clone());
     for step in 0..2 {
@@ -83,9 +83,9 @@ async fn what_is_declared_is_written() {
     let mut unmarked = Unmarked::all(ExperimentId::parse(&experiment).unwrap());
     RunIndex::new(site.table.clone()).mark_runs(&mut unmarked, 1_000).await.unwrap();
     assert!(unmarked.is_empty());
-    // Attributes of special cases only: items that are full, wide or big, incomplete copies, and
-    // unusual settings. Further cases are a run whose artifacts are not where its experiment keeps
-    // them, and a deleted logged model.
+    // Attributes of special cases only: full, wide or large items, incomplete copies, and unusual
+    // settings. Further cases are a run whose artifacts are outside its experiment's artifact
+    // location, and a deleted logged model.
     let expected = [
         "Config experiment",
         "Config indexed",

@@ -1,4 +1,4 @@
-//! Charts of long histories, wherever the processes that log, pack and read stop.
+//! Charts of long histories, regardless of where processes that log, pack or read them stop.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::indexed::{changes, index};
 use crate::server::{Point, Server, Site, point, points};
 
 const TIME: i64 = 1_700_000_000_000;
-/// Points that a sample may have.
+/// Maximum number of points in a sample.
 const MOST: i64 = 2_500;
 
 async fn run(site: &Site) -> String {
@@ -34,7 +34,7 @@ async fn log_at(server: &Server, run: &str, points: impl Iterator<Item = Point>)
     server.store.run_log_batch(run, &Batch { metrics, ..Batch::default() }).await.unwrap();
 }
 
-/// Steps in calls of so many.
+/// Logs steps in calls of `in_call` points each.
 pub(crate) async fn log(server: &Server, run: &str, steps: Range<i64>, in_call: usize) {
     let steps: Vec<_> = steps.collect();
     for call in steps.chunks(in_call) {
@@ -61,7 +61,7 @@ fn mlflows(all: Range<i64>, most: usize) -> Vec<i64> {
     sample(&all, most).iter().map(|point| point.step).collect()
 }
 
-/// Every point is drawn where all have room.
+/// Checks that every point is drawn if there is room for all of them.
 pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     let mut from = all.start;
     while from < all.end {
@@ -72,7 +72,7 @@ pub(crate) async fn check_all(server: &Server, run: &str, all: Range<i64>) {
     }
 }
 
-/// How many points are represented by rows, or are in segments that are in no row.
+/// Returns how many points are represented by rows, or are in segments that are in no row.
 async fn counted(site: &Site, run: &str) -> u64 {
     let charted = charted(site, run).await;
     charted.points + charted.left
@@ -119,15 +119,15 @@ async fn a_long_history_is_drawn_from_few_rows() {
     let drawn = chart(&site.server, &run, None, 320).await;
     assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(0), at(logged - 1)));
     let gaps: Vec<_> = drawn.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
-    assert!(gaps.iter().all(|gap| (1..=250).contains(gap)), "a gap is 125 on the average: {gaps:?}");
-    // The run is marked: its journal is one request more.
+    assert!(gaps.iter().all(|gap| (1..=250).contains(gap)), "gaps are 125 on average: {gaps:?}");
+    // The run is marked, so reading its journal takes one more request.
     let calls = ["BatchGetItem", "Query"].map(|name| site.faults.calls(name));
     assert_eq!(calls, [2, 2]);
     assert_eq!(chart(&site.server, &run, None, MOST).await.len(), 2_500);
     assert_eq!(chart(&site.server, &run, None, 1).await, [at(logged - 1)]);
 
-    // While the indexer is stopped, new points are drawn at once: after the existing ones, and
-    // before them.
+    // While the indexer is stopped, new points are drawn immediately, both after and before the
+    // existing ones.
     let other = site.other().await;
     log(&other, &run, logged..logged + 2_500, 1_000).await;
     site.server.log_metric(&run, "m", at(logged + 2_500)).await.ok();
@@ -165,8 +165,8 @@ async fn a_range_costs_what_is_drawn_of_it() {
     assert_eq!(chart(&site.server, &run, Some(70_000..80_000), 320).await, []);
 }
 
-/// Points of small calls, which the indexer makes segments of; a job that starts again at an
-/// earlier step; and two processes whose points are in no order of time.
+/// Points of small calls that the indexer packs into segments, a job that restarts at an earlier
+/// step, and two processes whose points are not in order of time.
 #[tokio::test]
 #[ignore = "takes five seconds of a core; part of `make test-slow`"]
 async fn points_in_no_order_are_drawn_once() {
@@ -179,7 +179,7 @@ async fn points_in_no_order_are_drawn_once() {
             for call in 0..20 {
                 let points = (0..9).map(|point| {
                     time += 1_000;
-                    // Every tenth call comes a minute late.
+                    // Every tenth call is a minute late.
                     let timestamp = if call == 7 { time - 60_000 - point } else { time };
                     (timestamp, from + (part * 20 + call) * 9 + point, f64::from(u8::try_from(number).unwrap()))
                 });
@@ -202,8 +202,8 @@ async fn points_in_no_order_are_drawn_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), expected.len());
 }
 
-/// The indexer stops at each of its requests in turn; or at every eighth, unless all troubles are
-/// wanted.
+/// The indexer stops at each of its requests in turn, or at every eighth, unless `all_troubles` is
+/// set.
 #[tokio::test]
 async fn every_point_is_drawn_wherever_packing_stops() {
     let ground = Site::new().await;
@@ -231,14 +231,14 @@ async fn every_point_is_drawn_wherever_packing_stops() {
         let drawn = chart(&other, &run, None, 320).await;
         assert_eq!((drawn.len(), drawn[0], drawn[319]), (320, at(-50), at(14_099)));
         if answer.batch_item_failures.is_empty() {
-            assert!(failing > 12, "it has made requests");
+            assert!(failing > 12, "a pass makes more than 12 requests");
             return;
         }
     }
 }
 
-/// A job starts again at an earlier step. Its latest point stays the earlier one, which is in a
-/// segment and in a row.
+/// A job restarts at an earlier step. Its latest point remains the one from before the restart,
+/// which is in a segment and in a row.
 #[tokio::test]
 async fn a_latest_point_from_before_makes_no_rows() {
     let site = Site::new().await;
@@ -253,7 +253,9 @@ async fn a_latest_point_from_before_makes_no_rows() {
     let mut before = (0, 0);
     for from in (2_000..2_060).step_by(5) {
         if from == 2_010 {
-            // With the last point of the first call, which was in the run's document: that is put into a segment again, once.
+            // Counted from here on, because the last point of the first call, which was in the
+            // run's document, has been packed into a segment for a second time, and will not be
+            // again.
             before = (rows(&site, 1).await, counted(&site, &run).await);
         }
         log_at(&site.server, &run, (from..from + 5).map(again)).await;
@@ -266,13 +268,13 @@ async fn a_latest_point_from_before_makes_no_rows() {
     assert_eq!(site.server.history(&run, "m").await, expected);
 }
 
-/// One call has times that are far ahead: the points after it are not late. A job all of whose
-/// times are ahead has rows all the same.
+/// One call has times that are far ahead, which must not make the points after it late. A job with
+/// only such times gets rows as well.
 #[tokio::test]
 async fn times_that_are_far_ahead_make_nothing_late() {
     let site = Site::new().await;
     let run = run(&site).await;
-    // Microseconds.
+    // Microseconds instead of milliseconds.
     let ahead = |step| (TIME * 1_000 + step, step, 0.75);
     log(&site.server, &run, 0..11_000, 1_000).await;
     index(&site).await;
@@ -297,7 +299,8 @@ async fn times_that_are_far_ahead_make_nothing_late() {
     assert!(drawn.into_iter().eq((25_000..27_000).map(ahead)));
 }
 
-/// After an outage of the indexer, tens of thousands of points of a run that has ended come late.
+/// After an outage of the indexer, it receives tens of thousands of late points of a run that has
+/// ended.
 #[tokio::test]
 #[ignore = "packs tens of thousands of points; part of `make test-slow`"]
 async fn what_comes_late_is_packed_in_portions() {
@@ -327,7 +330,8 @@ async fn what_comes_late_is_packed_in_portions() {
     assert_eq!(chart(&site.server, &run, None, 320).await.len(), 320);
 }
 
-/// Calls come into a tail while it is packed, and again while what was packed is taken out of it.
+/// Calls are added to a tail while it is packed, and again while the packed calls are removed from
+/// it.
 #[tokio::test]
 async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     let site = Site::new().await;
@@ -361,8 +365,9 @@ async fn a_tail_that_goes_on_while_it_is_packed_counts_once() {
     assert_eq!(site.server.history(&run, "m").await.len(), usize::try_from(logged).unwrap());
 }
 
-/// An indexer waits before one of its writes while another packs more, and then goes on. It waits
-/// before each in turn; or before every third, unless all troubles are wanted.
+/// An indexer waits before one of its writes while another one packs more points, and then
+/// continues. It waits before each write in turn, or before every third, unless `all_troubles` is
+/// set.
 #[tokio::test]
 async fn two_that_pack_at_once_lose_no_point() {
     for write in (1..=7).step_by(if all_troubles() { 1 } else { 3 }) {

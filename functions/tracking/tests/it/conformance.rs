@@ -1,4 +1,4 @@
-//! One walk through all endpoints, over each way to reach an engine.
+//! A walk through all endpoints, over each kind of connection to an engine.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ async fn over_a_loopback_port() {
     port.shutdown().await.unwrap();
 }
 
-/// Over an engine that does what DynamoDB does and engines do not.
+/// Runs over an engine with DynamoDB's limits, which engines usually do not enforce.
 #[tokio::test]
 async fn within_the_limits_of_dynamodb() {
     let limits = Limits::new(&Engine::memory().unwrap());
@@ -35,7 +35,8 @@ async fn within_the_limits_of_dynamodb() {
     assert!(usage.values().all(|usage| usage.throttled_reads + usage.throttled_writes == 0), "{usage:?}");
 }
 
-/// Over DynamoDB itself, or another engine. Its table is removed afterwards, whatever the outcome.
+/// Runs over DynamoDB itself, or another engine. The table is deleted afterwards, regardless of the
+/// outcome.
 #[tokio::test]
 #[ignore = "needs an AWS account: make test-dynamodb"]
 async fn over_dynamodb() {

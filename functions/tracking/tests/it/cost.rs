@@ -1,5 +1,5 @@
-//! Costs that do not grow with the data, and requests that are executed once however often they are
-//! sent.
+//! Costs that do not grow with the amount of data, and requests that have an effect only once,
+//! however often they are sent.
 
 use futures::future::join_all;
 use mlflow_api::requests::runs::SearchRuns;
@@ -34,7 +34,7 @@ async fn a_run_is_deleted_and_restored_in_two_requests() {
     }
 }
 
-/// In addition to the experiments' states, a mark and a list of each are read.
+/// In addition to the states of the experiments, the search reads the marks and one list of each.
 #[tokio::test]
 async fn a_search_of_many_experiments_asks_each_twice() {
     let site = Site::new().await;
@@ -57,7 +57,8 @@ async fn a_search_of_many_experiments_asks_each_twice() {
     }
 }
 
-/// Nothing of a long experiment is indexed. A page of the newest runs that pass does not read all.
+/// No run of a long experiment is indexed. A page of the newest runs that pass does not read the
+/// whole experiment.
 #[tokio::test]
 async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     let site = Site::new().await;
@@ -92,7 +93,7 @@ async fn a_page_of_a_long_experiment_that_is_not_indexed_is_not_the_whole() {
     assert!(newest_rare < whole_rare + 240.0, "{newest_rare} units, and {whole_rare}");
 }
 
-/// One process writes, and another, which never saw any of it, reads at once.
+/// One process writes. Another one, which has cached nothing, reads immediately.
 #[tokio::test]
 async fn another_process_sees_everything_at_once() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Whatever becomes of the requests of a creation: see [`test_site::creations`].
+//! Creations whose requests fail in every possible way, see [`test_site::creations`].
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,7 +13,8 @@ use tokio::time::timeout;
 
 use crate::server::Site;
 
-/// Tries to post a body for an experiment's id; `is_one` tells what it makes among the keys of all items.
+/// Tests a creation that posts `body` for an experiment's id. `count` returns how many entities of
+/// each kind are in the table.
 async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str) -> Value) {
     let ground = async || {
         let site = Site::new().await;
@@ -25,12 +26,13 @@ async fn check(path: &'static str, count: fn(&Dump) -> Vec<usize>, body: fn(&str
     Creation { path, count, adds: &[1] }.check(ground).await;
 }
 
-/// Entries that are each too big for their document.
+/// Returns entries that are each too large for their document.
 fn entries(count: usize) -> Vec<Value> {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(1_100) })).collect()
 }
 
-/// The kind of row in the partition of an experiment: the first part of its sort key, if it has as many parts.
+/// Checks whether a key is a row of this kind in the partition of an experiment, and its sort key
+/// has this many parts.
 fn is_row(key: &str, kind: &str, parts: usize) -> bool {
     let Some((partition, sort)) = key.split_once(' ') else { return false };
     partition.starts_with("EXP#") && sort.starts_with(kind) && sort.split('#').count() == parts
@@ -62,7 +64,8 @@ async fn logged_models() {
     }
 }
 
-/// What was written before the document is nobody's without it: neither search nor history see half a run.
+/// Rows that were written before their document are ignored without it: neither a search nor a
+/// history shows half of a run.
 #[tokio::test]
 async fn rows_without_their_document_are_nobodys() {
     let site = Site::new().await;
@@ -70,18 +73,19 @@ async fn rows_without_their_document_are_nobodys() {
     let experiment = other.experiment("e").await;
     let run = other.run(&experiment).await;
     let server = site.impatient().await;
-    // Reading the experiment, five requests for rows, and the transaction.
+    // Succeeding requests: reading the experiment, and one of five requests for rows. The others,
+    // and the transaction, are throttled.
     site.faults.trouble_at(Trouble::Throttled, 3, u64::MAX);
     let body = json!({ "experiment_id": experiment, "tags": entries(200) });
     server.post("runs/create", body).await.refused(429, "RESOURCE_EXHAUSTED");
     site.faults.work_again();
-    // The refusal does not wait for a request that is under way.
+    // The error is returned without waiting for a request that is still in flight.
     let are_written = async { while !site.dump().await.keys().any(|key| key.contains("#TAG#")) {} };
     timeout(Duration::from_secs(30), are_written).await.expect("rows are written");
     assert_eq!(other.search(json!({ "experiment_ids": [experiment] })).await, [run]);
 }
 
-/// A backup may bring back an older counter.
+/// A restored backup may contain an older counter.
 #[tokio::test]
 async fn a_counter_that_was_set_back_catches_up_in_few_steps() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Params and tags of every size and name come back as they were logged.
+//! Params and tags of every size and name are read as they were logged.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ async fn run(site: &Site) -> (String, String) {
     (experiment, run)
 }
 
-/// The run's data must be this, by `runs/get` and by both kinds of search.
+/// Checks the run's data, as returned by `runs/get` and by both kinds of search.
 async fn expect(server: &Server, experiment: &str, run: &str, what: &str, expected: &BTreeMap<String, Value>) {
     assert_eq!(server.data(run, what).await, *expected);
     for order in [json!([]), json!(["start_time ASC"])] {
@@ -24,7 +24,7 @@ async fn expect(server: &Server, experiment: &str, run: &str, what: &str, expect
     }
 }
 
-/// 100 keys and values. A third of them have the greatest length that goes into a document.
+/// Returns 100 keys and values. A third of them have the maximum length for a document.
 fn hundred(name: &str, from: usize) -> Vec<(String, String)> {
     let value = |number: usize| if number.is_multiple_of(3) { "v".repeat(1_024) } else { number.to_string() };
     (from..from + 100).map(|number| (format!("{name}{number}"), value(number))).collect()
@@ -57,7 +57,7 @@ async fn thousands_of_params() {
         let search = json!({ "experiment_ids": [experiment], "filter": filter });
         assert_eq!(site.server.search(search).await, [run.as_str()]);
     }
-    // In rows as in the document, a param keeps its value.
+    // A param keeps its value, whether it is in a row or in the document.
     for key in ["p0", "p1999", "one more"] {
         site.server.log_param(&run, key, "other").await.refused(400, "INVALID_PARAMETER_VALUE");
     }
@@ -73,7 +73,7 @@ async fn thousands_of_tags_set_again_and_deleted() {
         site.server.post("runs/log-batch", json!({ "run_id": run, "tags": json_of(&tags) })).await.ok();
         expected.extend(tags.into_iter().map(|(key, value)| (key, Value::from(value))));
     }
-    // Small ones become large, and the other way round, in the document and in rows.
+    // Small values become large ones and vice versa, in the document and in rows.
     let turned: Vec<_> = [0, 1, 2, 3, 900, 901, 902, 903]
         .map(|number: usize| {
             let value = if number.is_multiple_of(2) { "w".repeat(3_000) } else { "w".to_owned() };
@@ -93,8 +93,8 @@ async fn thousands_of_tags_set_again_and_deleted() {
     expect(&site.server, &experiment, &run, "tags", &expected).await;
 }
 
-/// A tag of a run and one of its experiment go the same ways: from each form over each other to
-/// each. Unless all troubles are wanted, to one of them.
+/// Tests a tag of a run and one of its experiment through every sequence of three forms. Unless
+/// `all_troubles` is set, only one third form follows each pair.
 #[tokio::test]
 async fn a_tag_grows_and_shrinks_and_goes() {
     let site = Site::new().await;
@@ -105,7 +105,7 @@ async fn a_tag_grows_and_shrinks_and_goes() {
     let experiment_form = |value: &str| json!({ "experiment_id": experiment, "key": "k", "value": value });
     for (place, first) in forms.into_iter().enumerate() {
         for (other, second) in forms.into_iter().enumerate() {
-            // Either way, each form follows each in both steps.
+            // This way, each form still follows each other one in both steps.
             let one = (place + other) % forms.len();
             let thirds = if all_troubles() { &forms[..] } else { &forms[one..=one] };
             for third in thirds {
@@ -178,7 +178,7 @@ async fn long_values_are_cut_where_mlflow_cuts_them() {
     site.server.set_tag(&run, "t", &"😀".repeat(9_000)).await.ok();
     assert_eq!(site.server.data(&run, "params").await["p"], "😀".repeat(6_000));
     assert_eq!(site.server.data(&run, "tags").await["t"], "😀".repeat(8_000));
-    // A hundred of the largest at once.
+    // A hundred of the largest values in one call.
     let entry = |name: &str, number: usize, length: usize| {
         let value = "😀".repeat(length);
         json!({ "key": format!("{name}{number}"), "value": value })
@@ -191,7 +191,7 @@ async fn long_values_are_cut_where_mlflow_cuts_them() {
     assert_eq!(site.server.data(&run, "tags").await.len(), 102);
 }
 
-/// Clients at one tag and one document that grows beyond its size meanwhile.
+/// Concurrent clients change one tag, and a document that exceeds its size in the meantime.
 #[tokio::test]
 async fn tags_are_set_and_deleted_by_many_at_once() {
     let site = Site::new().await;

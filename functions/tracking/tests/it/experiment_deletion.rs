@@ -1,4 +1,4 @@
-//! An experiment is deleted by one process while another writes to its runs.
+//! Deletion of an experiment by one process while another one writes to its runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, Server, Site};
 
-/// Long enough that a lease taken just before a deletion is not gone when the deletion begins.
+/// Length of the leases. Long enough that a lease taken just before a deletion is still valid when
+/// the deletion starts.
 const LEASE: Duration = Duration::from_millis(400);
 
 async fn two_processes() -> (Site, Server, Server) {
@@ -24,7 +25,7 @@ async fn set_stage(server: &Server, what: &str, id: &str) {
     server.post(what, json!({ key: id })).await.ok();
 }
 
-/// Every kind of write to a run, and to the experiment itself.
+/// Makes every kind of write to a run, and to the experiment itself.
 async fn writes(server: &Server, experiment: &str, run: &str) -> Vec<Answer> {
     let batch = |what: &str, entry: Value| json!({ "run_id": run, what: [entry] });
     let model = json!({ "artifact_path": "p", "flavors": {}, "run_id": run, "utc_time_created": "now" }).to_string();
@@ -147,7 +148,7 @@ async fn no_call_that_begins_after_the_answer_succeeds() {
         tokio::task::yield_now().await;
         set_stage(&b, "experiments/delete", &experiment).await;
         let answered = Instant::now();
-        // Some calls more.
+        // Some more calls, after the deletion has been answered.
         for _ in 0..20 {
             a.set_tag(&run, "x", "y").await.refused_as_deleted();
         }
@@ -172,7 +173,8 @@ async fn the_experiment_overrules_what_happened_to_its_runs_before() {
     a.log_metric(&alone, "loss", (2, 2, 1.0)).await.refused_as_deleted();
     set_stage(&b, "experiments/delete", &experiment).await;
 
-    // A run restored inside a deleted experiment can be logged to, with or without metrics before.
+    // A run that was restored inside a deleted experiment can be logged to, whether or not metrics
+    // had been logged before.
     for run in [&kept, &bare] {
         set_stage(&b, "runs/restore", run).await;
         assert_eq!(stage(&a, run).await, "active");
@@ -201,7 +203,8 @@ async fn the_experiment_overrules_what_happened_to_its_runs_before() {
     assert_eq!(count(&a, &experiment, "DELETED_ONLY").await, 3);
 }
 
-/// A process that still relies on the experiment as it was two changes ago, and a run deleted since.
+/// A process still relies on the state of the experiment from two changes ago, and the run has been
+/// deleted since.
 #[tokio::test]
 async fn a_run_deleted_while_the_experiment_goes_and_comes_stays_deleted() {
     let (_site, a, b) = two_processes().await;
@@ -212,7 +215,7 @@ async fn a_run_deleted_while_the_experiment_goes_and_comes_stays_deleted() {
         let (b, experiment) = (b.clone(), experiment.clone());
         async move { set_stage(&b, "experiments/delete", &experiment).await }
     });
-    // Restored as soon as the deletion is written, before it is answered.
+    // Restored as soon as the deletion has been written, before its response.
     let restored =
         async { while b.post("experiments/restore", json!({ "experiment_id": experiment })).await.status != 200 {} };
     tokio::time::timeout(Duration::from_mins(5), restored).await.unwrap();

@@ -1,4 +1,4 @@
-//! Lists of experiments by time, which are read as far as a page needs them.
+//! Lists of experiments by time, which are read only as far as a page needs them.
 
 use entities::attributes::{CREATED, UPDATED};
 use futures::future::join_all;
@@ -11,7 +11,7 @@ use test_site::all_troubles;
 
 use crate::server::{Server, Site};
 
-/// A page of a search, and the token of the next.
+/// Returns a page of a search, and the token of the next page.
 async fn page(
     server: &Server,
     order: &Value,
@@ -27,7 +27,7 @@ async fn page(
     (experiments, next)
 }
 
-/// All experiments of a search, page after page.
+/// Returns all experiments that a search finds, over all pages.
 async fn search(server: &Server, order: &Value, filter: &str, page_size: usize) -> Vec<Value> {
     let (mut found, mut next) = page(server, order, filter, page_size, "").await;
     while let Some(token) = next {
@@ -68,7 +68,7 @@ async fn pages_by_time_are_whole_and_in_order() {
     }))
     .await;
     let mut all = search(server, &json!(["name"]), "", 1_000).await;
-    assert_eq!(all.len(), 1 + 120 - 15, "the default one, and those that are not deleted");
+    assert_eq!(all.len(), 1 + 120 - 15, "the default experiment, and those that are not deleted");
     let is_other = |experiment: &Value| experiment["tags"].as_array().is_some_and(|tags| !tags.is_empty());
     for field in ["creation_time", "last_update_time"] {
         for (direction, sign) in [("ASC", 1), ("DESC", -1)] {
@@ -77,8 +77,8 @@ async fn pages_by_time_are_whole_and_in_order() {
             let rest: Vec<_> = all.iter().filter(|one| !is_other(one)).cloned().collect();
             let order = json!([format!("{field} {direction}")]);
             for page_size in [1, 7, 60, 1_000] {
-                // Pages of one take longer than all else: by default, only the shortest list has
-                // them.
+                // Pages of one experiment take longer than all the others. By default, they are
+                // tested only with the shortest list.
                 let is_whole = page_size > 1 || all_troubles();
                 let wanted = [("tags.kind = 'other'", &others), ("", &all), ("tags.kind IS NULL", &rest)];
                 for (filter, expected) in wanted.into_iter().take(if is_whole { 3 } else { 1 }) {
@@ -102,7 +102,7 @@ async fn experiments_of_one_time_are_in_the_order_of_their_ids() {
     let server = &site.server;
     let names: Vec<_> = (0..45).map(|number| format!("experiment {number}")).collect();
     let ids = join_all(names.iter().map(|name| server.experiment(name))).await;
-    // Groups that are longer than a page.
+    // Groups with the same time that are longer than a page.
     let changes = ids.iter().zip(&names).enumerate().map(|(place, (id, name))| {
         let id: ExperimentId = ExperimentId::parse(id).unwrap();
         let time = 1_700_000_000_000 + i64::try_from(place / 15).unwrap();

@@ -1,4 +1,5 @@
-//! The largest requests stay within DynamoDB's limits of expressions, which the engine knows only in part.
+//! Checks that the largest requests stay within DynamoDB's limits on expressions, which the engine
+//! enforces only in part.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,12 +15,12 @@ use test_site::TABLE;
 
 use crate::server::Server;
 
-/// Bytes of an expression.
+/// Maximum size of an expression, in bytes.
 const LONGEST: usize = 4_096;
-/// Operators and functions in one.
+/// Maximum number of operators and functions in an expression.
 const MOST_OPERATORS: usize = 300;
 
-/// Keeps a copy of every request.
+/// An HTTP client that keeps a copy of every request.
 #[derive(Clone, Debug)]
 struct Recorder {
     inner: SharedHttpClient,
@@ -47,7 +48,7 @@ impl HttpConnector for RecordingConnector {
     }
 }
 
-/// All expressions in a request, those of a transaction's parts included.
+/// Collects all expressions in a request, including those in the parts of a transaction.
 fn expressions(request: &Value, found: &mut Vec<String>) {
     match request {
         Value::Object(fields) => {
@@ -63,12 +64,13 @@ fn expressions(request: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Counted generously: each comparison, assignment, logical word and function is one.
+/// Returns an upper bound of the number of operators: each comparison, assignment, logical operator
+/// and function counts as one.
 fn operators(expression: &str) -> usize {
     let symbols = expression.matches(['=', '<', '>', '+', '-']).count();
     let functions = expression.matches('(').count();
     let words = [" AND ", " OR ", "NOT(", "BETWEEN"].iter().map(|word| expression.matches(word).count());
-    // ADD, DELETE and REMOVE have no symbol of their own.
+    // `ADD`, `DELETE` and `REMOVE` have no symbol of their own.
     let added = ["ADD ", "DELETE ", "REMOVE "].iter().filter_map(|word| expression.split_once(word));
     symbols + functions + words.sum::<usize>() + added.map(|(_, rest)| rest.split(',').count()).sum::<usize>()
 }
@@ -91,7 +93,7 @@ impl Recorded {
         Self { server, experiment, requests }
     }
 
-    /// Checks the requests since the last time; how many expressions they had.
+    /// Checks the requests since the last check, and returns the number of expressions in them.
     fn check(&self, what: &str) -> usize {
         let requests = std::mem::take(&mut *self.requests.lock().unwrap());
         let mut all = Vec::new();
@@ -144,7 +146,7 @@ async fn batches_of_params_and_tags() {
                 let found = recorded.check(&format!("{params} params, {tags} tags, {key} {value}, attempt {attempt}"));
                 assert!(found > 1 || attempt > 0);
             }
-            // Tags that were inline become rows, and the other way round.
+            // Inline tags become rows, and vice versa.
             let turned = if value > 1_024 { 10 } else { 1_100 };
             let batch = json!({ "run_id": run, "tags": entries("t", tags, key, turned) });
             recorded.server.post("runs/log-batch", batch).await.ok();
@@ -160,7 +162,8 @@ async fn batches_of_metrics() {
     let recorded = Recorded::new().await;
     for metrics in [64, 65, 128, 300, 1_000] {
         let run = recorded.run().await;
-        // Many points are put, without an expression; the write that marks the run has one.
+        // Calls with many points put items, which takes no expression. The write that marks the run
+        // has one.
         let mut longest = 0;
         for time in 0..11 {
             let points: Vec<_> = (0..metrics)

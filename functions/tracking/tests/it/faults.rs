@@ -1,4 +1,5 @@
-//! Many clients at a run while the table throttles, loses answers and leaves batches half done.
+//! Concurrent clients of a run while the table throttles, loses responses and leaves batches half
+//! done.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ async fn lost_answers_lose_and_repeat_nothing() {
     log_from_many_clients(&site).await;
 }
 
-/// The values of `loss`: the latest is neither the last logged nor the greatest.
+/// Returns a value of `loss`. The latest value is neither the last one logged nor the greatest.
 fn loss(task: i64, round: i64) -> Point {
     let number = task * ROUNDS + round;
     (1_000 + number % 7, (number * 37) % 50, 0.25 * f64::from(i32::try_from(number).unwrap()))
@@ -66,7 +67,7 @@ async fn log_from_many_clients(site: &Site) {
     assert_eq!(params["same"], "for all");
     let found = site.server.get("experiments/get", &[("experiment_id", &experiment)]).await.ok();
     assert_eq!(crate::server::by_key(&found["experiment"]["tags"]).len(), usize::try_from(TASKS).unwrap());
-    // What waits for a segment is less than would fill one, once it is packed.
+    // Once the run has been packed, fewer points are unsealed than a segment needs.
     index(site).await;
     let waiting = site.dump().await.into_iter().find(|(key, _)| key.ends_with("#METRIC")).unwrap().1;
     assert!(waiting[".loss"]["BS"].as_array().unwrap().len() < 10);
@@ -149,11 +150,11 @@ async fn a_batch_sent_twice_is_a_batch_sent_once() {
     assert_eq!(server_state_after(&site, &run, &batch).await, before);
 }
 
-/// Logs the batch and reads everything that it changed.
+/// Logs the batch, and reads everything that it changed.
 async fn server_state_after(site: &Site, run: &str, batch: &Value) -> (Value, Vec<Vec<String>>) {
     site.server.post("runs/log-batch", batch.clone()).await.ok();
     let histories = ["a", "b", "single"].map(|metric| async move {
-        // NaN is not equal to itself.
+        // Compared as text, because NaN is not equal to itself.
         site.server.history(run, metric).await.iter().map(|point| format!("{point:?}")).collect()
     });
     (site.server.run_of(run).await, join_all(histories).await)
@@ -166,7 +167,7 @@ async fn batches_that_stay_half_done_lose_nothing() {
     let server = &site.server;
     let experiment = server.experiment("halves").await;
     let run = server.run(&experiment).await;
-    // 40 metrics of 12 points make 40 segments in one request.
+    // 40 metrics with 12 points each become 40 segments in one request.
     let names: Vec<_> = (0..40).map(|number| format!("m{number}")).collect();
     let points: Vec<_> = names.iter().flat_map(|name| (0..12).map(|step| (name.as_str(), (step, step, 1.0)))).collect();
     server.log_points(&run, &points).await.ok();

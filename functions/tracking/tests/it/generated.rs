@@ -1,5 +1,5 @@
-//! `docs/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1` writes it
-//! again. A call that exceeds its budget fails.
+//! Generates `docs/reference/capacity.md`: the metered costs of the tracking domain's calls. `UPDATE_DOCS=1`
+//! writes the file. The test fails if a call exceeds its budget.
 
 use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
 use clock::Simulation;
@@ -17,7 +17,7 @@ counted in, but for cancelled transactions, of which these calls have none.
 
 **Cold** is the first call of a process, which has read nothing yet. **Warm** is another call of the same process, about the same
 experiment, shortly after. What a process reads of an experiment's lifecycle stage it relies on for 300 ms
-([decision 4](adr/0004-leases.md)), and of which fields are indexed for a minute. So a call on its own costs what it costs cold, and a
+([decision 4](../adr/0004-leases.md)), and of which fields are indexed for a minute. So a call on its own costs what it costs cold, and a
 warm one that comes later costs at most that. A mean of cold calls is of processes that make one call each. Calls about experiments are
 measured without leases.
 
@@ -57,8 +57,8 @@ const SECTIONS: &[Section] = &[
     Section::Long(|ledger| Box::pin(large::params_and_points(ledger))),
 ];
 
-/// A call of the indexer ends after 90 seconds, and cached data expires. A slow machine has to
-/// meter the same as a fast one.
+/// Runs a section with a simulated clock. An indexer call ends after 90 seconds, and cached data
+/// expires, so a slow machine would otherwise meter different costs than a fast one.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }

@@ -1,4 +1,5 @@
-//! The history of a metric, whole, in pages, and in samples, in whatever order and portions its points were logged.
+//! The history of a metric: whole, in pages and in samples, regardless of the order and batches in
+//! which its points were logged.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +15,12 @@ use tracking::store::{Batch, LoggedMetric};
 
 use crate::server::{Point, Server, Site, points};
 
-/// A point whose order is MLflow's: NaN counts as 0, and comes after it.
+/// A point with MLflow's order: NaN counts as 0, and comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Logged {
     timestamp: i64,
     step: i64,
-    /// Twice the value; 1 for NaN.
+    /// Twice the value, or 1 for NaN.
     doubled: i8,
 }
 
@@ -36,13 +37,13 @@ impl Logged {
     }
 }
 
-/// Few distinct points, so that some come twice.
+/// Generates few distinct points, so that some occur twice.
 fn logged() -> impl Strategy<Value = Logged> {
     (0_i64..25, -3_i64..4, prop_oneof![Just(-4), Just(0), Just(1), Just(2)])
         .prop_map(|(timestamp, step, doubled)| Logged { timestamp, step, doubled })
 }
 
-/// Portions: single points, batches that fill a set, batches that become segments.
+/// Generates portions: single points, batches that fill a set, and batches that become segments.
 fn portions() -> impl Strategy<Value = Vec<Vec<Logged>>> {
     let portion = prop_oneof![
         4 => proptest::collection::vec(logged(), 1..2),
@@ -86,7 +87,7 @@ fn run_async(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-/// How many random histories a test makes.
+/// Returns the number of random histories per test.
 fn config() -> ProptestConfig {
     let cases = if all_troubles() { 12 } else { 4 };
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
@@ -115,7 +116,7 @@ proptest! {
         });
     }
 
-    /// Points that are logged between two pages must not take away earlier points.
+    /// Points that are logged between two pages must not make earlier points disappear.
     #[test]
     fn logging_between_pages_drops_and_repeats_nothing(
         before in portions(),
@@ -150,7 +151,7 @@ proptest! {
     }
 }
 
-/// The same portions, logged as time goes by.
+/// Returns the portions with ascending times.
 fn ascending(mut portions: Vec<Vec<Logged>>, from: i64) -> Vec<Vec<Logged>> {
     for (time, logged) in (from..).zip(portions.iter_mut().flatten()) {
         *logged = Logged { timestamp: time, step: time, ..*logged };
@@ -158,7 +159,8 @@ fn ascending(mut portions: Vec<Vec<Logged>>, from: i64) -> Vec<Vec<Logged>> {
     portions
 }
 
-/// Points that wait in the document, older than the segments after them, are sealed between two pages.
+/// Points in the document, which are older than the segments after them, are sealed between two
+/// pages.
 #[tokio::test]
 async fn early_points_are_sealed_between_two_pages() {
     let site = Site::new().await;
@@ -179,7 +181,8 @@ async fn early_points_are_sealed_between_two_pages() {
     assert_eq!(times[..100], (1..=100).collect::<Vec<_>>());
 }
 
-/// More segments than one answer of the table holds, half of them logged in the order opposite to time.
+/// There are more segments than one response of the table holds, and half of them were logged in
+/// reverse order of time.
 #[tokio::test]
 async fn pages_of_a_history_of_megabytes() {
     const BATCHES: i64 = 140;
@@ -248,7 +251,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
     let site = Site::new().await;
     let server = &site.server;
     let run = server.run(&server.experiment("e").await).await;
-    // Each point has 1,000 bytes of name in the answer.
+    // Each point has a name of 1,000 bytes in the response.
     let metric = "𝕞".repeat(250);
     let points_of = |start: i64, count: i64| -> Vec<_> {
         let value = |step| LoggedMetric { key: metric.clone(), value: 0.5, timestamp: step, step, model: None };
@@ -270,7 +273,8 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
         assert_eq!(steps, (found..found + i64::try_from(steps.len()).unwrap()).collect::<Vec<_>>());
         (found, pages) = (found + i64::try_from(steps.len()).unwrap(), pages + 1);
         match answer["next_page_token"].as_str() {
-            // Most of the time is theirs: by default, these show how all go on.
+            // These requests take most of the time. By default, the first three pages have to
+            // suffice.
             Some(_) if pages == 3 && !all_troubles() => break,
             Some(next) => next.clone_into(&mut token),
             None => break,
@@ -280,7 +284,7 @@ async fn a_history_too_long_for_one_answer_is_refused_and_not_cut() {
     assert!(is_enough, "{found} points in {pages} pages");
 }
 
-/// 33 MB of segments, as a client would need hours to log them.
+/// The test writes 33 MB of segments directly. Logging them would take a client hours.
 #[tokio::test]
 #[ignore = "writes 33 MB of points; part of `make test-slow`"]
 async fn more_than_can_be_sampled_or_read_of_several_runs_is_refused() {
@@ -299,7 +303,7 @@ async fn more_than_can_be_sampled_or_read_of_several_runs_is_refused() {
     }
     let of_many =
         server.get("metrics/get-history-bulk-interval", &[("run_ids", run.as_str()), ("metric_key", "m")]).await;
-    // Each segment begins where the first does, so that none of them can be left out.
+    // Each segment starts where the first one does, so none of them can be skipped.
     let bulk = "/ajax-api/2.0/mlflow/metrics/get-history-bulk";
     let whole = server.get_at(bulk, &[("run_id", run.as_str()), ("metric_key", "m")]).await;
     for answer in [of_many, whole] {

@@ -1,4 +1,4 @@
-//! A site with its own indexer, which is fed when a test says so.
+//! A site with its own indexer, which runs only when a test calls it.
 
 use std::time::Duration;
 
@@ -8,15 +8,16 @@ use serde_json::Value;
 
 use crate::server::Site;
 
-/// Feeds the indexer with everything that has changed since it was last fed.
+/// Passes everything that has changed since the last call to the indexer.
 pub(crate) async fn index(site: &Site) {
     let records = records(site).await;
     index_records(site, records).await;
 }
 
-/// Feeds the indexer with records; all of them have to be carried over.
+/// Passes records to the indexer, which has to process all of them.
 pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
-    // With each change: postponed runs have a test of their own. Another one may have been stopped.
+    // Indexes every change immediately, because other tests cover postponed runs. It does not wait
+    // for another indexer, which may have been stopped.
     let indexer = Indexer::new(site.table.clone()).with_interval(Duration::ZERO).alone();
     for batch in records.chunks(1_000) {
         let answer = indexer.handle(Batch { records: batch.to_vec() }).await;
@@ -24,7 +25,7 @@ pub(crate) async fn index_records(site: &Site, records: Vec<Value>) {
     }
 }
 
-/// Records as the stream has them, for all items that carry a mark.
+/// Returns stream records for all items that have a mark.
 pub(crate) async fn changes(site: &Site) -> Vec<Value> {
     records(site).await
 }

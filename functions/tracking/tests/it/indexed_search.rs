@@ -1,6 +1,6 @@
-//! Random searches over random runs find exactly the same as a plain reading of every run, whatever
-//! the indexer has done. It may have done all, nothing, only the changes before the last ones, or
-//! everything twice.
+//! Random searches over random runs find exactly the runs that a plain scan of every run finds,
+//! regardless of the indexer's state: it may have indexed everything, nothing, only the earlier
+//! changes, or everything twice.
 
 use entities::Searched;
 use entities::fields::{OwnFields, OwnSetting};
@@ -46,7 +46,8 @@ impl Corpus {
             ids.push(site.server.store.experiment_create(&new).await.unwrap());
         }
         if experiments > 1 {
-            // Another one has those of the server, and searches go through both.
+            // The second experiment has its own fields in addition to the server's, and searches
+            // cover both experiments.
             let own = OwnFields { values: Some(vec!["tags.note".to_owned()]), text: Some(vec!["params.*".to_owned()]) };
             let own = OwnSetting { indexed: own.clone(), searched: own };
             own.write_after(&OwnSetting::default(), &site.table, ids[0]).await.unwrap();
@@ -90,7 +91,7 @@ impl Corpus {
             start_time: TIME + self.random.random_range(0..200),
             tags: Vec::new(),
         };
-        // Deleted experiments take none.
+        // Deleted experiments accept no runs.
         let Ok(run) = self.site.server.store.run_create(experiment, &new).await else { return };
         let run = run.info.run_id;
         self.runs.push(run.clone());
@@ -282,7 +283,8 @@ impl Corpus {
         runs
     }
 
-    /// Searches with random filters and orders, page by page, and compares with a plain reading of `runs`.
+    /// Searches with random filters and orders, page by page, and compares the results with a plain
+    /// scan of `runs`.
     async fn compare(&mut self, searches: usize) {
         let runs = self.all_runs().await;
         for _ in 0..searches {
@@ -302,7 +304,7 @@ impl Corpus {
                 assert!(answer.runs.len() <= usize::try_from(search.max_results.unwrap()).unwrap());
                 found.extend(answer.runs.iter().map(|run| serde_json::to_value(run).unwrap()));
                 let Some(token) = answer.next_page_token else { break };
-                assert!(page < 1_000 && !answer.runs.is_empty(), "an empty page, or no end: {search:?}");
+                assert!(page < 1_000 && !answer.runs.is_empty(), "an empty page, or too many pages: {search:?}");
                 search.page_token = token;
             }
             let ids = |runs: &[serde_json::Value]| {
@@ -314,17 +316,18 @@ impl Corpus {
     }
 }
 
-/// How many searches a test makes, where they are many.
+/// Returns the number of searches per test, if `RANDOM_SEARCHES` is set.
 fn many() -> Option<usize> {
     std::env::var("RANDOM_SEARCHES").ok().and_then(|count| count.parse().ok())
 }
 
-/// How many searches a test makes; more with `RANDOM_SEARCHES`, as in `make test-slow`.
+/// Returns the number of searches per test. `RANDOM_SEARCHES` raises it, as in `make test-slow`.
 fn searches() -> usize {
     many().unwrap_or(12)
 }
 
-/// How many runs, or rounds, a test has: so many with many searches, and a third of them with few.
+/// Returns the number of runs, or rounds, of a test: `most` with many searches, and a third of it
+/// otherwise.
 fn size(most: usize) -> usize {
     if many().is_some() { most } else { most / 3 }
 }
@@ -333,7 +336,7 @@ fn size(most: usize) -> usize {
 async fn with_everything_indexed() {
     let mut corpus = Corpus::new(1, 2, size(400)).await;
     index(&corpus.site).await;
-    assert!(changes(&corpus.site).await.is_empty(), "all marks are off");
+    assert!(changes(&corpus.site).await.is_empty(), "no marks are left");
     corpus.compare(searches()).await;
 }
 
@@ -351,7 +354,7 @@ async fn with_the_indexer_behind() {
             corpus.change().await;
         }
         corpus.compare(searches() / 4).await;
-        // One of two records is carried over, in any order.
+        // Half of the records, chosen at random, are delivered, in a different order.
         let mut some = changes(&corpus.site).await;
         some.retain(|_| corpus.random.random());
         some.reverse();
@@ -360,7 +363,7 @@ async fn with_the_indexer_behind() {
     }
 }
 
-/// Newest first, only the marks of the candidates are read then.
+/// In this case, a search that is newest first reads only the marks of its candidates.
 #[tokio::test]
 #[ignore = "takes nine seconds of a core; part of `make test-slow`"]
 async fn with_more_marks_than_are_read_beforehand() {
@@ -376,8 +379,8 @@ async fn with_more_marks_than_are_read_beforehand() {
     corpus.compare(searches() / 3).await;
 }
 
-/// Newest first, a long experiment is read from its newest runs, and whole if their page is not
-/// full.
+/// A search that is newest first reads the newest runs of a long experiment. If they do not fill
+/// the page, it reads the whole experiment.
 #[tokio::test]
 async fn with_a_long_experiment_that_is_not_indexed() {
     let mut corpus = Corpus::new(7, 2, size(240)).await;
@@ -388,7 +391,7 @@ async fn with_a_long_experiment_that_is_not_indexed() {
         corpus.compare(searches()).await;
     }
     index(&corpus.site).await;
-    // All but some of one experiment change.
+    // All runs of the first experiment change, except for a few.
     let experiment = corpus.experiments[0].to_string();
     for run in corpus.all_runs().await.into_iter().filter(|run| run.info.experiment_id == experiment).skip(9) {
         corpus.log(&run.info.run_id, 3).await;

@@ -1,4 +1,4 @@
-//! The global indexes are stopped: only runs whose ids were made elsewhere depend on them.
+//! The global indexes are frozen. Only runs whose ids were made elsewhere depend on them.
 
 use entities::marked_item;
 use key_schema::{Descending, Stage, index, rows};
@@ -40,7 +40,7 @@ async fn what_was_written_is_read_at_once() {
     assert_eq!(all["experiments"].as_array().unwrap().len(), 1);
 }
 
-/// A run as an import writes it.
+/// Writes a run as an import would.
 async fn import(site: &Site, experiment: &str, run: &str) {
     let experiment = ExperimentId::parse(experiment).unwrap();
     let run = RunId::parse(run).unwrap();

@@ -1,4 +1,4 @@
-//! Datasets and models that runs read, and where datasets are kept.
+//! Datasets and models that runs read, and how datasets are stored.
 
 use std::collections::BTreeSet;
 
@@ -33,10 +33,10 @@ async fn summaries(server: &Server, experiment: &str) -> Vec<Value> {
     answer["dataset_summaries"].as_array().cloned().unwrap_or_default()
 }
 
-/// The longest profile of a dataset that MLflow takes.
+/// The longest profile of a dataset that MLflow accepts.
 const PROFILE: usize = 16_777_215;
 
-/// A text that no compression makes much smaller.
+/// Returns a text that is hardly compressible.
 fn noise(characters: usize) -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let letters = (0..characters).map(|_| {
@@ -54,18 +54,19 @@ async fn the_largest_dataset_comes_back_byte_for_byte() {
     let mut large = dataset("large", "d1");
     large["source"] = "é".repeat(65_535).into();
     large["schema"] = noise(1_048_575).into();
-    // By default only its beginning resists compression: that alone takes several rows.
+    // By default, only the beginning of the profile is incompressible. That alone takes several
+    // rows.
     let noisy = if all_troubles() { PROFILE } else { 2 << 20 };
     large["profile"] = (noise(noisy) + &"p".repeat(PROFILE - noisy)).into();
     log(&site.server, &run, &[used_for(&large, "train")]).await;
     let found = inputs(&site.server, &run).await;
-    assert!(found == [used_for(&large, "train")], "it is another one");
+    assert!(found == [used_for(&large, "train")], "the dataset has changed");
     let other = site.server.run(&experiment).await;
     let before = site.dump().await.len();
     log(&site.server, &other, &[json!({ "dataset": dataset("large", "d1") })]).await;
-    assert_eq!(site.dump().await.len(), before + 2, "only the link is written, in both directions");
+    assert_eq!(site.dump().await.len(), before + 2, "only the two rows of the link are written");
     let found = inputs(&site.server, &other).await;
-    assert!(found == [json!({ "dataset": large })], "the first word about a dataset counts");
+    assert!(found == [json!({ "dataset": large })], "the first description of a dataset is kept");
     let context = |context: Value| {
         let mut summary = json!({ "experiment_id": experiment, "name": "large", "digest": "d1" });
         if !context.is_null() {
@@ -87,7 +88,7 @@ async fn many_runs_read_the_same_datasets_at_once() {
             2 => site.faults.lose_answer_every(7),
             _ => {}
         }
-        // Each run logs what all log and one of its own; every third twice.
+        // Each run logs a shared dataset and one of its own. Every third run logs them twice.
         let logged = runs.iter().enumerate().map(|(number, run)| {
             let server = &site.server;
             async move {
@@ -131,7 +132,7 @@ async fn a_hundred_datasets_and_models_of_one_run() {
     let before = site.dump().await;
     site.server.post("runs/log-inputs", body).await.ok();
     assert_eq!(site.server.run_of(&run).await["inputs"], found);
-    assert_eq!(site.dump().await, before, "the second time changes nothing");
+    assert_eq!(site.dump().await, before, "repeating the call changes nothing");
     index(&site).await;
     let search =
         json!({ "experiment_ids": [experiment], "filter": "dataset.name LIKE 'set 0%' AND dataset.context = 'train'" });
@@ -219,7 +220,8 @@ async fn datasets_of_one_fnv_hash_are_two() {
     assert_eq!(found, both.iter().map(said).collect());
 }
 
-/// What nobody can make, so that a hand has to: the item of another dataset, or of a run's use of it, under the key of ours.
+/// Requests cannot cause this, so the test writes it directly: another dataset's item, or its link
+/// to a run, under the key of this dataset.
 #[tokio::test]
 async fn an_item_of_another_dataset_is_not_ours() {
     for row in [" D#", "#INPUT#"] {
@@ -243,7 +245,8 @@ async fn an_item_of_another_dataset_is_not_ours() {
     }
 }
 
-/// Of two experiments, datasets whose experiment, name and digest have one FNV hash: the removal of one leaves the other's.
+/// Two experiments have datasets for which experiment, name and digest have the same FNV hash.
+/// Removing one experiment keeps the other's dataset.
 #[tokio::test]
 async fn a_removed_experiment_takes_no_dataset_of_another() {
     let site = Site::new().await;
@@ -271,7 +274,7 @@ async fn a_removed_experiment_takes_no_dataset_of_another() {
     assert_eq!(left[0]["dataset"]["schema"], runs[1].2["schema"]);
 }
 
-/// Tells nobody.
+/// A report that expects no kept entities and ignores the rest.
 struct Silent;
 
 impl retention::Report for Silent {

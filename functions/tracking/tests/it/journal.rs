@@ -1,4 +1,5 @@
-//! Points in the journal: packed, and found, wherever those who write, pack and read them stop.
+//! Points in the journal are packed and found, regardless of where processes that write, pack or
+//! read them stop.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +17,8 @@ use test_site::all_troubles;
 use crate::indexed::{changes, index};
 use crate::server::{Point, Server, Site, metric_json, point};
 
-/// Calls of ten metrics after which the next adds to the journal, and relies on the run's mark.
+/// Number of calls with ten metrics after which the next call adds to the journal and relies on the
+/// run's mark.
 const CALLS_TO_LEASE: i64 = 6;
 
 async fn run(site: &Site) -> String {
@@ -42,7 +44,7 @@ async fn log_steps(server: &Server, run: &str, count: usize, steps: std::ops::Ra
     }
 }
 
-/// Every metric has these steps, and the last of them is its latest.
+/// Checks that every metric has all steps up to `last`, and that `last` is its latest one.
 async fn check(server: &Server, run: &str, count: usize, last: i64) {
     let metrics = server.data(run, "metrics").await;
     assert_eq!(metrics.len(), count);
@@ -69,7 +71,7 @@ pub(crate) async fn end(server: &Server, run: &str) {
     server.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 9 })).await.ok();
 }
 
-/// An indexer whose clock is so much ahead.
+/// Returns an indexer whose clock is ahead by `time`.
 fn later(site: &Site, time: Duration) -> Indexer {
     let ahead = i64::try_from(time.as_millis()).unwrap();
     Indexer::new(site.table.clone()).with_clock(move || now_ms() + ahead)
@@ -80,7 +82,7 @@ async fn handle(site: &Site, indexer: &Indexer) {
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
-/// Ticks, and delivers the records that the ticks cause, until the postponed runs are done.
+/// Runs ticks, and delivers the records that they cause, until no run is postponed.
 pub(crate) async fn settle(site: &Site) {
     for minutes in [5, 10, 15] {
         let indexer = later(site, Duration::from_mins(minutes));
@@ -113,11 +115,11 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
         assert_eq!(document(&site, &run).await, before);
         check(&site.other().await, &run, count, 30).await;
         let names = keys(&site, " JN#").await;
-        assert_eq!(names.len(), usize::from(count == 100), "names are a row where they are many");
+        assert_eq!(names.len(), usize::from(count == 100), "large sets of names get a row");
         end(&site.server, &run).await;
         index(&site).await;
         check(&site.other().await, &run, count, 30).await;
-        assert!(is_marked(&site, &run).await, "somebody may still rely on it");
+        assert!(is_marked(&site, &run).await, "a call may still rely on the mark");
         settle(&site).await;
         assert!(!is_marked(&site, &run).await);
         let document = document(&site, &run).await;
@@ -125,14 +127,15 @@ async fn a_run_that_is_logged_to_writes_nothing_to_its_document() {
         assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
         assert_eq!(keys(&site, "LATER#").await, Vec::<String>::new());
         check(&site.other().await, &run, count, 30).await;
-        // And goes on.
+        // The run continues.
         log_steps(&site.server, &run, count, 31..=40).await;
         check(&site.other().await, &run, count, 40).await;
     }
 }
 
-/// The indexer stops at each of its requests in turn; or at every third, unless all troubles are
-/// wanted. Whatever it has done, every point is read once, then and after it has done all.
+/// The indexer stops at each of its requests in turn, or at every third, unless `all_troubles` is
+/// set. Wherever it stopped, every point is read exactly once, both right after that and after a
+/// complete pass.
 #[tokio::test]
 async fn each_point_is_read_once_wherever_packing_stops() {
     for failing in (1..).step_by(if all_troubles() { 1 } else { 3 }) {
@@ -153,13 +156,14 @@ async fn each_point_is_read_once_wherever_packing_stops() {
         settle(&site).await;
         check(&other, &run, 10, 16).await;
         if answer.batch_item_failures.is_empty() {
-            assert!(failing > 8, "it has made requests");
+            assert!(failing > 8, "a pass makes more than 8 requests");
             return;
         }
     }
 }
 
-/// A point comes to the run's document between the look at it and the last word about it; then the run ends, and logs nothing more.
+/// A point is added to the run's document between the pass's read of the document and its final
+/// update. Afterwards, the run ends and logs nothing more.
 #[tokio::test]
 async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     let site = Site::new().await;
@@ -168,7 +172,7 @@ async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     for step in 1..=12 {
         other.log_metric(&run, "loss", at(step)).await.ok();
     }
-    // Its conclusion is the only update of a pass.
+    // The final update of the document is the only `UpdateItem` of a pass.
     let mut gate = site.faults.pause_before("UpdateItem", 1);
     let packing = tokio::spawn({
         let (indexer, records) = (Indexer::new(site.faulty()), changes(&site).await);
@@ -186,7 +190,7 @@ async fn a_run_that_was_packed_and_not_concluded_is_packed_again() {
     assert_eq!(point(&other.data(&run, "metrics").await["loss"]), at(13));
 }
 
-/// The longest names that a batch may have do not fit into one item.
+/// The longest names that a batch can have do not fit into one item.
 #[tokio::test]
 async fn the_longest_names_have_room() {
     let site = Site::new().await;
@@ -203,7 +207,7 @@ async fn the_longest_names_have_room() {
     assert_eq!(site.server.history(&run, &names[899]).await, [at(1), at(2)]);
 }
 
-/// Many processes add points to a document. Each of them sees room for its own.
+/// Many processes add points to a document. Each of them finds that there is room for its own.
 #[tokio::test]
 async fn a_document_with_more_points_than_it_should_have_is_packed() {
     let site = Site::new().await;
@@ -241,7 +245,8 @@ async fn a_document_with_more_points_than_it_should_have_is_packed() {
     assert_eq!(site.server.history(&run, "m0").await, (1..=12).map(at).collect::<Vec<_>>());
 }
 
-/// A call adds to a tail that was read to be packed: the tail stays, and is packed the next time.
+/// A call adds to a tail that has been read for packing. The tail is kept, and packed by the next
+/// pass.
 #[tokio::test]
 async fn a_late_addition_to_a_tail_survives() {
     let site = Site::new().await;
@@ -266,7 +271,8 @@ async fn a_late_addition_to_a_tail_survives() {
     assert_eq!(keys(&site, " J#").await, Vec::<String>::new());
 }
 
-/// A process dies before it marks the run; its client sends the points again to another.
+/// A process crashes before it marks the run, and its client logs the points again through another
+/// process.
 #[tokio::test]
 async fn the_points_are_logged_again_after_a_crash() {
     let site = Site::new().await;
@@ -287,7 +293,8 @@ async fn the_points_are_logged_again_after_a_crash() {
     check(&other, &run, 100, 2).await;
 }
 
-/// A run that stops without an end is packed and its mark taken off, and may be logged to again.
+/// A run that stops without being ended is packed, and its mark is removed. It may be logged to
+/// again.
 #[tokio::test]
 async fn a_killed_run_comes_to_rest() {
     let site = Site::new().await;
@@ -306,7 +313,7 @@ async fn a_killed_run_comes_to_rest() {
     check(&site.server, &run, 10, 21).await;
 }
 
-/// After closing has begun, a call may not rely on the mark any more, and marks the run again.
+/// Once closing has started, calls may not rely on the mark any more, and mark the run again.
 #[tokio::test]
 async fn a_call_after_the_closing_keeps_the_mark() {
     let site = Site::new().await;

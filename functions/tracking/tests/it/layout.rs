@@ -1,4 +1,4 @@
-//! A table of a later layout, or of none that was released, is refused.
+//! A table with a later layout, or with one that was never released, is rejected.
 
 use entities::attributes::LAYOUT;
 use entities::layout::{self, CURRENT, FIRST, LayoutError};
@@ -36,7 +36,7 @@ async fn other_layouts_are_refused() {
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::Later(CURRENT + 1, CURRENT)));
     put(&site.table, FIRST - 1).await;
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));
-    // From before layouts had numbers.
+    // A table from before layouts had numbers.
     site.table.write_many(Vec::new(), &[rows::Config::key(&"layout".into())]).await.unwrap();
     assert!(site.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await.unwrap().is_some());
     assert_eq!(layout::check(&site.table).await, Err(LayoutError::Unreleased));

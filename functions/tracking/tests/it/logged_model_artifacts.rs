@@ -1,4 +1,4 @@
-//! Artifacts of logged models.
+//! Listing and downloading the artifacts of logged models.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tower::ServiceExt;
 use crate::logged_models::{call, create};
 use crate::server::{Server, Site};
 
-/// A server whose artifacts are in a directory of this machine, and an experiment of it.
+/// Starts a server whose artifacts are in a local directory, and creates an experiment.
 async fn local(root: &str) -> (Site, Server, String) {
     let site = Site::new().await;
     let store = tracking::store::Store::with_lease(site.table.clone(), root, Duration::ZERO);
@@ -52,7 +52,7 @@ async fn artifacts_below_the_root_are_listed_and_sent() {
                 .await
         }
     };
-    // Nothing is there yet.
+    // The directory is still empty.
     assert_eq!(list("").await.ok(), json!({ "root_uri": info["artifact_uri"] }));
     file("a").await.refused(404, "RESOURCE_DOES_NOT_EXIST");
 
@@ -84,7 +84,7 @@ async fn artifacts_below_the_root_are_listed_and_sent() {
     assert_eq!(file("sub%2F%C3%A9 b.txt").await.ok(), "é".repeat(300_000));
     file("sub").await.refused(400, "INVALID_PARAMETER_VALUE");
     file("MLmodel/x").await.refused(404, "RESOURCE_DOES_NOT_EXIST");
-    // Links are not followed, whether they lead out or not.
+    // Links are not followed, whether or not they lead out of the directory.
     for path in ["link", "link/secret", "sub/secret", "inner"] {
         assert_eq!(files(&list(path).await.ok()), Value::Null, "{path}");
         file(path).await.refused(404, "RESOURCE_DOES_NOT_EXIST");

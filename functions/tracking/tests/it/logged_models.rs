@@ -1,4 +1,4 @@
-//! Logged models: writes by many at once and while the table fails, and reads of them.
+//! Logged models: concurrent writes, also while the table fails, and reads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -36,7 +36,7 @@ async fn log_params(server: &Server, model: &str, params: Value) -> Answer {
     call(server, "POST", &format!("/{model}/params"), json!({ "model_id": model, "params": params })).await
 }
 
-/// The names of the models on each page of a search.
+/// Returns the names of the models on each page of a search.
 async fn pages(server: &Server, mut search: Value) -> Vec<Vec<String>> {
     let mut pages = Vec::new();
     loop {
@@ -66,7 +66,8 @@ fn point(model: &str, key: &str, (timestamp, step, value): (i64, i64, f64)) -> M
     }
 }
 
-/// The steps of each metric of a model, as it is read; every point once.
+/// Returns the steps of each metric of a model, as a client reads them. Duplicate points would
+/// show.
 async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
     let mut steps: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     for metric in read(server, model).await["data"]["metrics"].as_array().map(Vec::as_slice).unwrap_or_default() {
@@ -78,7 +79,8 @@ async fn steps(server: &Server, model: &str) -> BTreeMap<String, Vec<i64>> {
 
 #[tokio::test]
 async fn many_at_once_while_the_table_fails() {
-    // A request is sent ten times at most: of every fifth, none fails so often by chance.
+    // A request is sent up to ten times. If every fifth fails, none is likely to fail that often by
+    // chance.
     for &(refuse, lose) in &[(5, 0), (0, 5), (10, 0), (0, 7)][..if test_site::all_troubles() { 4 } else { 2 }] {
         let site = Site::new().await;
         site.faults.refuse_every(refuse);
@@ -148,7 +150,7 @@ async fn every_point_is_kept_however_many() {
     let bulk: Vec<_> = (0..2_000).map(|step| point(&model, "bulk", (step, step, 0.25))).collect();
     for part in bulk.chunks(1_000) {
         store.logged_model_log_metrics(part).await.unwrap();
-        // Sent twice, it has the same effect as once.
+        // Logging a part twice has the same effect as logging it once.
         store.logged_model_log_metrics(part).await.unwrap();
     }
     let wide: Vec<_> = (0..1_000).map(|number| point(&model, &format!("wide{number}"), (1, 7, 0.0))).collect();
@@ -164,7 +166,7 @@ async fn every_point_is_kept_however_many() {
     assert!(waiting.to_string().len() < 30_000, "{}", waiting.to_string().len());
     assert!(items.keys().any(|key| key.starts_with(&format!("MODEL#{model} MHIST#"))));
     assert!(!items.keys().any(|key| key.starts_with(&format!("MODEL#{few}"))));
-    // What is sealed is found, too, and sorted by.
+    // Searches filter and sort by sealed points, too.
     let found = |filter: &str| {
         let search = json!({ "experiment_ids": [experiment], "filter": filter });
         async move { names(server, search).await.len() }
@@ -229,7 +231,7 @@ async fn documents_of_every_size() {
         assert_eq!(model, read(server, &id).await, "{count} {bytes}");
         assert_eq!(by_key(&model["data"]["params"]).len(), count);
         assert_eq!(by_key(&model["info"]["tags"]).len(), count);
-        // The same later, and again.
+        // The same sizes again, in later calls, which are then repeated.
         for _ in 0..2 {
             log_params(server, &id, entries("later", count, bytes).into()).await.ok();
             set_tags(server, &id, entries("later", count, bytes).into()).await.ok();
@@ -298,7 +300,7 @@ async fn pages_are_whole_and_in_order() {
         } else {
             expected.push((format!("n{number:02}"), number % 3 == 0, number * 7 % 23));
         }
-        // Another millisecond.
+        // So that the next models have a different creation time.
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
     let newest: Vec<_> = expected.iter().rev().map(|(name, ..)| name.clone()).collect();
@@ -445,7 +447,8 @@ async fn malformed_requests_leave_no_trace() {
     assert_eq!(site.dump().await, before);
 }
 
-/// A forged token is refused, or begins somewhere; it makes no request that the table cannot answer.
+/// A forged token is rejected, or refers to some position. It never leads to a request that the
+/// table cannot handle.
 #[tokio::test]
 async fn forged_tokens_do_no_harm() {
     let site = Site::new().await;

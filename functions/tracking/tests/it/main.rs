@@ -1,4 +1,5 @@
-//! The tracking function as its clients see it, over an engine that throttles, forgets and lags.
+//! The tracking function as its clients see it, over an engine that throttles, loses responses and
+//! lags behind.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod absent;
@@ -38,6 +39,6 @@ mod table_requests;
 mod trace_retention;
 mod wide_runs;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// Without it, such tests spent a fifth of their time in libc's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,4 +1,4 @@
-//! What no client should send is refused, and leaves no trace in the table.
+//! Malformed requests are rejected, and leave no trace in the table.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use test_site::all_troubles;
 
 use crate::server::Site;
 
-/// Values that fit no field, or no field well.
+/// Returns values that no field accepts, or that are unusual for a field.
 fn odd_values() -> Vec<Value> {
     let long = "x".repeat(30_000);
     vec![
@@ -36,7 +36,7 @@ fn odd_values() -> Vec<Value> {
     ]
 }
 
-/// A good request for each endpoint that writes.
+/// Returns a valid request for each endpoint that writes.
 fn requests(experiment: &str, run: &str) -> Vec<(&'static str, Value)> {
     let model = json!({ "artifact_path": "p", "flavors": {}, "run_id": run, "utc_time_created": "now" });
     let metric = json!({ "key": "m", "value": 1, "timestamp": 1, "step": 1 });
@@ -63,13 +63,14 @@ fn requests(experiment: &str, run: &str) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Whether requests since the last count of calls may have changed the table.
+/// Checks whether requests since the last reset of the counters may have changed the table.
 fn has_written(site: &Site) -> bool {
     let reads = ["GetItem", "BatchGetItem", "Query"];
     site.faults.all_calls().iter().any(|(operation, calls)| *calls > 0 && !reads.contains(&operation.as_str()))
 }
 
-/// The items, but for the counter of experiment ids: a number goes with each attempt to create one.
+/// Returns the items without the counter of experiment ids. Each attempt to create an experiment
+/// uses up an id.
 async fn items(site: &Site) -> BTreeMap<String, Value> {
     let mut items = site.dump().await;
     items.retain(|key, _| !key.starts_with("CONFIG "));
@@ -84,7 +85,7 @@ async fn refused_requests_leave_no_trace() {
     let run = server.run(&experiment).await;
     let mut before = items(&site).await;
     let (mut refused, mut taken) = (0, 0);
-    // A sample has one half of the odd values for a field, and the other half for the next.
+    // By default, each field gets half of the odd values, and the next field the other half.
     let step = if all_troubles() { 1 } else { 2 };
     let mut fields_so_far = 0;
     for (path, good) in requests(&experiment, &run) {
@@ -120,7 +121,7 @@ async fn refused_requests_leave_no_trace() {
                 taken += 1;
             }
             if path.ends_with("delete") {
-                // Deleted in spite of a field that did not fit.
+                // The entity was deleted in spite of the malformed field.
                 let _ = server.post("experiments/restore", json!({ "experiment_id": experiment })).await;
                 let _ = server.post("runs/restore", json!({ "run_id": run })).await;
                 before = items(&site).await;
@@ -131,7 +132,7 @@ async fn refused_requests_leave_no_trace() {
     assert!(refused > least.0 && taken > least.1, "{refused} {taken}");
 }
 
-/// MLflow answers 500 to the renaming of a deleted experiment.
+/// Checks for the error that MLflow returns with status 500 when a deleted experiment is renamed.
 fn is_invalid_state(body: &Value) -> bool {
     body["error_code"] == "INVALID_STATE"
 }
@@ -172,7 +173,7 @@ async fn bodies_that_are_no_json_and_unknown_ids() {
     assert_eq!(site.dump().await, before);
 }
 
-/// A batch is checked whole before any of it is written.
+/// A batch is checked completely before any of it is written.
 #[tokio::test]
 async fn one_bad_entry_spoils_a_batch() {
     let site = Site::new().await;
@@ -257,7 +258,7 @@ async fn odd_reads_are_no_failures_of_the_server() {
     assert_eq!(site.dump().await, before);
 }
 
-/// What MLflow has no limit for, the table has.
+/// MLflow has no limits for these values, but the table has.
 #[tokio::test]
 async fn what_is_larger_than_an_item_is_refused() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Metrics that are logged to a run and to logged models at once.
+//! Metrics that are logged to a run and to logged models in one call.
 
 use serde_json::{Value, json};
 

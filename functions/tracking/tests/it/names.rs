@@ -1,5 +1,4 @@
-//! The name of an experiment belongs to one experiment, however many requests come at the same
-//! time.
+//! The name of an experiment belongs to one experiment only, even with concurrent requests.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,8 @@ async fn rename(server: &Server, id: &str, name: &str) -> Answer {
     server.post("experiments/update", json!({ "experiment_id": id, "new_name": name })).await
 }
 
-/// The id of the experiment that has a name, and its own idea of its name.
+/// Returns the id of the experiment that has a name, and the name according to the experiment
+/// itself.
 async fn owner(server: &Server, name: &str) -> Option<(String, String)> {
     let answer = server.get("experiments/get-by-name", &[("experiment_name", name)]).await;
     if answer.status == 404 {
@@ -27,7 +27,8 @@ async fn owner(server: &Server, name: &str) -> Option<(String, String)> {
     Some((text("experiment_id"), text("name")))
 }
 
-/// Every row of a name names an experiment of that name, and every experiment has one.
+/// Checks that every row of a name refers to an experiment with that name, and that every
+/// experiment has one such row.
 async fn names_fit(site: &Site) {
     let items = site.dump().await;
     let mut named = BTreeSet::new();
@@ -168,7 +169,8 @@ async fn names_of_one_fnv_hash_are_two() {
     names_fit(&site).await;
 }
 
-/// What nobody can make, so that a hand has to: the row of another experiment's name under the key of ours.
+/// Requests cannot cause this, so the test writes it directly: the row of another experiment's name
+/// under the key of this one's.
 #[tokio::test]
 async fn a_row_of_another_name_is_not_the_experiments() {
     let site = Site::new().await;
@@ -184,12 +186,12 @@ async fn a_row_of_another_name_is_not_the_experiments() {
     for taken in [create(server, &one).await, rename(server, &ids[2], &one).await] {
         assert!(taken.refused(400, "BAD_REQUEST").contains("Choose another name"));
     }
-    // Ours is no longer what it was; no call makes it worse for the other.
+    // The first experiment has lost its name. No call on it may affect the other experiment.
     assert_ne!(rename(server, &ids[0], "new").await.status, 200);
     for path in ["experiments/delete", "experiments/restore"] {
         assert_ne!(server.post(path, json!({ "experiment_id": ids[0] })).await.status, 200);
     }
-    // A number was taken for the experiment that was not created.
+    // An id was taken for the experiment that was not created.
     let changes = site.changes(&before).await;
     assert_eq!(changes.keys().collect::<Vec<_>>(), ["CONFIG CFG#experiment_counter"]);
 }

@@ -1,5 +1,6 @@
-//! A pass that packs a run, with each kind of fault at each of its requests: at every moment each point is found once, and when it is packed
-//! again, there is what an undisturbed pass leaves.
+//! A pass that packs a run, with each kind of fault at each of its requests. At any moment, each
+//! point is found once. When the run is packed again, the result is the same as that of an
+//! undisturbed pass.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -15,11 +16,12 @@ use crate::indexed::changes;
 use crate::journal::{end, keys, settle};
 use crate::server::{Point, Server, Site, metric_json, point};
 
-/// Metrics of a wide run: some are in buckets.
+/// Number of metrics of a wide run. Some of them are in buckets.
 const WIDE: usize = 132;
-/// Two of them go on alone, until they have enough points for a segment: one in the first document, one in a bucket.
+/// Two metrics that are logged longer than the others, until they have enough points for a segment.
+/// One is in the first document, and one in a bucket.
 const LONG: [usize; 2] = [0, WIDE - 1];
-/// The last step of all metrics, and of those two.
+/// The last step of all metrics, and of the two in `LONG`.
 const STEPS: (i64, i64) = (4, 30);
 
 fn name(metric: usize) -> String {
@@ -35,7 +37,8 @@ async fn log_step(server: &Server, run: &str, step: i64, metrics: impl Iterator<
     server.post("runs/log-batch", json!({ "run_id": run, "metrics": metrics })).await.ok();
 }
 
-/// A run that was packed before, with a chart, and with each kind of row of a journal since.
+/// Creates a run that was packed before, has a chart, and has each kind of journal row from later
+/// calls.
 async fn ground() -> (Site, String) {
     let site = Site::new().await;
     let server = &site.server;
@@ -44,7 +47,7 @@ async fn ground() -> (Site, String) {
     log_step(server, &run, 1, 0..WIDE).await;
     assert!(pack(&site, &site.table).await);
     log(server, &run, 2_000..3_000, 1_000).await;
-    // Late, so in a row of their own.
+    // These points are late, so they get a chart row of their own.
     log(server, &run, -20..0, 20).await;
     for step in 2..=STEPS.0 {
         log_step(server, &run, step, 0..WIDE).await;
@@ -58,14 +61,15 @@ async fn ground() -> (Site, String) {
     (site, run)
 }
 
-/// Hands over what has changed; whether nothing has to come again.
+/// Hands over the changes to the indexer. Returns whether all records were processed.
 async fn pack(site: &Site, table: &Table) -> bool {
-    // What is written does not depend on when it is.
+    // What is written must not depend on the time.
     let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO).with_clock(|| 1_700_000_000_000);
     indexer.handle(Batch { records: changes(site).await }).await.batch_item_failures.is_empty()
 }
 
-/// All that clients find of the run, if it was logged to so often since: each time one point of each metric.
+/// Checks what clients find of the run after `further` more calls, each of which logged one point
+/// of each metric.
 async fn check(server: &Server, run: &str, further: i64) {
     let metrics = server.data(run, "metrics").await;
     assert_eq!(metrics.len(), WIDE + 1);
@@ -86,13 +90,14 @@ async fn log_further(server: &Server, run: &str) {
     log(server, run, 3_000..3_001, 1).await;
 }
 
-/// What was not packed.
+/// Returns the journal's keys, whose calls have not been packed.
 async fn journal(site: &Site) -> Vec<String> {
     [keys(site, " J#").await, keys(site, " JC#").await].concat()
 }
 
-/// What lasts: how often points were packed and the run was indexed does not, nor whether its mark is about to go.
-/// How many points are in no chart row is counted at the end.
+/// Removes what differs between passes: how often points were packed and the run was indexed,
+/// whether its mark is about to be removed, and how many points are in no chart row. The test
+/// counts the latter at the end.
 fn lasting(mut dump: Dump) -> Dump {
     for item in dump.values_mut().filter_map(Value::as_object_mut) {
         for passing in [CHARTED.name(), PACKED.name(), SEEN.name(), INDEXED.name(), CLOSING.name()] {
@@ -102,10 +107,15 @@ fn lasting(mut dump: Dump) -> Dump {
     dump
 }
 
-/// Attributes that are not as they should be. An indexer that was cut off leaves the row that says
-/// when to look at the run; a tick deletes it. Where a bucket was written and the first document was not, its points are packed again: but for
-/// the latest, into a further segment. Where that was written and its calls are still in the journal, their segments are in further rows of the chart. Readers
-/// find each point once.
+/// Returns the attributes that differ from those expected. The following additional rows are
+/// allowed. Readers find each point once in spite of them.
+///
+/// - The row that says when to look at the run again, which an interrupted indexer leaves behind. A
+///   tick deletes it.
+/// - A further segment. If a bucket was written but the first document was not, the bucket's points
+///   are packed again, except for the latest ones.
+/// - Further chart rows. If the first document was written but its calls are still in the journal,
+///   their segments get into further rows.
 fn difference(expected: &Dump, found: &Dump) -> Vec<String> {
     let keys: BTreeSet<_> = expected.keys().chain(found.keys()).collect();
     let may_be_twice = |key: &str| key.contains(" MHIST#") || key.contains(" MCHART#") || key.starts_with("LATER#");
@@ -131,7 +141,7 @@ async fn a_pass_may_meet_any_fault_anywhere() {
     check(&undisturbed.server, &run, 0).await;
     let (requests, left) = (undisturbed.faults.order(), lasting(undisturbed.dump().await));
     assert_eq!(journal(&undisturbed).await, Vec::<String>::new());
-    // The further course follows from the content of the table.
+    // The remaining steps depend only on the content of the table.
     let (mut seen, mut courses) = (HashSet::new(), 0);
     for (nth, operation) in (1..).zip(&requests) {
         for (trouble, calls) in tried(nth, operation, &TROUBLES) {
@@ -141,7 +151,7 @@ async fn a_pass_may_meet_any_fault_anywhere() {
             copy.faults.trouble_at(trouble, nth, calls);
             let is_done = pack(&copy, &(*copy).impatient()).await;
             copy.faults.work_again();
-            assert!(is_done || calls > 1, "{course}: one trouble is outlived");
+            assert!(is_done || calls > 1, "{course}: a single fault is tolerated");
             let found = copy.dump().await;
             if !seen.insert(format!("{is_done} {found:?}")) {
                 continue;
@@ -152,11 +162,12 @@ async fn a_pass_may_meet_any_fault_anywhere() {
             check(&copy.server, &run, 0).await;
             let differs = difference(&left, &lasting(copy.dump().await));
             assert!(differs.is_empty(), "{course}: {differs:#?}");
-            // Of some, that takes as long as all else.
+            // Only some of the states, because this takes as long as all the rest.
             if seen.len() % 4 != 1 {
                 continue;
             }
-            // Or its client goes on before it is packed again, and ends it.
+            // Alternatively, the client continues before the run is packed again, and then ends the
+            // run.
             log_further(&other.server, &run).await;
             check(&other.server, &run, 1).await;
             assert!(pack(&other, &other.table).await, "{course}: with further points");
@@ -166,7 +177,7 @@ async fn a_pass_may_meet_any_fault_anywhere() {
             assert_eq!(journal(&other).await, Vec::<String>::new(), "{course}");
             assert_eq!(keys(&other, "LATER#").await, Vec::<String>::new(), "{course}");
             let charted = charted(&other, &run).await;
-            assert!(charted.points + charted.left >= 3_020, "{course}: no point is in no row");
+            assert!(charted.points + charted.left >= 3_020, "{course}: every point is counted");
         }
     }
     println!("{courses} courses, {} tables", seen.len());

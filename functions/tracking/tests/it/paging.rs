@@ -1,4 +1,4 @@
-//! Pages of a search, while runs come and go.
+//! Pages of a search while runs are created, deleted and restored.
 
 use futures::future::join_all;
 use mlflow_api::answer_size::{AnswerSize, RESPONSE_BODY};
@@ -7,7 +7,7 @@ use test_site::all_troubles;
 
 use crate::server::{Server, Site, run_ids};
 
-/// What a search should find: a run's place in it, and the run.
+/// A run that the test created, with the fields that determine its position in a search.
 #[derive(Clone, Debug, PartialEq)]
 struct Made {
     experiment: usize,
@@ -17,7 +17,7 @@ struct Made {
     id: String,
 }
 
-/// Runs of three experiments; many start at the same time.
+/// Creates runs in these experiments. Many of them have the same start time.
 async fn make(server: &Server, experiments: &[String], count: i64) -> Vec<Made> {
     let made = (0..count).map(|number| async move {
         let experiment = usize::try_from(number).unwrap() % experiments.len();
@@ -36,7 +36,7 @@ async fn make(server: &Server, experiments: &[String], count: i64) -> Vec<Made> 
     join_all(made).await
 }
 
-/// The ids that a model of the search finds.
+/// Returns the ids that a model of the search finds.
 fn model(made: &[Made], among: &[usize], view: &str, by_loss: bool) -> Vec<String> {
     let shown = |made: &&Made| match view {
         "ACTIVE_ONLY" => !made.deleted,
@@ -64,7 +64,8 @@ async fn both_ways_to_read_agree_with_a_model() {
     let mut made = make(server, &ids, 36).await;
     for round in 0..3 {
         if round == 1 {
-            // All of `a` goes, but for one run restored inside.
+            // All runs of the first experiment are deleted with it, except for one that is restored
+            // individually.
             server.post("experiments/delete", json!({ "experiment_id": ids[0] })).await.ok();
             made.iter_mut().filter(|made| made.experiment == 0).for_each(|made| made.deleted = true);
             server.post("runs/restore", json!({ "run_id": made[0].id })).await.ok();
@@ -77,7 +78,7 @@ async fn both_ways_to_read_agree_with_a_model() {
         }
         for view in ["ACTIVE_ONLY", "DELETED_ONLY", "ALL"] {
             for among in [vec![0], vec![1], vec![0, 1, 2]] {
-                // Pages of one run take as long as all else.
+                // Pages of one run take as long as all the others.
                 let is_first = round == 0;
                 let one_by_one = is_first && (all_troubles() || view == "DELETED_ONLY");
                 let sizes = [(1, one_by_one), (7, true), (1_000, is_first || all_troubles())];
@@ -86,7 +87,7 @@ async fn both_ways_to_read_agree_with_a_model() {
                     let mut search = json!({ "experiment_ids": names, "run_view_type": view, "max_results": page });
                     let expected = model(&made, &among, view, false);
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
-                    // The same order from another plan.
+                    // A different plan for a search in the same order.
                     search["filter"] = "attributes.start_time >= 0".into();
                     assert_eq!(server.search(search.clone()).await, expected, "{round} {search}");
                     search["order_by"] = json!(["metrics.loss DESC"]);
@@ -97,7 +98,7 @@ async fn both_ways_to_read_agree_with_a_model() {
     }
 }
 
-/// Goes through a search page by page; between the pages runs are deleted, restored and made.
+/// Walks through the pages of a search. Between the pages, runs are deleted, restored and created.
 async fn walk(site: &Site, search: &Value, ids: &[String]) {
     let server = &site.server;
     let made = make(server, ids, 30).await;
@@ -110,7 +111,8 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
         found.extend(run_ids(&page));
         let Some(token) = page["next_page_token"].as_str() else { break };
         search["page_token"] = token.into();
-        // The last one of the page, which the token names, one before it, and one still to come.
+        // Deletes the last run of the page, which the token refers to, and one that is still to
+        // come.
         let last = found.last().unwrap().clone();
         let to_come = at_first.iter().rev().find(|id| !found.contains(*id) && !gone.contains(*id)).cloned();
         for id in [Some(last), to_come].into_iter().flatten() {
@@ -126,7 +128,7 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
         for start in [0, 3, 5, 9, 100] {
             server.run_at(&ids[0], start).await;
         }
-        assert!(number < 100, "the pages come to an end");
+        assert!(number < 100, "the number of pages is finite");
         if number > 12 {
             break;
         }
@@ -134,8 +136,9 @@ async fn walk(site: &Site, search: &Value, ids: &[String]) {
     let mut unique = found.clone();
     unique.sort_unstable();
     unique.dedup();
-    assert_eq!(unique.len(), found.len(), "a run came twice");
-    // Of the first runs up to the last page, all came but those that were deleted before their turn.
+    assert_eq!(unique.len(), found.len(), "a run was found twice");
+    // Of the runs that existed first, up to the last page, all were found except those that were
+    // deleted before their turn.
     let end = at_first.iter().rposition(|id| found.contains(id)).unwrap();
     for id in &at_first[..=end] {
         assert!(found.contains(id) || gone.contains(id), "{id} was dropped");
@@ -157,7 +160,7 @@ async fn pages_of_sorted_runs_while_runs_come_and_go() {
     walk(&site, &search, &ids).await;
 }
 
-/// The runs that an index names are deleted before they are read: the rest still comes.
+/// The runs that an index lists are deleted before they are read. The others are still found.
 #[tokio::test]
 async fn runs_are_deleted_while_their_page_is_read() {
     let site = Site::new().await;
@@ -240,7 +243,8 @@ async fn experiments_in_pages_while_they_come_and_go() {
     }
 }
 
-/// All that a search finds, page by page; no page is longer than a Lambda can answer. How many pages there are.
+/// Returns everything that a search finds, and its number of pages. Checks that no page is longer
+/// than a response of a Lambda function can be.
 async fn bounded_pages(server: &Server, path: &str, list: &str, mut search: Value) -> (Vec<Value>, usize) {
     let mut found = Vec::new();
     for number in 1.. {

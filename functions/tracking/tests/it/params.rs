@@ -1,4 +1,4 @@
-//! A param has one value, even if another is logged at the same time.
+//! A param has one value, even if different values are logged concurrently.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -9,9 +9,9 @@ use crate::server::{Answer, Server, Site};
 #[derive(Clone, Copy)]
 enum Way {
     Alone,
-    /// In a batch with others.
+    /// In a batch with other params.
     Batch,
-    /// In a batch with others that need rows.
+    /// In a batch with other params that need rows.
     BatchWithRows,
 }
 
@@ -25,7 +25,7 @@ async fn log(server: &Server, run: &str, task: usize, way: Way, value: &str) -> 
     }
 }
 
-/// Logs the values at once and checks that one of them, and only it, was taken.
+/// Logs the values concurrently, and checks that exactly one of them was accepted.
 async fn race(site: &Site, run: &str, values: &[String], ways: &[Way]) {
     let tasks = values.iter().cycle().zip(ways.iter().cycle()).enumerate().take(16);
     let answers = join_all(tasks.map(|(task, (value, way))| async move {
@@ -46,7 +46,7 @@ async fn race(site: &Site, run: &str, values: &[String], ways: &[Way]) {
         let with_others = !matches!(way, Way::Alone);
         assert_eq!(params.contains_key(&format!("more{task}")), accepted && with_others, "all or nothing");
     }
-    // The same value again changes nothing; another is still refused.
+    // Logging the same value again changes nothing, and other values are still rejected.
     let before = site.dump().await;
     site.server.log_param(run, "k", winner).await.ok();
     site.server.log_param(run, "k", "another").await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -116,7 +116,8 @@ async fn a_batch_with_one_conflict_writes_nothing() {
     }
 }
 
-/// Two values of one param in one batch never count, not even where one of them is there.
+/// A batch with two values of one param is always rejected, even if the param already has one of
+/// them.
 #[tokio::test]
 async fn a_batch_that_contradicts_itself_is_refused() {
     let site = Site::new().await;

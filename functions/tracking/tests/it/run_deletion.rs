@@ -1,4 +1,4 @@
-//! A run is deleted while it is logged to.
+//! Deletion of a run while metrics are logged to it.
 
 use futures::future::join;
 use key_schema::IndexEntry;
@@ -15,7 +15,7 @@ async fn restore(server: &Server, run: &str) {
     server.post("runs/restore", json!({ "run_id": run })).await.ok();
 }
 
-/// A run, and another process than the one with faults.
+/// Creates a run. The second process, unlike the site's, meets no faults.
 async fn run() -> (Site, Server, String) {
     let site = Site::new().await;
     let other = site.other().await;
@@ -38,18 +38,18 @@ async fn log_many(server: &Server, run: &str, count: usize) -> Answer {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
     Document,
-    /// The journal, together with those of other calls.
+    /// The journal, in a tail with other calls.
     SharedTail,
-    /// The journal, alone: there are too many for others to have room.
+    /// The journal, in an item of its own: there are too many points to share a tail.
     OwnTail,
 }
 
 const PLACES: [Place; 3] = [Place::Document, Place::SharedTail, Place::OwnTail];
 
-/// Logs the first point of a metric, so that it goes to this place.
+/// Logs the first point of a metric in such a way that it goes to this place.
 async fn log_to(place: Place, site: &Site, other: &Server, run: &str) -> tokio::task::JoinHandle<Answer> {
     if place == Place::SharedTail {
-        // With these in the document, there is no room for fourteen more.
+        // With these points in the document, there is no room for fourteen more.
         let names: Vec<_> = (0..33).map(|number| format!("other {number}")).collect();
         let points: Vec<_> = names.iter().map(|metric| (metric.as_str(), (1, 1, 1.0))).collect();
         other.log_points(run, &points).await.ok();
@@ -68,7 +68,8 @@ async fn deleted_before_a_metric_is_written() {
     for place in PLACES {
         let (site, other, run) = run().await;
         site.faults.reset_calls();
-        // The points to the document or to the tail; or the mark, when they are in a tail of their own.
+        // The update that adds the points to the document or the tail. If they are in an item of
+        // their own, the update that sets the mark.
         let mut gate = site.faults.pause_before("UpdateItem", 1);
         let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
@@ -80,7 +81,7 @@ async fn deleted_before_a_metric_is_written() {
         restore(&other, &run).await;
         site.server.log_metric(&run, "loss", (2, 2, 2.0)).await.ok();
         assert_eq!(other.history(&run, "loss").await, [(2, 2, 2.0)], "{place:?}");
-        // Nor when the journal is read for others.
+        // The point is not found either when the journal is read because of other points.
         for _ in 0..2 {
             log_many(&other, &run, 50).await.ok();
         }
@@ -88,12 +89,12 @@ async fn deleted_before_a_metric_is_written() {
     }
 }
 
-/// The point came first, so it stays.
+/// The point was written before the deletion, so it stays.
 #[tokio::test]
 async fn deleted_between_a_point_and_its_answer() {
     for place in PLACES {
         let (site, other, run) = run().await;
-        // In a shared tail, the points are found when the mark is written, too.
+        // Points in a shared tail are found only once the mark has been written, too.
         let mut gate = site.faults.pause_after("UpdateItem", if place == Place::SharedTail { 2 } else { 1 });
         let logging = log_to(place, &site, &other, &run).await;
         gate.reached().await;
@@ -105,7 +106,8 @@ async fn deleted_between_a_point_and_its_answer() {
     }
 }
 
-/// Calls rely on a run being active; its deletion is answered when none does any more that began before.
+/// Calls rely on a lease that says that the run is active. The deletion returns only after all
+/// leases from before have expired.
 #[tokio::test]
 async fn a_deletion_is_answered_when_no_lease_lasts() {
     let (site, other, run) = run().await;
@@ -187,7 +189,8 @@ async fn the_status_changes_while_a_run_is_deleted() {
     assert!(item[RunsByStage::INDEX.sort]["S"].as_str().unwrap().starts_with("R#DELETED."));
 }
 
-/// Without gates: whatever came first, nothing is accepted after the deletion was answered.
+/// Without gates. Regardless of which request comes first, nothing is accepted after the deletion
+/// has returned.
 #[tokio::test]
 async fn logging_and_deleting_at_once() {
     let site = Site::new().await;

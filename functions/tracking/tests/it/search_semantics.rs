@@ -1,12 +1,12 @@
-//! Searches and writes in which servers of this kind have gone wrong: stale order, skipped filters, lost precision, rows
-//! made by a write to nothing.
+//! Searches and writes that similar servers have got wrong: stale order, skipped filters, lost
+//! precision, and rows created by a write to a missing entity.
 
 use mlflow_api::{ExperimentId, RunId};
 use serde_json::{Value, json};
 
 use crate::server::{Server, Site, point, run_ids};
 
-/// The names of the runs that a search finds, in its order.
+/// Returns the names of the runs that a search finds, in its order.
 async fn found(server: &Server, experiment: &str, filter: &str, order: &[&str], view: &str) -> Vec<String> {
     let search = json!({
         "experiment_ids": [experiment], "filter": filter, "order_by": order, "run_view_type": view, "max_results": 2,
@@ -192,7 +192,8 @@ async fn a_filter_over_experiments_finds_all_of_them_on_its_pages() {
     }
 }
 
-/// A token says where a page begins within its own search, and nothing about the table.
+/// A page token holds the position where a page starts within its own search, and reveals nothing
+/// about the table.
 #[tokio::test]
 async fn a_token_of_another_search_is_refused() {
     let site = Site::new().await;
@@ -248,7 +249,7 @@ async fn every_number_is_kept() {
     assert_eq!(history, values);
 }
 
-/// A change of a missing entity makes nothing.
+/// A change of a missing entity creates nothing.
 #[tokio::test]
 async fn nothing_is_made_by_a_write_to_nothing() {
     let site = Site::new().await;

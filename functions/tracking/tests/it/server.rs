@@ -1,4 +1,4 @@
-//! The function over a table of the test's own.
+//! The function over a table that belongs to one test.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use tracking::store::Store;
 
 use crate::calls::Calls;
 
-/// Short, as most tests only wait for it.
+/// Length of the leases. Short, because most tests only wait for them to expire.
 pub(crate) const LEASE: Duration = Duration::from_millis(20);
 
 /// One process of the server.
@@ -23,14 +23,14 @@ pub(crate) struct Server {
     pub(crate) store: Calls,
 }
 
-/// A server over a table of its own, with faults between them.
+/// A server over a table of its own, with an engine that injects faults.
 pub(crate) struct Site {
     base: test_site::Site,
     /// The server whose requests meet the faults.
     pub(crate) server: Server,
 }
 
-/// A point as (timestamp, step, value).
+/// A point as `(timestamp, step, value)`.
 pub(crate) type Point = (i64, i64, f64);
 
 impl Deref for Site {
@@ -49,19 +49,19 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// A copy as it is now.
+    /// Returns a copy of the site in its current state.
     pub(crate) fn copy(&self) -> Self {
         let base = self.base.copy();
         let server = Server::with(&Store::with_lease(base.faulty(), ROOT, LEASE));
         Self { base, server }
     }
 
-    /// Another process on the same table, whose requests meet no fault.
+    /// Starts another process on the same table, whose requests meet no faults.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table, LEASE).await
     }
 
-    /// A server whose requests meet the faults and that soon gives up.
+    /// Starts a server whose requests meet the faults, and that gives up soon.
     pub(crate) async fn impatient(&self) -> Server {
         Server::on(&self.base.impatient(), LEASE).await
     }
@@ -95,7 +95,7 @@ impl Server {
         answer["experiment_id"].as_str().unwrap().to_owned()
     }
 
-    /// A run of this start time.
+    /// Creates a run with this start time.
     pub(crate) async fn run_at(&self, experiment: &str, start_time: i64) -> String {
         let new = json!({ "experiment_id": experiment, "start_time": start_time });
         let answer = self.post("runs/create", new).await.ok();
@@ -129,17 +129,17 @@ impl Server {
         self.get("runs/get", &[("run_id", run)]).await.ok()["run"].clone()
     }
 
-    /// The run's params, tags or metrics by key.
+    /// Returns the run's params, tags or metrics, by key.
     pub(crate) async fn data(&self, run: &str, what: &str) -> BTreeMap<String, Value> {
         by_key(&self.run_of(run).await["data"][what])
     }
 
-    /// The whole history of a metric in one answer.
+    /// Returns the whole history of a metric, from one response.
     pub(crate) async fn history(&self, run: &str, metric: &str) -> Vec<Point> {
         points(&self.get("metrics/get-history", &[("run_id", run), ("metric_key", metric)]).await.ok())
     }
 
-    /// The ids of the runs on all pages of a search.
+    /// Returns the ids of the runs on all pages of a search.
     pub(crate) async fn search(&self, mut search: Value) -> Vec<String> {
         let mut found = Vec::new();
         loop {
@@ -153,7 +153,7 @@ impl Server {
     }
 }
 
-/// JSON has no NaN; MLflow's clients send a text.
+/// Encodes a number as MLflow's clients do: JSON has no NaN, so they send a string.
 pub(crate) fn json_number(value: f64) -> Value {
     if value.is_nan() { "NaN".into() } else { value.into() }
 }
@@ -162,7 +162,7 @@ pub(crate) fn metric_json(metric: &str, (timestamp, step, value): Point) -> Valu
     json!({ "key": metric, "value": json_number(value), "timestamp": timestamp, "step": step })
 }
 
-/// The points in an answer's `metrics`.
+/// Returns the points in the `metrics` of a response.
 pub(crate) fn points(answer: &Value) -> Vec<Point> {
     let metrics = answer["metrics"].as_array().map(Vec::as_slice).unwrap_or_default();
     metrics.iter().map(point).collect()
@@ -173,7 +173,7 @@ pub(crate) fn point(metric: &Value) -> Point {
     (metric["timestamp"].as_i64().unwrap(), metric["step"].as_i64().unwrap(), value)
 }
 
-/// The elements of a list by their `key`; no key may come twice.
+/// Returns the elements of a list by their `key`. Panics if a key occurs twice.
 pub(crate) fn by_key(list: &Value) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     for element in list.as_array().map(Vec::as_slice).unwrap_or_default() {

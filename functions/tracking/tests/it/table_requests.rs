@@ -1,4 +1,4 @@
-//! The requests of the `table` crate under the faults they are made for.
+//! The requests of the `table` crate, under the faults that it is designed to handle.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ fn item(sort: &str, value: i64) -> Item {
     Item::new(key(sort)).with("n", number(value))
 }
 
-/// The value of an item that [`item`] made.
+/// Returns the value of an item that [`item`] created.
 fn n(item: &Item) -> Option<i64> {
     item.0.get("n")?.as_n().ok()?.parse().ok()
 }
 
-/// Gives up after two attempts.
+/// Returns a policy that gives up after two attempts.
 fn impatient() -> Retry {
     let pause = Duration::from_millis(1);
     Retry { attempts: 2, first_pause: pause, longest_pause: pause, ..Retry::default() }
@@ -50,13 +50,13 @@ async fn what_is_created_is_known_by_its_nonce() {
     table.create(item("a", 1), Vec::new()).await.unwrap();
     table.create(item("b", 1), Vec::new()).await.unwrap();
     site.faults.lose_answer_every(0);
-    // The same again is another's.
-    let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it is taken") };
+    // Creating the item again without a lost response is a conflict with the existing one.
+    let Err(Failure::Cancelled(reasons)) = table.create(item("a", 1), Vec::new()).await else { panic!("it exists") };
     let [Reason::Refused(Some(found))] = reasons.as_slice() else { panic!("{reasons:?}") };
     assert_eq!(n(found), Some(1));
 }
 
-/// The first answer is lost; before the second attempt, somebody changes the item.
+/// The first response is lost, and another request changes the item before the second attempt.
 #[tokio::test]
 async fn what_was_created_may_have_been_changed_since() {
     for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
@@ -81,13 +81,13 @@ async fn a_creation_that_failed_says_whether_it_may_have_happened() {
         let table = faulty(&site).with_retry(impatient());
         let create = || table.create(item("a", 1), others.clone());
         site.faults.trouble_at(Trouble::Disconnected, 1, u64::MAX);
-        assert!(matches!(create().await, Err(Failure::Unavailable(_))), "nothing was sent");
+        assert!(matches!(create().await, Err(Failure::Unavailable(_))), "no request was sent");
         site.faults.trouble_at(Trouble::Throttled, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Throttled(_))), "it was refused");
         site.faults.trouble_at(Trouble::AnswerLost, 1, u64::MAX);
         assert!(matches!(create().await, Err(Failure::Unknown(_))));
         site.table.write_many(Vec::new(), &[key("a"), key("other")]).await.unwrap();
-        // Both attempts lost their answers, the look did not.
+        // Both attempts lost their responses, but the final read did not.
         site.faults.trouble_at(Trouble::AnswerLost, 1, 2);
         create().await.unwrap();
     }
@@ -110,7 +110,7 @@ async fn a_refusal_says_whether_it_may_be_of_our_own_making() {
     });
     let mut gate = gate;
     gate.reached().await;
-    // The second attempt, which is refused: from here on answers arrive.
+    // The second attempt is refused. From here on, responses arrive.
     site.faults.lose_answer_every(0);
     gate.open();
     let first = outcome.await.unwrap();
@@ -159,7 +159,7 @@ async fn a_transaction_sent_twice_happens_once() {
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
     assert_eq!((value(&site, "a").await, value(&site, "b").await), (Some(2), Some(1)));
     // Another call has another token.
-    let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it was not cancelled") };
+    let Err(Failure::Cancelled(reasons)) = table.transact(&writes).await else { panic!("it must be cancelled") };
     assert!(reasons.iter().all(|reason| matches!(reason, Reason::Refused(Some(_)))), "{reasons:?}");
 }
 
@@ -212,7 +212,7 @@ async fn patience_ends_in_an_answer_that_clients_repeat() {
     }
 }
 
-/// A transaction that is in conflict again and again ends, too.
+/// Retries of a transaction end even if it conflicts every time.
 #[tokio::test]
 async fn patience_with_conflicts_ends() {
     let site = Site::new().await;
@@ -223,7 +223,8 @@ async fn patience_with_conflicts_ends() {
     assert_eq!(site.faults.calls("TransactWriteItems"), 2);
 }
 
-/// What may have happened, and is throttled when it is sent again and looked for, is not answered as if it had not happened.
+/// A creation whose first response was lost, and whose second attempt and final read are throttled,
+/// is not reported as if nothing had happened.
 #[tokio::test]
 async fn a_lost_answer_before_a_throttled_attempt_is_not_forgotten() {
     for others in [Vec::new(), vec![Write::Put(item("other", 1), Condition::item_missing())]] {
@@ -256,7 +257,7 @@ async fn batches_and_queries_go_on_to_the_end() {
     assert_eq!(table.get_many(&missing).await.unwrap().into_keys().collect::<Vec<_>>(), [key("000")]);
     let twice = [key("000"), key("001"), key("000")];
     assert_eq!(table.get_many(&twice).await.unwrap().len(), 2);
-    // Two megabytes are two pages and a bit. The partition has settings, too.
+    // Two megabytes are slightly more than two pages. The partition has settings as well.
     let all = || partition().starting("000").until("229");
     let found = table.query(Query::of(all())).await.unwrap();
     assert!(found.iter().map(|item| item.key().unwrap()).eq(keys.iter().cloned()));

@@ -1,4 +1,4 @@
-//! The tag of an experiment that says how long its traces are kept.
+//! The experiment tag that sets how long traces are kept.
 
 use experiments::TraceSetting;
 use serde_json::{Value, json};
@@ -7,7 +7,8 @@ use crate::server::{Answer, Site};
 
 const TAG: &str = "mlflow.trace.retention";
 
-/// How many experiments may have the tag, as every process reads it.
+/// Returns how many experiments may have the tag, according to the setting that every process
+/// reads.
 async fn named(site: &Site) -> usize {
     TraceSetting::read(&site.table).await.unwrap().own.len()
 }

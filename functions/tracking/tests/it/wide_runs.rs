@@ -85,14 +85,14 @@ async fn points_of_a_wide_run_are_sealed() {
     }
 }
 
-/// Together they have far more metrics than the first document gets.
+/// Together, the calls have far more metrics than the first document can hold.
 #[tokio::test]
 async fn many_make_a_run_wide_at_once() {
     let site = Site::new().await;
     let (_, run) = run(&site).await;
     let (server, run) = (&site.server, run.as_str());
     join_all((0..16).map(|task| async move {
-        // Each shares half of its metrics with its neighbour.
+        // Each call shares half of its metrics with its neighbor.
         let points: Vec<_> = names(task * 32..task * 32 + 64);
         let points: Vec<_> =
             points.iter().map(|name| (name.as_str(), (7, i64::try_from(task).unwrap(), 1.0))).collect();

@@ -1,5 +1,5 @@
-//! The memory that answers take, in a process of its own, as allocations of other tests would be
-//! counted, too.
+//! Memory usage of responses. A separate process, because allocations of other tests would be
+//! counted as well.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
@@ -18,22 +18,22 @@ use server::{Server, Site, run_ids};
 use tower::ServiceExt;
 
 const RUNS: usize = 12;
-/// The longest profile of a dataset that MLflow takes.
+/// The longest profile of a dataset that MLflow accepts.
 const PROFILE: usize = 16_777_215;
-/// What the process may have in memory at most, in bytes: the engine and all data it keeps are in it.
+/// Maximum memory usage of the process, in bytes. It includes the engine and all of its data.
 const MOST_MEMORY: usize = 300 << 20;
 
-/// The most memory that the process has had since the last call, in bytes.
+/// Returns the peak memory usage of the process since the last call, in bytes.
 fn peak_memory() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let kilobytes: usize = peak.trim().trim_end_matches(" kB").parse().unwrap();
-    // The peak is measured from here on again.
+    // Resets the peak.
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
     kilobytes << 10
 }
 
-/// The body of an answer as it came.
+/// Returns the body of a response, as it was received.
 async fn body(server: &Server, path: &str, message: &Value) -> Bytes {
     let request = Request::post(format!("/api/2.0/mlflow/{path}")).header(CONTENT_TYPE, "application/json");
     let request = request.body(Body::from(message.to_string())).unwrap();
@@ -42,7 +42,8 @@ async fn body(server: &Server, path: &str, message: &Value) -> Bytes {
     response.into_body().collect().await.unwrap().to_bytes()
 }
 
-/// Twelve runs with a compressible dataset of 17 MB each, which the table keeps in a few KB.
+/// Creates twelve runs with a compressible dataset of 17 MB each, which takes up a few KB in the
+/// table.
 #[tokio::test]
 #[ignore = "packs and unpacks 400 MB; part of `make test-slow`"]
 async fn runs_with_long_datasets_come_in_pages_that_fit_into_memory() {
@@ -74,8 +75,8 @@ async fn runs_with_long_datasets_come_in_pages_that_fit_into_memory() {
     }
     found.dedup();
     let peak = peak_memory();
-    println!("the longest answer has {longest} bytes, the process had {peak} at most");
+    println!("longest response: {longest} bytes, peak memory usage: {peak} bytes");
     assert_eq!(found.len(), RUNS);
-    assert!(longest < PROFILE + 10_000, "the longest answer has {longest} bytes");
-    assert!(peak < MOST_MEMORY, "the process had {peak} bytes at most");
+    assert!(longest < PROFILE + 10_000, "the longest response has {longest} bytes");
+    assert!(peak < MOST_MEMORY, "the peak memory usage was {peak} bytes");
 }

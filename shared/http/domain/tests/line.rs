@@ -40,7 +40,7 @@ fn cost(router: &Router) -> f64 {
 }
 
 #[test]
-#[ignore = "a measurement: it prints what docs/cost.md says"]
+#[ignore = "a measurement: it prints what docs/reference/cost.md says"]
 fn the_line_of_a_request_takes_microseconds() {
     // As in a function, but nobody reads it.
     let log = tracing_subscriber::fmt().json().with_max_level(LevelFilter::INFO).without_time();

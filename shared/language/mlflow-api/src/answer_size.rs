@@ -1,7 +1,8 @@
-//! How large answers may be.
+//! The maximum size of responses.
 //!
-//! Lambda takes a response of at most 6 MB from a function: a JSON document, in which the body is a string. A compressed body is in
-//! base64, which makes four bytes out of three. A plain one is text, in which each quote and each backslash is escaped.
+//! A Lambda function can return a response of up to 6 MB. The response is a JSON document that
+//! contains the body as a string. A compressed body is encoded in base64, which turns three bytes
+//! into four. An uncompressed body is text, in which each quote and each backslash is escaped.
 
 use std::io::{self, Write};
 use std::ops::Add;
@@ -10,52 +11,56 @@ use serde::Serialize;
 
 use crate::{Error, Result};
 
-/// Bytes that a body may have in a Lambda's response of 6 MB. The rest is for status and headers.
+/// Maximum size, in bytes, of the body in a Lambda's response of 6 MB. The rest is reserved for the
+/// status and the headers.
 pub const RESPONSE_BODY: usize = (6 << 20) - (64 << 10);
-/// Bytes in a Lambda's response at which a page ends. The rest of [`RESPONSE_BODY`] is for the page
-/// token.
+/// Size of a Lambda's response, in bytes, at which a page ends. The remainder up to
+/// [`RESPONSE_BODY`] is reserved for the page token.
 pub const PAGE: usize = 5_500_000;
-/// Bytes of JSON that certainly do not fit on a page with anything else.
+/// Size of JSON, in bytes, that never fits on a page together with anything else.
 pub const PAGE_JSON: usize = PAGE / 4 * 3;
-/// Bytes of JSON in the longest answer that is made at all, so that one answer does not take a process's whole memory. The
-/// largest dataset of a run that MLflow allows has 18 MB, and twice as much where all of it is quotes.
+/// Maximum size of the JSON of any response, in bytes. It prevents a single response from
+/// exhausting the memory of a process. The largest dataset of a run that MLflow allows has 18 MB,
+/// and twice as much if it consists of quotes.
 pub const LONGEST: usize = 64 << 20;
 
-/// How much of a response a body takes.
+/// The space that a body takes in a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnswerSize {
     bytes: usize,
-    /// Characters that a text in JSON escapes: quotes and backslashes. There are no control characters in compact JSON.
+    /// The number of characters that a JSON string escapes, which are quotes and backslashes.
+    /// Compact JSON contains no control characters.
     escaped: usize,
 }
 
 impl AnswerSize {
-    /// The size of this JSON, or of a part of it.
+    /// Returns the size of this JSON, which may be a part of a body.
     #[must_use]
     pub fn of(json: &[u8]) -> Self {
         Self { bytes: json.len(), escaped: json.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count() }
     }
 
-    /// The size of so many bytes, none of them escaped.
+    /// Returns the size of this number of bytes, none of which have to be escaped.
     #[must_use]
     pub fn of_plain(bytes: usize) -> Self {
         Self { bytes, escaped: 0 }
     }
 
-    /// Bytes of JSON, before any escaping or compression.
+    /// Returns the size of the JSON in bytes, without escaping or compression.
     #[must_use]
     pub fn bytes(self) -> usize {
         self.bytes
     }
 
-    /// Bytes it takes in a Lambda's response, as text or compressed, whichever is more: compression may gain nothing.
+    /// Returns the size in a Lambda's response in bytes. This is the maximum of the sizes as text
+    /// and in base64, because compression may not reduce the size.
     #[must_use]
     pub fn in_response(self) -> usize {
         let in_base64 = self.bytes.div_ceil(3) * 4;
         in_base64.max(self.as_text())
     }
 
-    /// Bytes it takes as a text, not compressed.
+    /// Returns the size as uncompressed text, in bytes.
     #[must_use]
     pub fn as_text(self) -> usize {
         self.bytes + self.escaped
@@ -70,18 +75,18 @@ impl Add for AnswerSize {
     }
 }
 
-/// An answer as JSON.
+/// Serializes a response to JSON.
 ///
 /// # Errors
-/// [`too_long`] if it has more than [`LONGEST`] bytes.
+/// Fails with [`too_long`] if the JSON has more than [`LONGEST`] bytes.
 pub fn to_json(answer: &impl Serialize) -> Result<Vec<u8>> {
     to_json_within(LONGEST, answer)
 }
 
-/// A part of an answer as JSON, where there is room for so many bytes.
+/// Serializes a part of a response to JSON, with a limit of `room` bytes.
 ///
 /// # Errors
-/// [`too_long`] if it has more.
+/// Fails with [`too_long`] if the JSON exceeds the limit.
 pub fn to_json_within(room: usize, part: &impl Serialize) -> Result<Vec<u8>> {
     let mut json = Bounded { bytes: Vec::new(), most: room };
     match serde_json::to_writer(&mut json, part) {
@@ -91,7 +96,8 @@ pub fn to_json_within(room: usize, part: &impl Serialize) -> Result<Vec<u8>> {
     }
 }
 
-/// The refusal of an answer that is too long: 400, which clients do not repeat.
+/// Returns the error for a response that is too long. Its status is 400, so clients do not retry
+/// the request.
 #[must_use]
 pub fn too_long(what: &str, most: usize) -> Error {
     let megabytes = most >> 20;
@@ -100,7 +106,7 @@ pub fn too_long(what: &str, most: usize) -> Error {
     ))
 }
 
-/// Bytes in memory, and how many they may be.
+/// A buffer with a maximum size, in bytes.
 struct Bounded {
     bytes: Vec<u8>,
     most: usize,

@@ -1,4 +1,4 @@
-//! Paths of artifacts, as clients send them.
+//! Paths of artifacts, as sent by clients.
 
 use std::fmt::Write;
 
@@ -6,11 +6,12 @@ use percent_encoding::percent_decode_str;
 
 use crate::{Error, Result};
 
-/// Layers of encoding that are taken off (`_decode` in MLflow's `uri.py`).
+/// Maximum number of layers of percent-encoding that are decoded (`_decode` in MLflow's `uri.py`).
 const LAYERS: usize = 10;
 
-/// The path, decoded, if it is safe to be appended to a location (`validate_path_is_safe`): relative, without a step upwards in
-/// whatever layer of encoding, without drive or fragment.
+/// Decodes a path and checks that it can safely be appended to a location
+/// (`validate_path_is_safe`). The path must be relative, and must not contain a drive, a fragment,
+/// or `..` in any layer of encoding.
 pub fn checked(path: &str) -> Result<String> {
     let decoded = decoded(path).ok_or_else(invalid)?;
     let has_drive = {
@@ -24,11 +25,11 @@ pub fn checked(path: &str) -> Result<String> {
     if decoded.contains('#') || is_absolute || is_uri || decoded.split('/').any(|part| part == "..") {
         return Err(invalid());
     }
-    // Control characters are escaped, so that they are in no name of a file.
+    // Control characters are escaped, because the names of files must not contain them.
     let mut escaped = String::with_capacity(decoded.len());
     for character in decoded.chars() {
         if character.is_ascii_control() {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _ = write!(escaped, "%{:02x}", character as u32);
         } else {
             escaped.push(character);

@@ -1,5 +1,5 @@
-//! Assessments of traces: feedback, expectations, references to issues (`assessments.proto` and
-//! `assessment.py`).
+//! Assessments of traces, which are feedback, expectations, and references to issues
+//! (`assessments.proto` and `assessment.py`).
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -8,27 +8,28 @@ use crate::json::{Json, read_value};
 use crate::proto_json::{field, message, parse_time, text, texts, time_text};
 use crate::{AssessmentId, Error, Result, TraceId};
 
-/// Longest stack trace of an error in answers, in characters, and the beginning of a longer one.
+/// Maximum length, in characters, of the stack trace of an error. A longer stack trace is cut off
+/// at the front and begins with [`STACK_TRACE_CUT`].
 const STACK_TRACE: usize = 10_000;
 const STACK_TRACE_CUT: &str = "[Stack trace is truncated]\n...\n";
-/// The name of an expectation in errors about it.
+/// The description of an expectation in error messages.
 const EXPECTATION: &str = "The value of an expectation";
-/// The kinds of sources that one may have.
+/// The kinds of sources of an assessment.
 const SOURCES: [&str; 4] = ["SOURCE_TYPE_UNSPECIFIED", "HUMAN", "LLM_JUDGE", "CODE"];
 
-/// The judgement of an assessment. Each holds its field of the answer.
+/// The judgement of an assessment. Each variant contains the value of its field in the response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Judgement {
     /// An opinion about the trace.
     Feedback(Value),
     /// The expected result.
     Expectation(Value),
-    /// An issue it shows.
+    /// An issue that the trace exhibits.
     Issue(Value),
 }
 
 impl Judgement {
-    /// Its field.
+    /// Returns the name of the field.
     const fn name(&self) -> &'static str {
         match self {
             Self::Feedback(_) => "feedback",
@@ -37,7 +38,7 @@ impl Judgement {
         }
     }
 
-    /// The value of its field.
+    /// Returns the value of the field.
     #[must_use]
     pub const fn value(&self) -> &Value {
         match self {
@@ -45,7 +46,7 @@ impl Judgement {
         }
     }
 
-    /// From the message that has it.
+    /// Reads the judgement from the message of an assessment.
     fn read(assessment: &Map<String, Value>) -> Result<Self> {
         if let Some(feedback) = message(assessment, "feedback") {
             let mut value = Map::new();
@@ -65,7 +66,7 @@ impl Judgement {
     }
 }
 
-/// The JSON that a field of protobuf's type `Value` makes of its numbers.
+/// Converts a value as protobuf's type `Value` does, in which all numbers are doubles.
 fn as_doubles(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().map_or(Value::Null, Value::from),
@@ -95,7 +96,7 @@ fn error_json(error: &Map<String, Value>) -> Value {
     Value::Object(printed)
 }
 
-/// A value that is no scalar is kept as JSON in a text.
+/// Returns the JSON of an expectation. A value that is not a scalar is stored as JSON in a text.
 fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
     let json = match message(expectation, "serialized_value") {
         None => {
@@ -125,36 +126,36 @@ fn expectation_json(expectation: &Map<String, Value>) -> Result<Value> {
     })
 }
 
-/// An assessment, but for its id and its trace's.
+/// An assessment, without its id and the id of its trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Assessment {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// The span it is about, if it is about one.
+    /// The id of the span that the assessment refers to, if there is one.
     pub span: Option<String>,
-    /// Its source: the kind, by its name, and the id.
+    /// The source: the name of its kind, and its id.
     pub source: (String, Option<String>),
-    /// When it was made, in ms.
+    /// The creation time, in ms.
     pub created: i64,
-    /// When it was changed last, in ms.
+    /// The time of the last change, in ms.
     pub updated: i64,
-    /// Its judgement.
+    /// The judgement.
     pub judgement: Judgement,
-    /// Why.
+    /// The rationale.
     pub rationale: Option<String>,
-    /// Metadata.
+    /// The metadata.
     pub metadata: Vec<(String, String)>,
-    /// The assessment that it overrides.
+    /// The id of the assessment that this one overrides.
     pub overrides: Option<String>,
-    /// Whether no other overrides it.
+    /// Whether no other assessment overrides this one.
     pub is_valid: bool,
 }
 
 impl Assessment {
-    /// From the message in a request, with the id that the client chose.
+    /// Reads an assessment from the message in a request, with the id if the client has chosen one.
     ///
     /// # Errors
-    /// MLflow's for one that says nothing, or cannot be read.
+    /// Fails with MLflow's error if the assessment contains no judgement, or cannot be parsed.
     pub fn read(assessment: &Map<String, Value>, now: i64) -> Result<(Option<AssessmentId>, Self)> {
         let sent = |name: &str| text(assessment, name).filter(|text| !text.is_empty()).map(str::to_owned);
         let judgement = Judgement::read(assessment)?;
@@ -185,7 +186,8 @@ impl Assessment {
             source: (kind.unwrap_or(SOURCES[0]).to_owned(), source_id.map(str::to_owned)),
             created: time("create_time")?,
             updated: time("last_update_time")?,
-            // MLflow reads neither of an expectation, and the second of feedback only.
+            // MLflow ignores both fields in expectations, and `overrides` in everything but
+            // feedback.
             rationale: sent("rationale").filter(|_| !is_expectation),
             overrides: sent("overrides").filter(|_| is_feedback),
             metadata: texts(assessment, "metadata"),
@@ -195,7 +197,7 @@ impl Assessment {
         Ok((id, read))
     }
 
-    /// Its JSON, as it is kept and as it is answered, but for ids.
+    /// Returns the JSON in which the assessment is stored and returned, without the ids.
     #[must_use]
     pub fn stored(&self) -> Value {
         let mut printed = Map::new();
@@ -219,7 +221,7 @@ impl Assessment {
         Value::Object(printed)
     }
 
-    /// Reads the text that [`Assessment::stored`] made; `None` for anything else.
+    /// Parses a text that was created by [`Assessment::stored`]. Returns `None` for any other text.
     #[must_use]
     pub fn restore(stored: &str) -> Option<Self> {
         let Value::Object(stored) = read_value(stored.as_bytes()).ok()? else { return None };
@@ -246,7 +248,7 @@ impl Assessment {
         })
     }
 
-    /// Its JSON in an answer.
+    /// Returns the JSON in a response.
     #[must_use]
     pub fn json(&self, trace: &TraceId, id: &AssessmentId) -> Value {
         let mut printed = Map::new();
@@ -268,20 +270,21 @@ pub struct AssessmentChange {
     pub feedback: Option<Judgement>,
     /// The new expectation.
     pub expectation: Option<Judgement>,
-    /// The new reason.
+    /// The new rationale.
     pub rationale: Option<String>,
-    /// Metadata that is set.
+    /// The entries of the metadata to set.
     pub metadata: Vec<(String, String)>,
 }
 
 impl AssessmentChange {
-    /// From a message and the paths of its fields that count (`_update_assessment` in MLflow's `handlers.py`).
+    /// Reads a change from a message and the paths of the fields to change (`_update_assessment` in
+    /// MLflow's `handlers.py`).
     ///
     /// # Errors
-    /// As [`Assessment::read`].
+    /// Fails under the same conditions as [`Assessment::read`].
     pub fn read<'a>(assessment: &Map<String, Value>, paths: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         let mut change = Self::default();
-        // If a path names a field that was not sent, Python reads an empty message.
+        // If a path names a field that was not sent, MLflow reads an empty message.
         let of = |kind: &str| {
             let value = message(assessment, kind).cloned().unwrap_or_default();
             Judgement::read(&Map::from_iter([(kind.to_owned(), Value::Object(value))]))
@@ -301,10 +304,10 @@ impl AssessmentChange {
         Ok(change)
     }
 
-    /// Makes the change.
+    /// Applies the change to an assessment.
     ///
     /// # Errors
-    /// MLflow's for a value of the other kind.
+    /// Fails with MLflow's error if the assessment has a value of a different kind.
     pub fn apply(self, to: &mut Assessment, now: i64) -> Result<()> {
         let is_expectation = matches!(to.judgement, Judgement::Expectation(_));
         if self.expectation.is_some() && self.feedback.is_some() {
@@ -332,7 +335,7 @@ impl AssessmentChange {
     }
 }
 
-/// An assessment by itself.
+/// The response with a single assessment.
 #[derive(Debug, Serialize)]
 pub struct OneAssessment {
     /// The assessment.

@@ -1,4 +1,4 @@
-//! Users, roles and their grants: the names and the answers of `mlflow/server/auth`.
+//! Users, roles and their grants, with the names and responses of `mlflow/server/auth`.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use serde::Serialize;
 use crate::python;
 use crate::{Error, Result};
 
-/// The level of a grant. A later one includes the earlier ones.
+/// The level of a grant. Each level includes the preceding ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Nothing, whatever else is granted.
+    /// No access, regardless of other grants.
     Deny,
-    /// Nothing. Only the level of those without any grant.
+    /// No access. This is the level of users without any grant, and cannot be granted.
     NoPermissions,
-    /// Read it.
+    /// Permission to read the resource.
     Read,
-    /// Use it without changing it.
+    /// Permission to use the resource without changing it.
     Use,
-    /// Change it.
+    /// Permission to change the resource.
     Edit,
-    /// Delete it, and grant others rights to it.
+    /// Permission to delete the resource, and to grant others access to it.
     Manage,
 }
 
@@ -28,7 +28,7 @@ impl Level {
     /// All levels, in the order in which MLflow lists them.
     const LISTED: [Self; 6] = [Self::Read, Self::Use, Self::Edit, Self::Manage, Self::NoPermissions, Self::Deny];
 
-    /// MLflow's name.
+    /// Returns MLflow's name of the level.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,16 +41,16 @@ impl Level {
         }
     }
 
-    /// The level of a name.
+    /// Returns the level with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::LISTED.into_iter().find(|level| level.name() == name)
     }
 
-    /// The level of a name that a client sent (`_validate_permission`).
+    /// Parses the name of a level in a request (`_validate_permission`).
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE`, where there is none of this name.
+    /// Fails with `INVALID_PARAMETER_VALUE` if there is no level with this name.
     pub fn parse(name: &str) -> Result<Self> {
         Self::from_name(name).ok_or_else(|| {
             let names = tuple(Self::LISTED.map(Self::name).as_slice());
@@ -67,17 +67,17 @@ impl fmt::Display for Level {
 
 macro_rules! grant_types {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal, $grain:ident;)+) => {
-        /// Types of resources for which something may be granted, as far as MLflow 3.17 knows them.
+        /// The types of resources that grants can refer to, which are those of MLflow 3.17.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum GrantType {
             $($(#[doc = $doc])+ $name,)+
         }
 
         impl GrantType {
-            /// All of them.
+            /// All types.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// MLflow's name.
+            /// Returns MLflow's name of the type.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -85,7 +85,8 @@ macro_rules! grant_types {
                 }
             }
 
-            /// Whether something may be granted for one resource of the type. For others it is granted for all of them together.
+            /// Checks whether access to a single resource of the type can be granted. If not,
+            /// access can only be granted to all of them together.
             #[must_use]
             pub const fn has_ids(self) -> bool {
                 match self {
@@ -101,17 +102,17 @@ macro_rules! grant_types {
 grant_types! {
     /// Experiments.
     Experiment = "experiment", one;
-    /// Registered models that are no prompts, by name.
+    /// Registered models that are not prompts, by name.
     RegisteredModel = "registered_model", one;
     /// Prompts, by name.
     Prompt = "prompt", one;
     /// Scorers, as `<experiment>/<name>`.
     Scorer = "scorer", one;
-    /// Secrets of MLflow's gateway, which this server does not have.
+    /// Secrets of MLflow's AI gateway, which this server does not have.
     GatewaySecret = "gateway_secret", one;
-    /// Endpoints of that gateway.
+    /// Endpoints of MLflow's AI gateway, which this server does not have.
     GatewayEndpoint = "gateway_endpoint", one;
-    /// Definitions of models of that gateway.
+    /// Model definitions of MLflow's AI gateway, which this server does not have.
     GatewayModelDefinition = "gateway_model_definition", one;
     /// MCP servers, which this server does not have.
     McpServer = "mcp_server", one;
@@ -133,21 +134,21 @@ grant_types! {
     ScorerVersion = "scorer_version", all;
     /// Versions of MCP servers.
     McpServerVersion = "mcp_server_version", all;
-    /// The workspace: the right to create something in it, and to administer it.
+    /// Workspaces, with the rights to create resources in them and to administer them.
     Workspace = "workspace", all;
 }
 
 impl GrantType {
-    /// The type of a name.
+    /// Returns the type with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == name)
     }
 
-    /// The type of a name that a client sent (`_validate_resource_type`).
+    /// Parses the name of a type in a request (`_validate_resource_type`).
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE`, where there is none of this name.
+    /// Fails with `INVALID_PARAMETER_VALUE` if there is no type with this name.
     pub fn parse(name: &str) -> Result<Self> {
         Self::from_name(name).ok_or_else(|| {
             let mut names: Vec<_> = Self::ALL.iter().map(|known| known.name()).collect();
@@ -156,10 +157,11 @@ impl GrantType {
         })
     }
 
-    /// Refuses a pattern that the type does not know (`_validate_resource_pattern`).
+    /// Checks that the type supports a pattern (`_validate_resource_pattern`).
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for an id, where only `*` may be granted, and for a pattern that is too long for any name.
+    /// Fails with `INVALID_PARAMETER_VALUE` for an id if the type only supports `*`, and for a
+    /// pattern that is too long for any name.
     pub fn check_pattern(self, pattern: &str) -> Result<()> {
         check_length(pattern)?;
         if pattern == EVERYTHING || self.has_ids() {
@@ -172,16 +174,17 @@ impl GrantType {
     }
 }
 
-/// Bytes of the longest pattern: a scorer's name of 250 characters, each of four bytes that are three of a pattern.
+/// Maximum length of a pattern, in bytes. The name of a scorer has up to 250 characters of up to
+/// four bytes, each of which takes up to three bytes in a pattern.
 const LONGEST_PATTERN: usize = 3_100;
 
 /// The pattern for all resources of a type.
 pub const EVERYTHING: &str = "*";
 
-/// Refuses a pattern that is too long for any name.
+/// Checks that a pattern is not too long for any name.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
+/// Fails with `INVALID_PARAMETER_VALUE` if it is too long.
 pub fn check_length(pattern: &str) -> Result<()> {
     if pattern.len() <= LONGEST_PATTERN {
         return Ok(());
@@ -189,10 +192,12 @@ pub fn check_length(pattern: &str) -> Result<()> {
     Err(Error::invalid(format!("A resource pattern has at most {LONGEST_PATTERN} bytes.")))
 }
 
-/// The level and the type of a grant by the names that a client sent (`_validate_permission_for_resource_type`).
+/// Parses the level and the type of a grant in a request
+/// (`_validate_permission_for_resource_type`).
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`, where a name is unknown, or the type takes no such level.
+/// Fails with `INVALID_PARAMETER_VALUE` if a name is unknown, or if the type does not support the
+/// level.
 pub fn granted(level: &str, kind: &str) -> Result<(Level, GrantType)> {
     let level = Level::parse(level)?;
     let kind = GrantType::parse(kind)?;
@@ -213,175 +218,175 @@ pub fn granted(level: &str, kind: &str) -> Result<(Level, GrantType)> {
     Ok((level, kind))
 }
 
-/// A tuple of texts as Python shows it.
+/// Formats texts like a Python tuple.
 fn tuple(texts: &[&str]) -> String {
     let list = python::repr_list(texts);
     format!("({})", list.trim_start_matches('[').trim_end_matches(']'))
 }
 
-/// A user, as answered.
+/// A user, in a response.
 #[derive(Clone, Debug, Serialize)]
 pub struct User {
-    /// Integer id.
+    /// The id, as an integer.
     pub id: u32,
-    /// Name.
+    /// The name.
     pub username: String,
-    /// Whether he may do everything.
+    /// Whether the user is an administrator, who has full access.
     pub is_admin: bool,
 }
 
-/// `{"user": …}`.
+/// A response of the form `{"user": …}`.
 #[derive(Debug, Serialize)]
 pub struct OneUser {
     /// The user.
     pub user: User,
 }
 
-/// `users/current`.
+/// The response of `users/current`.
 #[derive(Debug, Serialize)]
 pub struct CurrentUser {
     /// The caller.
     pub user: User,
-    /// Whether he may sign out and change a password.
+    /// Whether the user can sign out and change the password.
     pub is_basic_auth: bool,
 }
 
-/// A user in a list, with his roles.
+/// A user in a list, with the user's roles.
 #[derive(Debug, Serialize)]
 pub struct ListedUser {
     /// The user.
     #[serde(flatten)]
     pub user: User,
-    /// His roles, and his own grants as one more role.
+    /// The roles of the user. The user's own grants are listed as one more role.
     pub roles: Vec<Role>,
 }
 
-/// `users/list`.
+/// The response of `users/list`.
 #[derive(Debug, Serialize)]
 pub struct Users {
     /// All users.
     pub users: Vec<ListedUser>,
 }
 
-/// A role, as answered.
+/// A role, in a response.
 #[derive(Clone, Debug, Serialize)]
 pub struct Role {
-    /// Integer id.
+    /// The id, as an integer.
     pub id: u32,
-    /// Name, one of a kind in its workspace.
+    /// The name, which is unique in the workspace.
     pub name: String,
-    /// Workspace.
+    /// The workspace.
     pub workspace: String,
-    /// Its description.
+    /// The description.
     pub description: Option<String>,
-    /// Its grants.
+    /// The grants.
     pub permissions: Vec<RolePermission>,
 }
 
-/// `{"role": …}`.
+/// A response of the form `{"role": …}`.
 #[derive(Debug, Serialize)]
 pub struct OneRole {
     /// The role.
     pub role: Role,
 }
 
-/// `{"roles": …}`.
+/// A response of the form `{"roles": …}`.
 #[derive(Debug, Serialize)]
 pub struct Roles {
     /// The roles.
     pub roles: Vec<Role>,
 }
 
-/// One thing that a role grants.
+/// A grant of a role.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RolePermission {
-    /// Integer id.
+    /// The id, as an integer.
     pub id: u64,
-    /// The role's.
+    /// The id of the role.
     pub role_id: u32,
-    /// Name of the type.
+    /// The name of the resource type.
     pub resource_type: &'static str,
-    /// The resource, or `*`.
+    /// The id of the resource, or `*`.
     pub resource_pattern: String,
-    /// Name of the level.
+    /// The name of the level.
     pub permission: &'static str,
 }
 
-/// `{"role_permission": …}`.
+/// A response of the form `{"role_permission": …}`.
 #[derive(Debug, Serialize)]
 pub struct OneRolePermission {
-    /// It.
+    /// The grant.
     pub role_permission: RolePermission,
 }
 
-/// `roles/permissions/list`.
+/// The response of `roles/permissions/list`.
 #[derive(Debug, Serialize)]
 pub struct RolePermissions {
-    /// All of a role.
+    /// All grants of the role.
     pub role_permissions: Vec<RolePermission>,
 }
 
-/// That a user has a role.
+/// The assignment of a role to a user.
 #[derive(Clone, Debug, Serialize)]
 pub struct Assignment {
-    /// Integer id.
+    /// The id, as an integer.
     pub id: u32,
-    /// The user's.
+    /// The id of the user.
     pub user_id: u32,
-    /// The role's.
+    /// The id of the role.
     pub role_id: u32,
 }
 
-/// `roles/assign`.
+/// The response of `roles/assign`.
 #[derive(Debug, Serialize)]
 pub struct OneAssignment {
-    /// It.
+    /// The assignment.
     pub assignment: Assignment,
 }
 
-/// `roles/users/list`.
+/// The response of `roles/users/list`.
 #[derive(Debug, Serialize)]
 pub struct Assignments {
-    /// All of a role.
+    /// All assignments of the role.
     pub assignments: Vec<Assignment>,
 }
 
-/// One thing that a user is granted, by a role or himself.
+/// A grant that a user has, either by a role or directly.
 #[derive(Clone, Debug, Serialize)]
 pub struct UserPermission {
-    /// The role that grants it.
+    /// The id of the role that contains the grant.
     pub role_id: u32,
-    /// Its name; `__user_<id>__`, where it is granted to the user himself.
+    /// The name of the role, or `__user_<id>__` for a direct grant to the user.
     pub role_name: String,
-    /// Its workspace.
+    /// The workspace of the role.
     pub workspace: String,
-    /// Name of the type.
+    /// The name of the resource type.
     pub resource_type: &'static str,
-    /// The resource, or `*`.
+    /// The id of the resource, or `*`.
     pub resource_pattern: String,
-    /// Name of the level.
+    /// The name of the level.
     pub permission: &'static str,
 }
 
-/// `users/permissions/list` and `users/current/permissions`.
+/// The response of `users/permissions/list` and `users/current/permissions`.
 #[derive(Debug, Serialize)]
 pub struct UserPermissions {
-    /// Whether the user may do everything.
+    /// Whether the user is an administrator, who has full access.
     pub is_admin: bool,
-    /// His grants.
+    /// The grants.
     pub permissions: Vec<UserPermission>,
 }
 
-/// `users/permissions/get`.
+/// The response of `users/permissions/get`.
 #[derive(Debug, Serialize)]
 pub struct EffectivePermission {
     /// Whether the user may use the resource.
     pub allowed: bool,
-    /// Name of the level that counts.
+    /// The name of the effective level.
     pub permission: &'static str,
 }
 
-/// `{}`.
+/// An empty response, `{}`.
 #[derive(Debug, Serialize)]
 pub struct Done {}
 

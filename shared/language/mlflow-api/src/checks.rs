@@ -1,42 +1,44 @@
-//! The checks an endpoint makes of its request's fields, and their messages (`_validate_request_json_with_schema` in MLflow's
-//! `handlers.py`).
+//! The checks that an endpoint performs on the fields of its request, and their messages
+//! (`_validate_request_json_with_schema` in MLflow's `handlers.py`).
 
 use serde_json::{Map, Value};
 
 use crate::python;
 use crate::{Error, Result};
 
-/// The checks of one field, in their order.
+/// The checks of a field, in their order.
 pub type FieldChecks = (&'static str, &'static [Check]);
 
-/// A check of a field's JSON value.
+/// A check of the JSON value of a field.
 #[derive(Clone, Copy)]
 pub enum Check {
-    /// It was sent and is not the empty string.
+    /// The field was sent, and is not the empty string.
     Required,
-    /// It is a string.
+    /// The value is a string.
     Text,
-    /// It reads as an integer.
+    /// The value can be converted to an integer.
     Integer,
-    /// It reads as a float.
+    /// The value can be converted to a float.
     Float,
-    /// It is a bool.
+    /// The value is a bool.
     Bool,
-    /// It is a list.
+    /// The value is a list.
     List,
-    /// Its elements are strings.
+    /// The elements of the list are strings.
     TextItems,
-    /// Something of this endpoint alone; the error is the message without its last sentence, `None` for the usual one.
+    /// A check that is specific to the endpoint. The error is the message without its last
+    /// sentence, or `None` for the default message.
     Custom(fn(&Value) -> Result<(), Option<String>>),
 }
 
 impl Check {
-    /// Type checks are skipped where protobuf could read the whole request.
+    /// Checks whether this is a type check. Type checks are skipped if protobuf was able to parse
+    /// the whole request.
     const fn is_of_type(self) -> bool {
         matches!(self, Self::Text | Self::Integer | Self::Float | Self::Bool | Self::List | Self::TextItems)
     }
 
-    /// Whether the value passes; the error as in [`Check::Custom`].
+    /// Checks a value. The error is that of [`Check::Custom`].
     fn run(self, field: &str, value: &Value) -> Result<(), Option<String>> {
         let passes = match self {
             Self::Required => {
@@ -66,7 +68,8 @@ impl Check {
     }
 }
 
-/// Runs an endpoint's checks; `fitted` says whether protobuf could read the whole request.
+/// Runs the checks of an endpoint. `fitted` is `true` if protobuf was able to parse the whole
+/// request.
 pub(crate) fn run(checks: &[FieldChecks], request: &Map<String, Value>, fitted: bool) -> Result<()> {
     for (field, checks) in checks {
         let required = checks.iter().any(|check| matches!(check, Check::Required));
@@ -93,17 +96,17 @@ pub(crate) fn run(checks: &[FieldChecks], request: &Map<String, Value>, fitted: 
     Ok(())
 }
 
-/// A check that a number, or a text that reads as one, is not too great.
+/// Checks that a number, or a text that represents one, is at most `limit`.
 pub fn at_most(value: &Value, limit: i64) -> Result<(), Option<String>> {
     if as_integer(value).is_some_and(|number| number <= limit) { Ok(()) } else { Err(None) }
 }
 
-/// The result of Python's `int` for a value, if there is one; beyond 64 bits, the greatest or least
-/// of them.
+/// Converts a value like Python's `int`, or returns `None` if Python fails. Numbers that do not fit
+/// into 64 bits are converted to the nearest number that does.
 #[must_use]
 pub fn as_integer(value: &Value) -> Option<i64> {
     match value {
-        // As great as a float may be, in 64 bits it stays on its side of every limit.
+        // Saturation keeps floats beyond 64 bits on the same side of every limit.
         #[expect(clippy::cast_possible_truncation, reason = "saturates")]
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|float| float.trunc() as i64)),
         Value::String(text) => {
@@ -116,7 +119,7 @@ pub fn as_integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// MLflow's sentence about a value it refuses.
+/// Returns MLflow's sentence about an invalid value.
 #[must_use]
 pub fn invalid_value(path: &str, value: &Value, reason: &str) -> String {
     format!("Invalid value {} for parameter '{path}' supplied: {reason}", python::json(value))

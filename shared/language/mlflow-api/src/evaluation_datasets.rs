@@ -1,4 +1,5 @@
-//! Messages about evaluation datasets (`CreateDataset` and its neighbours in `service.proto`, `datasets.proto`).
+//! Messages about evaluation datasets (`CreateDataset` and related messages in `service.proto`,
+//! `datasets.proto`).
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,83 +7,86 @@ use serde_json::value::RawValue;
 /// An evaluation dataset.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EvaluationDataset {
-    /// Id.
+    /// The id.
     pub dataset_id: String,
-    /// Name; several may have the same.
+    /// The name, which is not unique.
     pub name: String,
-    /// Tags, a JSON object.
+    /// The tags, as a JSON object.
     pub tags: String,
-    /// The fields of its records, a JSON object; left out before the first record.
+    /// The fields of the records, as a JSON object. Omitted before the first record is added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// How many records it has, a JSON object; left out before the first record, `null` after the last.
+    /// The number of records, as a JSON object. Omitted before the first record is added, and
+    /// `null` after the last one has been deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
-    /// Changes whenever records are merged.
+    /// A digest that changes whenever records are merged.
     pub digest: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub created_time: i64,
-    /// In ms.
+    /// The time of the last change, in ms.
     pub last_update_time: i64,
-    /// The user who created it, if its tags said so.
+    /// The user who created the dataset, if its tags contained the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<String>,
-    /// The user whose records were merged last, if their tags said so.
+    /// The user whose records were merged last, if the tags of these records contained the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_updated_by: Option<String>,
-    /// Experiments; only in the answer to its creation.
+    /// The ids of the experiments. Only set in the response to the creation of the dataset.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiment_ids: Vec<String>,
 }
 
-/// `datasets/create`, `datasets/{dataset_id}`, `add-experiments`, `remove-experiments`
+/// The response of `datasets/create`, `datasets/{dataset_id}`, `add-experiments` and
+/// `remove-experiments`.
 #[derive(Serialize)]
 pub struct OneDataset {
     /// The dataset.
     pub dataset: EvaluationDataset,
 }
 
-/// `datasets/search`
+/// The response of `datasets/search`.
 #[derive(Serialize)]
 pub struct Datasets {
-    /// The page, each an [`EvaluationDataset`].
+    /// The page, each item of which is an [`EvaluationDataset`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub datasets: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `POST datasets/{dataset_id}/records`
+/// The response of `POST datasets/{dataset_id}/records`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct MergedRecords {
-    /// How many records are new.
+    /// The number of records that are new.
     pub inserted_count: usize,
-    /// How many were there already; one that comes twice in a request counts twice.
+    /// The number of records that already existed. A record that occurs twice in a request is
+    /// counted twice.
     pub updated_count: usize,
 }
 
-/// `GET datasets/{dataset_id}/records`
+/// The response of `GET datasets/{dataset_id}/records`.
 #[derive(Clone, Debug, Serialize)]
 pub struct DatasetRecords {
-    /// The page: a text that holds a JSON array.
+    /// The page, as a JSON string that contains a JSON array.
     pub records: Box<RawValue>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `DELETE datasets/{dataset_id}/records`
+/// The response of `DELETE datasets/{dataset_id}/records`.
 #[derive(Serialize)]
 pub struct DeletedRecords {
-    /// How many there were.
+    /// The number of records that were deleted.
     pub deleted_count: usize,
 }
 
-/// `datasets/{dataset_id}/experiment-ids`
+/// The response of `datasets/{dataset_id}/experiment-ids`.
 #[derive(Serialize)]
 pub struct DatasetExperiments {
-    /// The experiments, in the order in which they were added.
+    /// The ids of the experiments, in the order in which they were added.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiment_ids: Vec<String>,
 }

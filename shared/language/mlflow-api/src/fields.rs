@@ -1,50 +1,51 @@
-//! Messages declared once: [`messages!`](crate::messages) makes a struct, the protobuf fields it is read from, and its checks.
+//! The declaration of messages: [`messages!`](crate::messages) generates a struct, the protobuf
+//! fields that it is parsed from, and its checks.
 
 use crate::checks::FieldChecks;
 use crate::message::{Content, Field, Kind, Message};
 use crate::{ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId};
 
-/// A message with typed fields, as [`messages!`](crate::messages) declares it.
+/// A message with typed fields, as declared by [`messages!`](crate::messages).
 pub trait Declared: Sized {
     /// The protobuf fields.
     const FIELDS: &'static [Field];
-    /// The checks that MLflow makes of them, in its order.
+    /// MLflow's checks of the fields, in MLflow's order.
     const CHECKS: &'static [FieldChecks];
-    /// Fields in protobuf's order, where that is not the order of the checks: the arguments of a GET are read in it, up to the first
-    /// that does not fit.
+    /// The fields in protobuf's order, if it differs from the order of the checks. The query
+    /// parameters of a GET request are parsed in this order, up to the first one that does not fit.
     const ARGUMENTS: &'static [&'static str] = &[];
 
-    /// Takes the fields out of a message as read.
+    /// Creates the message from the parsed fields.
     ///
     /// # Errors
-    /// An id that no entity can have.
+    /// Fails for an id that no entity can have.
     fn from_message(message: Message) -> Result<Self>;
 }
 
-/// The type that one value of a field is read into.
+/// The type that a single value of a field is converted to.
 pub trait Scalar: Sized {
     /// The kind of the field.
     const KIND: Kind;
 
-    /// Takes the value, which is of [`Scalar::KIND`].
+    /// Converts a value of the kind [`Scalar::KIND`].
     ///
     /// # Errors
-    /// An id that no entity can have.
+    /// Fails for an id that no entity can have.
     fn of(content: Content) -> Result<Self>;
 }
 
-/// The type that a field is read into. It is a value, with protobuf's default where the field was
-/// not sent; an `Option`, which is `None` then; or a list.
+/// The type that a field is converted to. It is either a single value, which is protobuf's default
+/// if the field was not sent, or an `Option`, which is `None` in that case, or a list.
 pub trait FieldValue: Sized {
     /// The kind of the field.
     const KIND: Kind;
-    /// Whether it is a list.
+    /// Whether the field is a list.
     const REPEATED: bool = false;
 
-    /// Takes the sent content.
+    /// Converts the content of the field, which is `None` if the field was not sent.
     ///
     /// # Errors
-    /// An id that no entity can have.
+    /// Fails for an id that no entity can have.
     fn of(content: Option<Content>) -> Result<Self>;
 }
 
@@ -68,7 +69,7 @@ impl<T: Scalar> FieldValue for Vec<T> {
     }
 }
 
-/// A list that tells an empty one from none.
+/// A list that distinguishes between an empty list and no list.
 impl<T: Scalar> FieldValue for Option<Vec<T>> {
     const KIND: Kind = T::KIND;
     const REPEATED: bool = true;
@@ -78,7 +79,8 @@ impl<T: Scalar> FieldValue for Option<Vec<T>> {
     }
 }
 
-/// A type of a single value; as a field of its own it is the default where it was not sent.
+/// Implements the traits for types of single values. A field that was not sent has the default
+/// value of its type.
 macro_rules! scalars {
     ($($type:ty: $kind:expr, $pattern:pat => $value:expr;)+) => {$(
         impl Scalar for $type {
@@ -110,7 +112,7 @@ scalars! {
     bool: Kind::Bool, Content::Bool(value) => value;
 }
 
-/// A type of ids; where none was sent, the empty text is read as one.
+/// Implements the traits for types of ids. A field that was not sent is parsed as the empty text.
 macro_rules! ids {
     ($($type:ty: $parse:expr;)+) => {$(
         impl Scalar for $type {
@@ -141,10 +143,12 @@ ids! {
     TraceId: TraceId::named;
 }
 
-/// Declares messages: fields in the order of MLflow's checks, each with its type and the checks made of it.
+/// Declares messages: their fields in the order of MLflow's checks, each with its type and its
+/// checks.
 ///
-/// The type says what protobuf expects ([`FieldValue`]): `String`, `i64`, `i32`, `f64`, `bool`, an enum, an id, another message; each also as
-/// `Option` (was it sent?) or `Vec` (a list).
+/// The type determines what protobuf expects ([`FieldValue`]). It is `String`, `i64`, `i32`, `f64`,
+/// `bool`, an enum, an id or another message. Each of these may be wrapped in an `Option`, which is
+/// `None` if the field was not sent, or in a `Vec` for a list.
 ///
 /// ```
 /// mlflow_api::messages! {
@@ -153,7 +157,7 @@ ids! {
 ///         key: String,
 ///         value: String,
 ///     }
-///     /// `things/set-tags`
+///     /// The request message of `things/set-tags`.
 ///     SetTags {
 ///         thing_id: String [Required, Text],
 ///         tags: Vec<Tag> [List],
@@ -218,7 +222,8 @@ macro_rules! messages {
     )+};
 }
 
-/// Makes an enum of protobuf the type of a field: its names and numbers, and the variant of each.
+/// Implements the type of a field for an enum of protobuf, given the names, the numbers and their
+/// variants.
 #[macro_export]
 macro_rules! enum_field {
     ($type:ty { $($name:literal = $number:literal => $variant:expr),+ $(,)? }) => {
@@ -228,7 +233,7 @@ macro_rules! enum_field {
             fn of(content: $crate::message::Content) -> $crate::Result<Self> {
                 match content {
                     $($crate::message::Content::Int($number) => Ok($variant),)+
-                    // The reader lets no other number pass.
+                    // The parser accepts no other number.
                     other => Err($crate::Error::internal(format!("{other:?} is not of the enum"))),
                 }
             }

@@ -1,4 +1,4 @@
-//! Messages about the inputs of runs: datasets and logged models (`service.proto`).
+//! Messages about the inputs of runs, which are datasets and logged models (`service.proto`).
 
 use serde::Serialize;
 
@@ -9,36 +9,36 @@ use crate::message::{Content, Kind};
 use crate::messages;
 use crate::{Error, Result};
 
-/// The tag of a dataset input with the dataset's use: training, evaluation.
+/// The tag of a dataset input that contains the use of the dataset, such as training or evaluation.
 pub const CONTEXT_TAG: &str = "mlflow.data.context";
 
-/// Characters in the schema of a dataset.
+/// Maximum length of the schema of a dataset, in characters.
 const SCHEMA: usize = 1_048_575;
-/// Characters in its source.
+/// Maximum length of the source of a dataset, in characters.
 const SOURCE: usize = 65_535;
-/// Characters in its profile.
+/// Maximum length of the profile of a dataset, in characters.
 const PROFILE: usize = 16_777_215;
-/// Characters in the key of an input's tag.
+/// Maximum length of the key of an input's tag, in characters.
 const TAG_KEY: usize = 255;
-/// Characters in its value.
+/// Maximum length of the value of an input's tag, in characters.
 const TAG_VALUE: usize = 500;
 
 messages! {
-    /// A dataset, by its name and digest one of its experiment.
+    /// A dataset, which is identified within its experiment by its name and digest.
     #[derive(Default, Eq, Serialize)]
     Dataset {
-        /// Name.
+        /// The name.
         name: String,
-        /// The client's digest of its content.
+        /// The digest of the contents, which is computed by the client.
         digest: String,
-        /// Kind of the source.
+        /// The kind of the source.
         source_type: String,
-        /// Where it came from, as JSON.
+        /// The source, as JSON.
         source: String,
-        /// Its schema, as JSON; left out while empty.
+        /// The schema, as JSON. Omitted if empty.
         #[serde(skip_serializing_if = "String::is_empty")]
         schema: String,
-        /// Its profile, as JSON; left out while empty.
+        /// The profile, as JSON. Omitted if empty.
         #[serde(skip_serializing_if = "String::is_empty")]
         profile: String,
     }
@@ -48,7 +48,7 @@ messages! {
     /// A dataset that a run read.
     #[derive(Default, Eq, Serialize)]
     DatasetInput {
-        /// Tags of this use of it, by key.
+        /// The tags of this use of the dataset, by key.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         tags: Vec<KeyValue>,
         /// The dataset.
@@ -56,7 +56,7 @@ messages! {
     }
 }
 
-/// An input without a dataset is of one without a name.
+/// An input without a dataset is parsed as an input of a dataset with an empty name.
 impl FieldValue for Dataset {
     const KIND: Kind = <Self as Scalar>::KIND;
 
@@ -66,13 +66,13 @@ impl FieldValue for Dataset {
 }
 
 impl DatasetInput {
-    /// Its use, if its tags have it.
+    /// Returns the use of the dataset, if it is among the tags.
     #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.tags.iter().find(|tag| tag.key == CONTEXT_TAG).map(|tag| tag.value.as_str())
     }
 
-    /// Checks the lengths of its parts (`_validate_dataset_inputs`).
+    /// Checks the lengths of all parts (`_validate_dataset_inputs`).
     pub fn check(&self) -> Result<()> {
         let Dataset { name, digest, source, schema, profile, .. } = &self.dataset;
         let parts = [
@@ -96,7 +96,7 @@ messages! {
     /// A logged model that a run read.
     #[derive(Eq, Serialize)]
     ModelInput {
-        /// Id of the logged model.
+        /// The id of the logged model.
         model_id: String,
     }
 }
@@ -104,29 +104,29 @@ messages! {
 /// The inputs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RunInputs {
-    /// Datasets.
+    /// The datasets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dataset_inputs: Vec<DatasetInput>,
-    /// Logged models.
+    /// The logged models.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_inputs: Vec<ModelInput>,
 }
 
-/// A dataset of an experiment and one of the things it was used for.
+/// A dataset of an experiment, and one of its uses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct DatasetSummary {
-    /// The experiment.
+    /// The id of the experiment.
     pub experiment_id: String,
-    /// Name of the dataset.
+    /// The name of the dataset.
     pub name: String,
-    /// Its digest.
+    /// The digest of the dataset.
     pub digest: String,
-    /// Its use; left out where a run did not give it.
+    /// The use of the dataset. Omitted if the run did not specify it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
 }
 
-/// `experiments/search-datasets`
+/// The response of `experiments/search-datasets`.
 #[derive(Serialize)]
 pub struct DatasetSummaries {
     /// The datasets.

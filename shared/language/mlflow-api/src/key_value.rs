@@ -1,11 +1,11 @@
-//! Keys with values: tags, params.
+//! Keys with values, which are tags and params.
 
 use serde::Serialize;
 
 use crate::messages;
 
 messages! {
-    /// A key and its value: a tag, a param.
+    /// A key and its value, which is a tag or a param.
     #[derive(Eq, PartialOrd, Ord, Serialize)]
     KeyValue {
         key: String,
@@ -14,14 +14,14 @@ messages! {
 }
 
 impl KeyValue {
-    /// Key and value.
+    /// Returns the key and the value.
     #[must_use]
     pub fn pair(self) -> (String, String) {
         (self.key, self.value)
     }
 }
 
-/// The keys and values of a list.
+/// Returns the keys and values of a list.
 #[must_use]
 pub fn pairs(list: Vec<KeyValue>) -> Vec<(String, String)> {
     list.into_iter().map(KeyValue::pair).collect()

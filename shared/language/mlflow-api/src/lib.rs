@@ -1,10 +1,11 @@
-//! The shape of MLflow's REST API: request messages, response types, limits.
+//! The interface of MLflow's REST API: request messages, response types and limits.
 //!
-//! Nothing here does I/O or knows the table. A message is declared once, with `messages!` in
-//! `requests/`: its fields, their types, and MLflow's checks in MLflow's order. Ids, stages and
-//! errors are in the crate `model`, and are handed on here. `auth.rs` has the types and levels of
-//! grants. If MLflow's behaviour surprises, the surprise is deliberate: stock clients and their
-//! tests rely on it, and a comparison with the real server pins it.
+//! This crate does no I/O and does not depend on the table. Each message is declared once, with
+//! `messages!` in `requests/`: its fields, their types, and MLflow's checks in MLflow's order. Ids,
+//! stages and errors are defined in the crate `model` and re-exported here. `auth.rs` contains the
+//! types and levels of grants. Where MLflow's behaviour is surprising, it is reproduced
+//! deliberately: stock clients and their tests rely on it, and it is verified by comparison with
+//! the real server.
 
 pub mod answer_size;
 pub mod artifact_path;

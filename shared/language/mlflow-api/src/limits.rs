@@ -1,4 +1,4 @@
-//! MLflow's limits of names and values (`utils/validation.py`), with its messages.
+//! MLflow's limits on names and values (`utils/validation.py`), with its messages.
 
 use std::borrow::Cow;
 
@@ -8,43 +8,43 @@ use crate::checks::invalid_value;
 use crate::python;
 use crate::{Error, Result};
 
-/// Characters in the key of a metric, a param or a tag.
+/// Maximum length of the key of a metric, a param or a tag, in characters.
 pub const KEY: usize = 250;
-/// Characters in a param's value; more are cut off.
+/// Maximum length of a param's value, in characters. Longer values are truncated.
 pub const PARAM_VALUE: usize = 6_000;
-/// Characters in a run tag's value; more are cut off.
+/// Maximum length of the value of a run's tag, in characters. Longer values are truncated.
 pub const TAG_VALUE: usize = 8_000;
-/// Characters in an experiment's name.
+/// Maximum length of an experiment's name, in characters.
 pub const EXPERIMENT_NAME: usize = 500;
-/// Characters in an experiment tag's value.
+/// Maximum length of the value of an experiment's tag, in characters.
 pub const EXPERIMENT_TAG_VALUE: usize = 20_000;
-/// Characters in an artifact location.
+/// Maximum length of an artifact location, in characters.
 pub const ARTIFACT_LOCATION: usize = 2_048;
-/// Custom views, kept in tags, of an experiment.
+/// Maximum number of custom views of an experiment, which are stored in tags.
 pub const CUSTOM_VIEWS: usize = 50;
-/// Characters in the name of a dataset.
+/// Maximum length of the name of a dataset, in characters.
 pub const DATASET_NAME: usize = 500;
-/// Characters in the digest of a dataset.
+/// Maximum length of the digest of a dataset, in characters.
 pub const DATASET_DIGEST: usize = 36;
-/// Metrics in one batch.
+/// Maximum number of metrics in a batch.
 pub const BATCH_METRICS: usize = 1_000;
-/// Params in one batch, and tags.
+/// Maximum number of params in a batch, and of tags.
 pub const BATCH_PARAMS_OR_TAGS: usize = 100;
-/// Metrics, params and tags in one batch.
+/// Maximum number of metrics, params and tags in a batch, in total.
 pub const BATCH: usize = 1_000;
-/// Experiments in one search for datasets.
+/// Maximum number of experiments in a search for datasets.
 pub const DATASET_EXPERIMENTS: usize = 20;
-/// Results of a search on one page.
+/// Maximum number of results on a page of a search.
 pub const SEARCH_RESULTS: i64 = 50_000;
 
-/// Checks the name of a metric: `path` is how the request names it.
+/// Checks the name of a metric. `path` is the name of the field in the request.
 pub fn metric_name(name: &str, path: &str) -> Result<()> {
     key_name(name, path)
 }
 
-/// Checks the key of a param or a tag, without its length.
+/// Checks the key of a param or a tag, except its length.
 pub fn key_name(name: &str, path: &str) -> Result<()> {
-    // Python's `$` also matches before a line feed at the end.
+    // In Python, `$` also matches before a line feed at the end.
     let body = name.strip_suffix('\n').unwrap_or(name);
     let allowed = |character: char| character.is_alphanumeric() || "_/.- :".contains(character);
     if !body.chars().all(allowed) {
@@ -55,7 +55,8 @@ pub fn key_name(name: &str, path: &str) -> Result<()> {
     path_is_unique(name, path)
 }
 
-/// Checks that a name is the only one of the path it would be (`path_not_unique`).
+/// Checks that a name, as a path, is already in normal form and stays in its directory
+/// (`path_not_unique`).
 pub(crate) fn path_is_unique(name: &str, path: &str) -> Result<()> {
     let normal = normalized_path(name);
     if normal != name || normal == "." || normal.starts_with("..") || normal.starts_with('/') {
@@ -69,7 +70,7 @@ pub(crate) fn path_is_unique(name: &str, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// A value of at most so many characters, or an error.
+/// Checks that a value has at most this number of characters.
 pub fn at_most(what: &str, characters: usize, value: &str) -> Result<()> {
     if value.chars().count() <= characters {
         return Ok(());
@@ -77,7 +78,7 @@ pub fn at_most(what: &str, characters: usize, value: &str) -> Result<()> {
     Err(Error::invalid(format!("'{what}' exceeds the maximum length of {characters} characters")))
 }
 
-/// A value of at most so many characters, cut to them.
+/// Truncates a value to at most this number of characters.
 #[must_use]
 pub fn truncated(characters: usize, value: &str) -> Cow<'_, str> {
     match value.char_indices().nth(characters) {
@@ -86,14 +87,14 @@ pub fn truncated(characters: usize, value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Checks a param and cuts its value.
+/// Checks a param, and truncates its value.
 pub fn param(key: &str, value: &str, path: &str) -> Result<String> {
     key_name(key, &json_path(path, "key"))?;
     at_most("Param key", KEY, key)?;
     Ok(truncated(PARAM_VALUE, value).into_owned())
 }
 
-/// Checks a tag of a run and cuts its value.
+/// Checks a tag of a run, and truncates its value.
 pub fn run_tag(key: &str, value: &str, path: &str) -> Result<String> {
     let path = json_path(path, "key");
     key_name(key, &path)?;
@@ -101,14 +102,14 @@ pub fn run_tag(key: &str, value: &str, path: &str) -> Result<String> {
     Ok(truncated(TAG_VALUE, value).into_owned())
 }
 
-/// Checks a tag of a trace and cuts its value.
+/// Checks a tag of a trace, and truncates its value.
 pub fn trace_tag(key: &str, value: &str) -> Result<String> {
     key_name(key, "key")?;
     at_most("key", KEY, key)?;
     Ok(truncated(TAG_VALUE, value).into_owned())
 }
 
-/// Checks an experiment tag.
+/// Checks a tag of an experiment.
 pub fn experiment_tag(key: &str, value: &str) -> Result<()> {
     key_name(key, "key")?;
     at_most("key", KEY, key)?;
@@ -116,7 +117,7 @@ pub fn experiment_tag(key: &str, value: &str) -> Result<()> {
     crate::limits_trace::experiment_tag(key, value)
 }
 
-/// Checks an experiment's name.
+/// Checks the name of an experiment.
 pub fn experiment_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("Invalid experiment name: ''"));
@@ -124,7 +125,7 @@ pub fn experiment_name(name: &str) -> Result<()> {
     at_most("name", EXPERIMENT_NAME, name)
 }
 
-/// Checks a metric's timestamp, in ms.
+/// Checks the timestamp of a metric, in ms.
 pub fn metric_timestamp(key: &str, value: f64, timestamp: i64, path: &str) -> Result<()> {
     if timestamp >= 0 {
         return Ok(());
@@ -136,7 +137,7 @@ pub fn metric_timestamp(key: &str, value: f64, timestamp: i64, path: &str) -> Re
     Err(Error::invalid(invalid_value(&json_path(path, "timestamp"), &Value::from(timestamp), &reason)))
 }
 
-/// Checks a run id as `log-batch` does.
+/// Checks the format of a run id, as in `log-batch`.
 pub fn run_id(id: &str) -> Result<()> {
     let body = id.strip_suffix('\n').unwrap_or(id);
     let mut characters = body.chars();
@@ -148,7 +149,7 @@ pub fn run_id(id: &str) -> Result<()> {
     Err(Error::invalid(format!("Invalid value {printed} for parameter 'run_id' supplied.")))
 }
 
-/// Checks the form of an experiment's id, as lists of scorers do.
+/// Checks the format of an experiment id, as in lists of scorers.
 pub fn experiment_id(id: &str) -> Result<()> {
     let body = id.strip_suffix('\n').unwrap_or(id);
     let mut characters = body.chars();
@@ -159,7 +160,7 @@ pub fn experiment_id(id: &str) -> Result<()> {
     Err(Error::invalid(format!("Invalid experiment ID: '{id}'")))
 }
 
-/// Checks how many metrics, params and tags a batch has.
+/// Checks the numbers of metrics, params and tags in a batch.
 pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     let counts = [
         ("metrics", BATCH_METRICS, metrics),
@@ -178,11 +179,12 @@ pub fn batch(metrics: usize, params: usize, tags: usize) -> Result<()> {
     Ok(())
 }
 
-/// Experiments that one request may name to have them searched. Each takes a request to the table at least; MLflow's databases end at some
-/// number of variables in a statement, `SQLite` at 32,766 unless it was built otherwise.
+/// Maximum number of experiments that a request can search. Each experiment takes at least one
+/// request to the table. MLflow's limit is the number of variables that its database supports in a
+/// statement, which is 32,766 by default in `SQLite`.
 pub const SEARCHED_EXPERIMENTS: usize = 10_000;
 
-/// Checks how many experiments are to be searched.
+/// Checks the number of experiments to search.
 pub fn searched_experiments(experiments: usize) -> Result<()> {
     if experiments <= SEARCHED_EXPERIMENTS {
         return Ok(());
@@ -190,7 +192,7 @@ pub fn searched_experiments(experiments: usize) -> Result<()> {
     Err(Error::invalid(format!("A search takes at most {SEARCHED_EXPERIMENTS} experiments. Found {experiments}.")))
 }
 
-/// Checks the size of a page.
+/// Checks the page size.
 pub fn max_results(results: i64) -> Result<()> {
     let problem = if results < 1 {
         "It must be a positive integer".to_owned()
@@ -202,19 +204,19 @@ pub fn max_results(results: i64) -> Result<()> {
     Err(Error::invalid(format!("Invalid value {results} for parameter 'max_results' supplied. {problem}")))
 }
 
-/// How a request names a field of an element.
+/// Returns the path of a field of an element, as it occurs in messages about a request.
 #[must_use]
 pub fn json_path(path: &str, field: &str) -> String {
     if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") }
 }
 
-/// Python's `posixpath.normpath`.
+/// Normalizes a path like Python's `posixpath.normpath`.
 #[must_use]
 pub fn normalized_path(path: &str) -> String {
     if path.is_empty() {
         return ".".to_owned();
     }
-    // Two leading slashes are kept, three are one.
+    // Two leading slashes are kept, and three or more are replaced with one.
     let slashes = match path.bytes().take_while(|byte| *byte == b'/').count() {
         0 => 0,
         2 => 2,

@@ -1,17 +1,17 @@
-//! The model registry's limits of names and values (`utils/validation.py`), with its messages.
+//! The model registry's limits on names and values (`utils/validation.py`), with its messages.
 
 use crate::limits::{KEY, at_most, key_name, path_is_unique};
 use crate::python;
 use crate::registry::{LATEST_ALIAS, PROMPT_TEXT_TAG, VersionNumber};
 use crate::{Error, Result};
 
-/// Characters in a tag's value, and in a prompt's text.
+/// Maximum length of a tag's value, and of a prompt's text, in characters.
 pub const TAG_VALUE: usize = 100_000;
-/// Characters in an alias.
+/// Maximum length of an alias, in characters.
 pub const ALIAS: usize = 255;
-/// Registered models on a page.
+/// Maximum number of registered models on a page.
 pub const MODELS: i64 = 1_000;
-/// Model versions on a page.
+/// Maximum number of model versions on a page.
 pub const VERSIONS: i64 = 200_000;
 
 /// Checks the name of a registered model.
@@ -25,7 +25,7 @@ pub fn model_name(name: &str) -> Result<()> {
     path_is_unique(name, "name")
 }
 
-/// Checks the name a model is to get.
+/// Checks the new name of a registered model.
 pub fn new_model_name(name: &str) -> Result<()> {
     if name.trim().is_empty() { Err(missing("new_name")) } else { model_name(name) }
 }
@@ -51,12 +51,12 @@ pub fn version_tag(key: &str, value: &str) -> Result<()> {
     at_most("value", TAG_VALUE, value)
 }
 
-/// Checks the key of a tag that is to be deleted.
+/// Checks the key of a tag to delete.
 pub fn tag_key(key: &str) -> Result<()> {
     key_name(key, "key")
 }
 
-/// Reads a version number the way Python's `int` does.
+/// Parses a version number like Python's `int`.
 pub fn version(text: &str) -> Result<VersionNumber> {
     let Some(integer) = python::int(text) else {
         return Err(Error::invalid(format!("Parameter 'version' must be an integer, got '{text}'.")));
@@ -69,7 +69,7 @@ pub fn alias(alias: &str) -> Result<()> {
     if alias.is_empty() {
         return Err(Error::invalid("Registered model alias name cannot be empty."));
     }
-    // Python's `$` also matches before a line feed at the end.
+    // In Python, `$` also matches before a line feed at the end.
     let body = alias.strip_suffix('\n').unwrap_or(alias);
     if !body.chars().all(|character| character.is_alphanumeric() || character == '_' || character == '-') {
         return Err(Error::invalid(format!(
@@ -79,7 +79,7 @@ pub fn alias(alias: &str) -> Result<()> {
     at_most("Registered model alias name", ALIAS, alias)
 }
 
-/// Checks an alias that is to be set: some are reserved.
+/// Checks an alias to set. Some aliases are reserved.
 pub fn new_alias(name: &str) -> Result<()> {
     alias(name)?;
     if name.to_lowercase() == LATEST_ALIAS {
@@ -93,12 +93,12 @@ pub fn new_alias(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks the size of a page of registered models.
+/// Checks the page size for registered models.
 pub fn max_models(results: i64) -> Result<()> {
     page(results, MODELS)
 }
 
-/// Checks the size of a page of model versions.
+/// Checks the page size for model versions.
 pub fn max_versions(results: i64) -> Result<()> {
     page(results, VERSIONS)
 }

@@ -1,4 +1,5 @@
-//! The experiment tags that say how long traces are kept, and configure their archival: their values have a form.
+//! The experiment tags with a required format. They configure how long traces are kept and how they
+//! are archived.
 
 use serde_json::Value;
 
@@ -6,10 +7,10 @@ use crate::json::read_value;
 use crate::trace_retention::{TRACE_RETENTION_TAG, TraceRetention};
 use crate::{Error, Result};
 
-/// Traces on a page of a search.
+/// Maximum number of traces on a page of a search.
 pub(crate) const SEARCH_RESULTS: i64 = 500;
 
-/// Checks the value of an experiment tag that has a form; any other passes.
+/// Checks the value of an experiment tag, if the tag requires a format. All other tags pass.
 pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
     let (field, wanted_type) = match key {
         "mlflow.trace.archivalRetention" => ("value", Some("duration")),
@@ -32,7 +33,7 @@ pub(crate) fn experiment_tag(key: &str, value: &str) -> Result<()> {
     }
 }
 
-/// `<int><unit>`, the unit one of minutes, hours and days.
+/// Checks a duration of the form `<int><unit>`, where the unit is minutes, hours or days.
 fn check_duration(duration: Option<&str>) -> Result<()> {
     let duration = duration.map(str::trim);
     if duration.is_some_and(|text| text.chars().count() > 32) {

@@ -1,4 +1,4 @@
-//! Messages of logged models (`service.proto`).
+//! Messages about logged models (`service.proto`).
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -8,10 +8,10 @@ use crate::python::repr;
 use crate::tracking::{KeyValue, serialize_double};
 use crate::{Error, Result};
 
-/// The characters that no name of a logged model may hold.
+/// The characters that must not occur in the name of a logged model.
 const NOT_IN_NAMES: [char; 6] = ['/', ':', '.', '%', '"', '\''];
 
-/// Checks the name a client gives a logged model (`_validate_logged_model_name`).
+/// Checks the name that a client assigns to a logged model (`_validate_logged_model_name`).
 pub fn check_name(name: &str) -> Result<()> {
     if !name.contains(NOT_IN_NAMES) {
         return Ok(());
@@ -25,26 +25,27 @@ pub fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// Whether a logged model is ready for use.
+/// The status of a logged model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub enum ModelStatus {
-    /// Nobody said.
+    /// The client has not set a status.
     #[default]
     #[serde(rename = "LOGGED_MODEL_STATUS_UNSPECIFIED")]
     Unspecified,
-    /// Its artifacts are being written.
+    /// The artifacts of the model are being written.
     #[serde(rename = "LOGGED_MODEL_PENDING")]
     Pending,
-    /// Ready.
+    /// The model is ready for use.
     #[serde(rename = "LOGGED_MODEL_READY")]
     Ready,
-    /// Its artifacts could not be written.
+    /// The artifacts of the model could not be written.
     #[serde(rename = "LOGGED_MODEL_UPLOAD_FAILED")]
     UploadFailed,
 }
 
 impl ModelStatus {
-    /// Its number in `service.proto`, by which MLflow's store keeps and compares it.
+    /// Returns the number of the status in `service.proto`, which MLflow's store uses to store and
+    /// compare it.
     #[must_use]
     pub const fn number(self) -> i64 {
         match self {
@@ -55,7 +56,8 @@ impl ModelStatus {
         }
     }
 
-    /// The status with this number; unspecified for any other.
+    /// Returns the status with this number. Unknown numbers are mapped to
+    /// [`ModelStatus::Unspecified`].
     #[must_use]
     pub const fn from_number(number: i64) -> Self {
         match number {
@@ -74,60 +76,60 @@ enum_field!(ModelStatus {
     "LOGGED_MODEL_UPLOAD_FAILED" = 3 => Self::UploadFailed,
 });
 
-/// A logged model's info.
+/// The attributes of a logged model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelInfo {
-    /// Id.
+    /// The id.
     pub model_id: String,
-    /// Experiment.
+    /// The id of the experiment.
     pub experiment_id: String,
-    /// Name, not unique.
+    /// The name, which is not unique.
     pub name: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_timestamp_ms: i64,
-    /// When it was created, finalized or deleted, in ms.
+    /// The time when the model was last created, finalized or deleted, in ms.
     pub last_updated_timestamp_ms: i64,
-    /// URI of its artifacts.
+    /// The URI of the model's artifacts.
     pub artifact_uri: String,
-    /// Status.
+    /// The status.
     pub status: ModelStatus,
-    /// The type of the model, from the client; may be empty.
+    /// The type of the model, as set by the client. May be empty.
     pub model_type: String,
-    /// The run that made it, as the client said; may be empty.
+    /// The run that created the model, as reported by the client. May be empty.
     pub source_run_id: String,
-    /// Tags, by key.
+    /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
 }
 
-/// A point of a logged model's metric.
+/// A point of a metric of a logged model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelMetric {
-    /// Name of the metric.
+    /// The name of the metric.
     pub key: String,
-    /// Value.
+    /// The value.
     #[serde(serialize_with = "serialize_double")]
     pub value: f64,
-    /// In ms.
+    /// The time of the point, in ms.
     pub timestamp: i64,
-    /// Step.
+    /// The step.
     pub step: i64,
-    /// Name of the dataset it was measured on.
+    /// The name of the dataset that the metric was measured on.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub dataset_name: String,
-    /// Digest of that dataset.
+    /// The digest of that dataset.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub dataset_digest: String,
-    /// The model.
+    /// The id of the model.
     pub model_id: String,
-    /// The run that logged it.
+    /// The run that logged the point.
     pub run_id: String,
 }
 
-/// A logged model's params and metrics.
+/// The params and metrics of a logged model.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ModelData {
-    /// Params, by key.
+    /// The params, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<KeyValue>,
     /// All points of all metrics, by metric and time.
@@ -138,56 +140,56 @@ pub struct ModelData {
 /// A logged model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LoggedModel {
-    /// Info.
+    /// The attributes.
     pub info: ModelInfo,
-    /// Params and metrics.
+    /// The params and metrics.
     pub data: ModelData,
 }
 
 impl LoggedModel {
-    /// Leaves out which runs made it and logged its metrics.
+    /// Removes the runs that created the model and logged its metrics.
     pub fn hide_runs(&mut self) {
         self.info.source_run_id.clear();
         self.data.metrics.iter_mut().for_each(|metric| metric.run_id.clear());
     }
 }
 
-/// `POST logged-models`, `GET` and `PATCH logged-models/{model_id}`
+/// The response of `POST logged-models`, and of `GET` and `PATCH logged-models/{model_id}`.
 #[derive(Serialize)]
 pub struct OneModel {
     /// The model.
     pub model: LoggedModel,
 }
 
-/// `logged-models/search`
+/// The response of `logged-models/search`.
 #[derive(Serialize)]
 pub struct LoggedModels {
-    /// The page, each a [`LoggedModel`].
+    /// The page, each item of which is a [`LoggedModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// A file or directory below an artifact location.
+/// A file or directory in an artifact location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct FileInfo {
-    /// Path below the location.
+    /// The path, relative to the location.
     pub path: String,
-    /// Whether it is a directory.
+    /// Whether this is a directory.
     pub is_dir: bool,
-    /// In bytes; of files only.
+    /// The size in bytes. Only set for files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size: Option<u64>,
 }
 
-/// `logged-models/{model_id}/artifacts/directories`
+/// The response of `logged-models/{model_id}/artifacts/directories`.
 #[derive(Serialize)]
 pub struct Artifacts {
-    /// The location they are in.
+    /// The location of the artifacts.
     pub root_uri: String,
-    /// The entries of the directory that was asked for, by path.
+    /// The entries of the requested directory, by path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileInfo>,
 }

@@ -1,10 +1,10 @@
-//! Request messages: JSON read into the fields of a protobuf message, the way MLflow's server reads
-//! it.
+//! Request messages: JSON that is parsed into the fields of a protobuf message, as in MLflow's
+//! server.
 //!
-//! MLflow hands the request to protobuf's JSON parser, in the order of its fields. Where a value
-//! does not fit, parsing stops. Fields before it count, and fields after it are as if never sent.
-//! That alone is no error; it switches on the type checks of [`crate::checks`]. Unknown fields and
-//! unknown enum names are ignored.
+//! MLflow passes the request to protobuf's JSON parser, which processes the fields in the order of
+//! the JSON object. If a value does not fit its field, parsing stops. Fields before it are kept,
+//! and fields after it are treated as not sent. This is not an error by itself, but it enables the
+//! type checks of [`crate::checks`]. Unknown fields and unknown enum names are ignored.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::{Error, Result};
 /// A field of a message.
 #[derive(Debug)]
 pub struct Field {
-    /// Its name, in snake case; the camel case form is accepted, too.
+    /// The name in snake case. Requests may also use its camel case form.
     pub name: &'static str,
-    /// Its kind.
+    /// The kind.
     pub kind: Kind,
-    /// Whether it is a list.
+    /// Whether the field is a list.
     pub repeated: bool,
 }
 
@@ -37,7 +37,7 @@ pub enum Kind {
     Double,
     /// A bool.
     Bool,
-    /// One of these names, or its number.
+    /// An enum, with its names and numbers.
     Enum(&'static [(&'static str, i64)]),
     /// A message.
     Message(&'static [Field]),
@@ -55,7 +55,7 @@ pub(crate) const fn texts(name: &'static str) -> Field {
     Field { name, kind: Kind::Text, repeated: true }
 }
 
-/// A field of another kind.
+/// A field of any other kind.
 #[cfg(test)]
 pub(crate) const fn field(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, repeated: false }
@@ -67,16 +67,16 @@ pub(crate) const fn messages(name: &'static str, fields: &'static [Field]) -> Fi
     Field { name, kind: Kind::Message(fields), repeated: true }
 }
 
-/// A message as read: only the fields that were sent and fit.
+/// A parsed message, which only contains the fields that were sent and fit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Message(BTreeMap<&'static str, Content>);
 
-/// The content that was read of a field.
+/// The parsed content of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A string.
     Text(String),
-    /// An integer, or an enum's number.
+    /// An integer, or the number of an enum value.
     Int(i64),
     /// A float.
     Double(f64),
@@ -84,15 +84,15 @@ pub enum Content {
     Bool(bool),
     /// A message.
     Message(Message),
-    /// The elements that were read of a list.
+    /// A list, with the elements that were parsed.
     List(Vec<Content>),
 }
 
-/// The value does not fit the field.
+/// The error for a value that does not fit its field.
 struct Misfit;
 
 impl Message {
-    /// Reads a JSON object; returns the fields that could be read, and whether all of them fitted.
+    /// Parses a JSON object. Returns the fields that could be parsed, and whether all of them fit.
     #[must_use]
     pub fn parse(fields: &'static [Field], json: &Map<String, Value>) -> (Self, bool) {
         let mut message = Self::default();
@@ -113,7 +113,7 @@ impl Message {
                 self.read_single(field, value)?;
                 continue;
             }
-            // The elements that were read of a list stay, even where a later one does not fit.
+            // Elements that have been parsed are kept even if a later element does not fit.
             self.0.insert(field.name, Content::List(Vec::new()));
             for element in value.as_array().ok_or(Misfit)? {
                 let (content, outcome) = match &field.kind {
@@ -153,21 +153,21 @@ impl Message {
         self.read(fields, value.as_object().ok_or(Misfit)?)
     }
 
-    /// Takes a field's content out of the message; `None` if it was not sent.
+    /// Removes a field from the message, and returns its content, or `None` if it was not sent.
     pub fn take(&mut self, field: &str) -> Option<Content> {
         self.0.remove(field)
     }
 }
 
-/// Fields by their names, for the tests of this crate: everybody else declares messages.
+/// Access to fields by name, for the tests of this crate. All other code declares messages.
 #[cfg(test)]
 impl Message {
-    /// Whether the field was sent.
+    /// Checks whether a field was sent.
     pub(crate) fn has(&self, field: &str) -> bool {
         self.0.contains_key(field)
     }
 
-    /// A string field; empty where it was not sent, as in protobuf.
+    /// Returns a string field, which is empty if it was not sent, as in protobuf.
     pub(crate) fn string(&self, field: &str) -> &str {
         match self.0.get(field) {
             Some(Content::Text(text)) => text,
@@ -175,7 +175,7 @@ impl Message {
         }
     }
 
-    /// A list of strings.
+    /// Returns a list of strings.
     pub(crate) fn texts(&self, field: &str) -> Vec<String> {
         self.list(field)
             .iter()
@@ -183,12 +183,12 @@ impl Message {
             .collect()
     }
 
-    /// An integer or an enum's number; 0 where it was not sent.
+    /// Returns an integer or the number of an enum value, which is 0 if the field was not sent.
     pub(crate) fn int(&self, field: &str) -> i64 {
         self.optional_int(field).unwrap_or_default()
     }
 
-    /// An integer or an enum's number that was sent.
+    /// Returns an integer or the number of an enum value, if the field was sent.
     pub(crate) fn optional_int(&self, field: &str) -> Option<i64> {
         match self.0.get(field) {
             Some(Content::Int(number)) => Some(*number),
@@ -196,7 +196,7 @@ impl Message {
         }
     }
 
-    /// A float; 0 where it was not sent.
+    /// Returns a float, which is 0 if the field was not sent.
     pub(crate) fn double(&self, field: &str) -> f64 {
         match self.0.get(field) {
             Some(Content::Double(number)) => *number,
@@ -204,7 +204,7 @@ impl Message {
         }
     }
 
-    /// A bool that was sent.
+    /// Returns a bool, if the field was sent.
     pub(crate) fn optional_bool(&self, field: &str) -> Option<bool> {
         match self.0.get(field) {
             Some(Content::Bool(value)) => Some(*value),
@@ -212,7 +212,7 @@ impl Message {
         }
     }
 
-    /// A list of messages.
+    /// Returns a list of messages.
     pub(crate) fn messages(&self, field: &str) -> impl Iterator<Item = &Message> {
         self.list(field)
             .iter()
@@ -227,7 +227,8 @@ impl Message {
     }
 }
 
-/// `None` for an enum name nobody knows: the field stays as if it had not been sent.
+/// Parses a value that is not a list or a message. Returns `None` for an unknown name of an enum
+/// value, which is treated as if the field had not been sent.
 fn scalar(kind: &Kind, value: &Value) -> Result<Option<Content>, Misfit> {
     match kind {
         Kind::Text => value.as_str().map(|text| Some(Content::Text(text.to_owned()))).ok_or(Misfit),
@@ -258,7 +259,7 @@ fn integer(value: &Value) -> Result<i64, Misfit> {
     }
 }
 
-/// The integer that a float equals, if there is one of 64 bits.
+/// Converts a float to an equal 64-bit integer, if there is one.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked before")]
 fn whole(number: f64) -> Result<i64, Misfit> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -284,7 +285,7 @@ fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, 
                 None => return Ok(None),
             },
         },
-        // Python's `int` cuts off the digits after the point.
+        // Python's `int` discards the fraction.
         Value::Number(number) => match number.as_f64() {
             Some(float) if number.is_f64() => whole(float.trunc())?,
             _ => number.as_i64().ok_or(Misfit)?,
@@ -295,7 +296,8 @@ fn enumeration(names: &[(&str, i64)], value: &Value) -> Result<Option<Content>, 
     if names.iter().any(|(_, known)| *known == number) { Ok(Some(Content::Int(number))) } else { Err(Misfit) }
 }
 
-/// Refuses an object that names one field both ways: which of the two counted would be a matter of order.
+/// Rejects an object that contains a field under both of its names, because the order of the two
+/// would determine which one is used.
 pub(crate) fn reject_both_names(fields: &[Field], json: &Value) -> Result<()> {
     let Some(object) = json.as_object() else { return Ok(()) };
     for field in fields {
@@ -317,7 +319,8 @@ pub(crate) fn reject_both_names(fields: &[Field], json: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Whether `key` is protobuf's JSON name of a field. A request may have a million keys, so this makes no text of its own.
+/// Checks whether `key` is protobuf's JSON name of a field. A request may have a million keys, so
+/// this function does not allocate.
 fn is_camel_case_of(name: &str, key: &str) -> bool {
     let mut key = key.bytes();
     let mut upper = false;
@@ -335,7 +338,7 @@ fn is_camel_case_of(name: &str, key: &str) -> bool {
     key.next().is_none()
 }
 
-/// protobuf's JSON name of a field.
+/// Returns protobuf's JSON name of a field.
 fn camel_case(name: &str) -> String {
     let mut camel = String::with_capacity(name.len());
     let mut upper = false;

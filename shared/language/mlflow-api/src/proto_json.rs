@@ -1,4 +1,5 @@
-//! The parts of protobuf's JSON other than plain fields: both names of a field, times, durations.
+//! The parts of protobuf's JSON format other than plain fields: the two names of each field, times,
+//! and durations.
 
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
@@ -8,36 +9,36 @@ use crate::python::int;
 
 /// The times that protobuf can print, in ms: the years 1 to 9999.
 const TIMES_MS: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
-/// The durations that it can print, in ms: 10,000 years.
+/// The durations that protobuf can print, in ms: up to 10,000 years in either direction.
 const DURATIONS_MS: std::ops::RangeInclusive<i64> = -315_576_000_000_000..=315_576_000_000_000;
 
-/// A field by either of its names; `None` where it was not sent, or is null.
+/// Returns a field by either of its names, or `None` if it was not sent or is null.
 #[must_use]
 pub fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     let found = object.get(name).or_else(|| object.get(&camel_case(name)));
     found.filter(|value| !value.is_null())
 }
 
-/// A text field that was sent.
+/// Returns a text field, if it was sent.
 #[must_use]
 pub fn text<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     field(object, name)?.as_str()
 }
 
-/// A message field; an empty one where it was not sent.
+/// Returns a message field, if it was sent.
 #[must_use]
 pub fn message<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Map<String, Value>> {
     field(object, name)?.as_object()
 }
 
-/// The entries of a map of texts.
+/// Returns the entries of a map of texts.
 #[must_use]
 pub fn texts(object: &Map<String, Value>, name: &str) -> Vec<(String, String)> {
     let entries = message(object, name).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
-/// protobuf's JSON name of a field.
+/// Returns protobuf's JSON name of a field.
 fn camel_case(name: &str) -> String {
     let mut parts = name.split('_');
     let mut camel = parts.next().unwrap_or_default().to_owned();
@@ -49,7 +50,7 @@ fn camel_case(name: &str) -> String {
     camel
 }
 
-/// The field of a `FieldMask`'s path, which its JSON has in camel case.
+/// Converts a path of a `FieldMask`, which is in camel case in JSON, to the name of the field.
 #[must_use]
 pub fn snake_case(path: &str) -> String {
     let mut snake = String::with_capacity(path.len() + 4);
@@ -62,18 +63,19 @@ pub fn snake_case(path: &str) -> String {
     snake
 }
 
-/// Whether protobuf can print this time, in ms.
+/// Checks whether protobuf can print a time, which is given in ms.
 #[must_use]
 pub fn is_time(ms: i64) -> bool {
     TIMES_MS.contains(&ms)
 }
 
-/// A time, in ms, as protobuf prints it; one that it cannot print, as the nearest that it can.
+/// Formats a time, given in ms, like protobuf. A time outside of protobuf's range is replaced with
+/// the nearest one in it.
 #[must_use]
 pub fn time_text(ms: i64) -> String {
     let ms = ms.clamp(*TIMES_MS.start(), *TIMES_MS.end());
     let nanos = i128::from(ms) * 1_000_000;
-    // It is within the range of the library.
+    // The time is within the range of the library.
     let time = OffsetDateTime::from_unix_timestamp_nanos(nanos).unwrap_or(OffsetDateTime::UNIX_EPOCH);
     let (date, clock, millis) = (time.date(), time.time(), time.millisecond());
     let (year, month, day) = date.to_calendar_date();
@@ -82,7 +84,7 @@ pub fn time_text(ms: i64) -> String {
     format!("{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{fraction}Z", u8::from(month))
 }
 
-/// A time in protobuf's text, in ms.
+/// Parses a time in protobuf's format. Returns ms.
 #[must_use]
 pub fn parse_time(text: &str) -> Option<i64> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
@@ -90,7 +92,8 @@ pub fn parse_time(text: &str) -> Option<i64> {
     is_time(ms).then_some(ms)
 }
 
-/// A duration, in ms, as protobuf prints it.
+/// Formats a duration, given in ms, like protobuf. A duration outside of protobuf's range is
+/// replaced with the nearest one in it.
 #[must_use]
 pub fn duration_text(ms: i64) -> String {
     let ms = ms.clamp(*DURATIONS_MS.start(), *DURATIONS_MS.end());
@@ -99,9 +102,10 @@ pub fn duration_text(ms: i64) -> String {
     if millis == 0 { format!("{sign}{seconds}s") } else { format!("{sign}{seconds}.{millis:03}s") }
 }
 
-/// A duration in protobuf's text, in ms; smaller fractions are cut off. It may have any number of
-/// digits, as in Python's protobuf, which rounds to the nanosecond. The seconds are read as `int`
-/// does.
+/// Parses a duration in protobuf's format. Returns ms.
+///
+/// The fraction may have any number of digits. It is rounded to nanoseconds, as in Python's
+/// protobuf, and then truncated to ms. The seconds are parsed like Python's `int`.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<i64> {
     let digits = text.strip_suffix('s')?;
@@ -151,7 +155,7 @@ mod tests {
             ("1.s", 1_000),
             ("+1s", 1_000),
             (" 1_0.5s", 10_500),
-            // To the nearest nanosecond.
+            // These are rounded to the nearest nanosecond.
             ("0.0129999999996s", 13),
             ("0.0129999994s", 12),
             ("1.99999999996s", 2_000),

@@ -1,4 +1,5 @@
-//! Messages of the model registry: registered models, their versions, aliases, stages (`model_registry.proto`).
+//! Messages of the model registry: registered models, their versions, aliases and stages
+//! (`model_registry.proto`).
 
 pub use model::ModelStage;
 use serde::Serialize;
@@ -7,27 +8,27 @@ use serde_json::value::RawValue;
 use crate::Error;
 use crate::tracking::KeyValue;
 
-/// The tag that makes a registered model a prompt, and a version a prompt's.
+/// The tag that marks a registered model as a prompt, and a version as a version of a prompt.
 pub const IS_PROMPT_TAG: &str = "mlflow.prompt.is_prompt";
-/// The tag that holds a prompt's text.
+/// The tag that contains the text of a prompt.
 pub const PROMPT_TEXT_TAG: &str = "mlflow.prompt.text";
-/// The source that clients send for a prompt's version, since it has none
+/// The sources that clients send for versions of prompts, which have no source
 /// (`_PROMPT_SOURCE_PLACEHOLDERS`).
 pub const PROMPT_SOURCES: [&str; 2] = ["dummy-source", "prompt-template"];
-/// The alias of the greatest version, in any case.
+/// The alias of the highest version. It is case-insensitive.
 pub const LATEST_ALIAS: &str = "latest";
 
-/// The number of a version that a request names.
+/// The version number in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionNumber {
-    /// The number; `None` for an integer that no version has.
+    /// The number, or `None` for an integer that cannot be a version number.
     pub number: Option<u32>,
-    /// The integer as MLflow prints it.
+    /// The integer, as MLflow prints it.
     pub printed: String,
 }
 
 impl VersionNumber {
-    /// The error for a version of `model` that is not there.
+    /// Returns the error for a version of `model` that does not exist.
     #[must_use]
     pub fn not_found(&self, model: &str) -> Error {
         Error::not_found(format!("Model Version (name={model}, version={}) not found", self.printed))
@@ -43,22 +44,22 @@ impl From<u32> for VersionNumber {
 /// A registered model, or a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RegisteredModel {
-    /// Name.
+    /// The name.
     pub name: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_timestamp: i64,
-    /// In ms.
+    /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
-    /// Left out where it is empty.
+    /// The description. Omitted if empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// The greatest version of each stage, the least first.
+    /// The highest version of each stage, in ascending order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub latest_versions: Vec<ModelVersion>,
-    /// Tags, by key.
+    /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
-    /// Aliases, by name.
+    /// The aliases, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<ModelAlias>,
 }
@@ -66,39 +67,39 @@ pub struct RegisteredModel {
 /// An alias of a model.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct ModelAlias {
-    /// Its name.
+    /// The alias.
     pub alias: String,
-    /// The version that it names.
+    /// The version that it refers to.
     pub version: String,
 }
 
 /// A version of a registered model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ModelVersion {
-    /// Name of the model.
+    /// The name of the model.
     pub name: String,
-    /// Decimal integer.
+    /// The version number, as a decimal integer.
     pub version: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_timestamp: i64,
-    /// In ms.
+    /// The time of the last change, in ms.
     pub last_updated_timestamp: i64,
-    /// Stage.
+    /// The stage.
     pub current_stage: ModelStage,
-    /// Left out where there is none; an empty one is shown.
+    /// The description. Omitted if it is not set, but not if it is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where the model is.
+    /// The location of the model.
     pub source: String,
-    /// The run that made it.
+    /// The run that created the version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
-    /// Always `READY`.
+    /// The status, which is always `READY`.
     pub status: &'static str,
-    /// Tags, by key.
+    /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
-    /// Link to the run.
+    /// A link to the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_link: Option<String>,
     /// Aliases, by name; a search and the model's latest versions do not show them.
@@ -107,56 +108,57 @@ pub struct ModelVersion {
 }
 
 impl RegisteredModel {
-    /// Leaves out which runs made its versions.
+    /// Removes the runs that created the versions.
     pub fn hide_runs(&mut self) {
         self.latest_versions.iter_mut().for_each(ModelVersion::hide_run);
     }
 }
 
 impl ModelVersion {
-    /// Leaves out which run made it.
+    /// Removes the run that created the version.
     pub fn hide_run(&mut self) {
         (self.run_id, self.run_link) = (None, None);
     }
 }
 
-/// `registered-models/create`, `get`, `update`, `rename`
+/// The response of `registered-models/create`, `get`, `update` and `rename`.
 #[derive(Serialize)]
 pub struct OneModel {
     /// The model.
     pub registered_model: RegisteredModel,
 }
 
-/// `registered-models/search`
+/// The response of `registered-models/search`.
 #[derive(Debug, Serialize)]
 pub struct Models {
-    /// The page, each a [`RegisteredModel`].
+    /// The page, each item of which is a [`RegisteredModel`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registered_models: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `model-versions/create`, `get`, `update`, `transition-stage`, `GET registered-models/alias`
+/// The response of `model-versions/create`, `get`, `update` and `transition-stage`, and of
+/// `GET registered-models/alias`.
 #[derive(Serialize)]
 pub struct OneVersion {
     /// The version.
     pub model_version: ModelVersion,
 }
 
-/// `model-versions/search`
+/// The response of `model-versions/search`.
 #[derive(Debug, Serialize)]
 pub struct FoundVersions {
-    /// The page, each a [`ModelVersion`].
+    /// The page, each item of which is a [`ModelVersion`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_versions: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `registered-models/get-latest-versions`
+/// The response of `registered-models/get-latest-versions`.
 #[derive(Debug, Serialize)]
 pub struct Versions {
     /// The versions.
@@ -164,9 +166,9 @@ pub struct Versions {
     pub model_versions: Vec<ModelVersion>,
 }
 
-/// `model-versions/get-download-uri`
+/// The response of `model-versions/get-download-uri`.
 #[derive(Serialize)]
 pub struct DownloadUri {
-    /// Where the model is.
+    /// The location of the model.
     pub artifact_uri: String,
 }

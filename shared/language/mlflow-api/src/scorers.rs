@@ -1,49 +1,49 @@
-//! Messages about scorers (`RegisterScorer` and its neighbours in `service.proto`).
+//! Messages about scorers (`RegisterScorer` and related messages in `service.proto`).
 
 use serde::Serialize;
 
 /// A version of a scorer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Scorer {
-    /// A number here, a text elsewhere.
+    /// The id of the experiment. It is a number in this message, and a text in others.
     pub experiment_id: u64,
-    /// Name.
+    /// The name.
     pub scorer_name: String,
-    /// From 1.
+    /// The version number, starting at 1.
     pub scorer_version: u32,
-    /// The scorer, a JSON object.
+    /// The scorer, as a JSON object.
     pub serialized_scorer: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_time: i64,
-    /// Id, of all versions.
+    /// The id, which all versions share.
     pub scorer_id: String,
 }
 
-/// `scorers/register`
+/// The response of `scorers/register`.
 #[derive(Serialize)]
 pub struct RegisteredScorer {
-    /// From 1.
+    /// The version number, starting at 1.
     pub version: u32,
-    /// Id, of all versions.
+    /// The id, which all versions share.
     pub scorer_id: String,
-    /// Experiment.
+    /// The id of the experiment.
     pub experiment_id: String,
-    /// Name.
+    /// The name.
     pub name: String,
-    /// The scorer, a JSON object.
+    /// The scorer, as a JSON object.
     pub serialized_scorer: String,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_time: i64,
 }
 
-/// `scorers/get`
+/// The response of `scorers/get`.
 #[derive(Serialize)]
 pub struct OneScorer {
     /// The version.
     pub scorer: Scorer,
 }
 
-/// `scorers/list`, `versions`
+/// The response of `scorers/list` and `versions`.
 #[derive(Serialize)]
 pub struct Scorers {
     /// The versions.
@@ -51,30 +51,30 @@ pub struct Scorers {
     pub scorers: Vec<Scorer>,
 }
 
-/// On which traces a scorer runs by itself.
+/// The configuration for running a scorer automatically on a sample of the traces.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OnlineScoringConfig {
-    /// Another one with every change.
+    /// The id of the configuration. Every change assigns a new id.
     pub online_scoring_config_id: String,
-    /// Scorer.
+    /// The id of the scorer.
     pub scorer_id: String,
-    /// Share of the traces, from 0 to 1.
+    /// The share of the traces that are scored, from 0 to 1.
     pub sample_rate: f64,
-    /// Experiment.
+    /// The id of the experiment.
     pub experiment_id: String,
-    /// Which traces; all, where it is missing.
+    /// A filter of the traces to score. If it is missing, all traces are included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filter_string: Option<String>,
 }
 
-/// `scorers/online-config`, which no protobuf message describes.
+/// The response of `scorers/online-config`, which no protobuf message describes.
 #[derive(Serialize)]
 pub struct OneOnlineConfig {
     /// The configuration.
     pub config: OnlineScoringConfig,
 }
 
-/// `scorers/online-configs`, likewise.
+/// The response of `scorers/online-configs`, which no protobuf message describes.
 #[derive(Serialize)]
 pub struct OnlineConfigs {
     /// The configurations.

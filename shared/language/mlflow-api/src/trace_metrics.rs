@@ -1,8 +1,9 @@
-//! Figures about traces (`QueryTraceMetrics`, `CalculateTraceFilterCorrelation` in `service.proto`).
+//! Metrics of traces (`QueryTraceMetrics` and `CalculateTraceFilterCorrelation` in
+//! `service.proto`).
 
 use serde::{Serialize, Serializer};
 
-/// The kind of entity that is counted, by MLflow's name.
+/// The kind of entity that a metric is about, by MLflow's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewOfMetrics {
     /// Traces.
@@ -19,20 +20,20 @@ crate::enum_field!(ViewOfMetrics {
     "ASSESSMENTS" = 3 => ViewOfMetrics::Assessments,
 });
 
-/// How values are put together, by MLflow's name.
+/// The way in which values are aggregated, by MLflow's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregationType {
-    /// How many.
+    /// The number of values.
     Count,
-    /// All added.
+    /// The sum.
     Sum,
     /// The mean.
     Average,
     /// A percentile.
     Percentile,
-    /// The least.
+    /// The minimum.
     Least,
-    /// The greatest.
+    /// The maximum.
     Greatest,
 }
 
@@ -45,7 +46,7 @@ crate::enum_field!(AggregationType {
     "MAX" = 6 => AggregationType::Greatest,
 });
 
-/// `traces/metrics`
+/// The response of `traces/metrics`.
 #[derive(Debug, Serialize)]
 pub struct TraceMetrics {
     /// The points.
@@ -53,15 +54,15 @@ pub struct TraceMetrics {
     pub data_points: Vec<MetricDataPoint>,
 }
 
-/// A point of a figure.
+/// A point of a metric.
 #[derive(Debug, Serialize)]
 pub struct MetricDataPoint {
     /// The name of the metric.
     pub metric_name: String,
-    /// Its dimensions.
+    /// The dimensions.
     #[serde(serialize_with = "map", skip_serializing_if = "Vec::is_empty")]
     pub dimensions: Vec<(String, String)>,
-    /// Its values.
+    /// The aggregated values.
     #[serde(serialize_with = "map", skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(String, f64)>,
 }
@@ -70,21 +71,21 @@ fn map<V: Serialize, S: Serializer>(entries: &[(String, V)], serializer: S) -> R
     serializer.collect_map(entries.iter().map(|(key, value)| (key, value)))
 }
 
-/// `traces/calculate-filter-correlation`
+/// The response of `traces/calculate-filter-correlation`.
 #[derive(Debug, Serialize)]
 pub struct TraceCorrelation {
-    /// Normalized pointwise mutual information, where it is defined.
+    /// The normalized pointwise mutual information, if it is defined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npmi: Option<f64>,
-    /// The same smoothed.
+    /// The smoothed normalized pointwise mutual information, if it is defined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub npmi_smoothed: Option<f64>,
-    /// How many pass the first filter.
+    /// The number of traces that pass the first filter.
     pub filter1_count: u64,
-    /// How many pass the second.
+    /// The number of traces that pass the second filter.
     pub filter2_count: u64,
-    /// How many pass both.
+    /// The number of traces that pass both filters.
     pub joint_count: u64,
-    /// How many there are.
+    /// The number of all traces.
     pub total_count: u64,
 }

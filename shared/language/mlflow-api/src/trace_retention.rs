@@ -1,31 +1,33 @@
-//! How long the traces of an experiment are kept, as its tag or the setting of the server says.
+//! The retention of the traces of an experiment, which is configured by a tag of the experiment or
+//! by a setting of the server.
 
 use crate::{Error, Result};
 
-/// The tag of an experiment that says it. MLflow has none of this name; its own, for archival, is `mlflow.trace.archivalRetention`.
+/// The experiment tag that configures the retention of traces. MLflow has no tag with this name.
+/// Its own tag, for archival, is `mlflow.trace.archivalRetention`.
 pub const TRACE_RETENTION_TAG: &str = "mlflow.trace.retention";
 
-/// The value for keeping them for ever, whatever holds for others.
+/// The value for keeping traces forever, regardless of the setting of the server.
 const OFF: &str = "off";
-/// Units and their ms.
+/// The units, and their lengths in ms.
 const UNITS: [(char, i64); 3] = [('d', 86_400_000), ('h', 3_600_000), ('m', 60_000)];
-/// Digits of a number at most, as MLflow bounds the texts of archival.
+/// Maximum number of digits of a duration, which is MLflow's limit for archival durations.
 const LONGEST: usize = 31;
 
-/// How long traces are kept.
+/// The time for which traces are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceRetention {
-    /// For ever.
+    /// Traces are kept forever.
     Forever,
-    /// For so many ms after they began.
+    /// Traces are kept for this many ms after they began.
     Ms(i64),
 }
 
 impl TraceRetention {
-    /// Reads `30d`, `12h`, `90m`, or `off`: for ever.
+    /// Parses `30d`, `12h` or `90m`, or `off`, which means forever.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for any other text.
+    /// Fails with `INVALID_PARAMETER_VALUE` for any other text.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text == OFF {
@@ -38,7 +40,8 @@ impl TraceRetention {
         })
     }
 
-    /// When a trace began at the earliest that is kept now; `None` if all are.
+    /// Returns the earliest start time of traces that are kept at the time `now`, or `None` if all
+    /// traces are kept.
     #[must_use]
     pub fn since(self, now: i64) -> Option<i64> {
         match self {
@@ -55,7 +58,7 @@ fn ms_of(text: &str) -> Option<i64> {
     if !is_number || digits.len() > LONGEST {
         return None;
     }
-    // A time that is too long is as good as for ever.
+    // A duration that overflows is equivalent to keeping traces forever.
     Some(digits.parse::<i64>().unwrap_or(i64::MAX).saturating_mul(ms))
 }
 

@@ -1,4 +1,5 @@
-//! Traces without their spans, in MLflow's third version and in its second (`TraceInfoV3` and `TraceInfo` in `service.proto`).
+//! Traces without their spans, in versions 3 and 2 of MLflow's API (`TraceInfoV3` and `TraceInfo`
+//! in `service.proto`).
 
 pub use model::TraceState;
 use serde::Serialize;
@@ -11,40 +12,43 @@ use crate::limits::truncated;
 use crate::proto_json::{duration_text, time_text};
 use crate::{AssessmentId, ExperimentId, TraceId};
 
-/// The tag that holds a trace's name.
+/// The tag that contains the name of a trace.
 pub const NAME_TAG: &str = "mlflow.traceName";
-/// The tag that says where a trace's artifacts are.
+/// The tag that contains the location of a trace's artifacts.
 pub const ARTIFACT_LOCATION_TAG: &str = "mlflow.artifactLocation";
-/// The tag that says where its spans are kept.
+/// The tag that specifies where the spans of a trace are stored.
 pub const SPANS_LOCATION_TAG: &str = "mlflow.trace.spansLocation";
-/// Its value: with the trace.
+/// The value of [`SPANS_LOCATION_TAG`] for spans that are stored with the trace.
 pub const TRACKING_STORE: &str = "TRACKING_STORE";
-/// Tags that only the server sets (`_HANDLER_BLOCKED_TRACE_TAGS` in MLflow's `handlers.py`).
+/// The tags that only the server sets (`_HANDLER_BLOCKED_TRACE_TAGS` in MLflow's `handlers.py`).
 pub const SERVERS_TAGS: [&str; 3] = [SPANS_LOCATION_TAG, "mlflow.trace.archiveLocation", ARCHIVAL_FAILURE_TAG];
-/// The one of them that clients may delete.
+/// The only one of [`SERVERS_TAGS`] that clients may delete.
 pub const ARCHIVAL_FAILURE_TAG: &str = "mlflow.trace.archivalFailure";
-/// Metadata: `StartTrace` has come, and its fields win.
+/// The metadata key that marks traces whose `StartTrace` request has arrived. The fields of that
+/// request take precedence.
 pub const FINALIZED: &str = "mlflow.trace.infoFinalized";
-/// Metadata: the tokens that all its calls of models used, as JSON.
+/// The metadata key for the tokens that all model calls of the trace used, as JSON.
 pub const TOKEN_USAGE: &str = "mlflow.trace.tokenUsage";
-/// Metadata: the cost of these, as JSON.
+/// The metadata key for the cost of all model calls of the trace, as JSON.
 pub const COST: &str = "mlflow.trace.cost";
-/// Metadata: the session it belongs to.
+/// The metadata key for the session of the trace.
 pub const SESSION: &str = "mlflow.trace.session";
-/// Metadata: the run in which it was made.
+/// The metadata key for the run in which the trace was created.
 pub const SOURCE_RUN: &str = "mlflow.sourceRun";
-/// Metadata: the logged model that made it.
+/// The metadata key for the logged model that created the trace.
 pub const MODEL_ID: &str = "mlflow.modelId";
-/// Metadata: its user.
+/// The metadata key for the user of the trace.
 pub const TRACE_USER: &str = "mlflow.trace.user";
-/// Metadata: its size, and how many spans it has, as JSON.
+/// The metadata key for the size of the trace and the number of its spans, as JSON.
 pub const SIZE_STATS: &str = "mlflow.trace.sizeStats";
 
-/// Longest key and value of metadata in answers, in characters, and longest session (`MAX_CHARS_IN_TRACE_INFO_METADATA`).
+/// Maximum length, in characters, of metadata keys and values in responses, and of sessions
+/// (`MAX_CHARS_IN_TRACE_INFO_METADATA`).
 pub const METADATA: usize = 250;
-/// Longest key of a tag in answers.
+/// Maximum length of tag keys in responses, in characters.
 const TAG_KEY: usize = 250;
-/// Longest value of a tag in answers, and longest name (`MAX_CHARS_IN_TRACE_INFO_TAGS_VALUE`).
+/// Maximum length, in characters, of tag values in responses, and of names
+/// (`MAX_CHARS_IN_TRACE_INFO_TAGS_VALUE`).
 pub const TAG_VALUE: usize = 4_096;
 
 crate::enum_field!(TraceState {
@@ -57,61 +61,62 @@ crate::enum_field!(TraceState {
 /// A trace without its spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceInfo {
-    /// Id.
+    /// The id.
     pub id: TraceId,
-    /// Its experiment.
+    /// The experiment.
     pub experiment: ExperimentId,
-    /// When it began, in ms.
+    /// The time when the trace began, in ms.
     pub request_time: i64,
-    /// How long it took, in ms.
+    /// The duration, in ms.
     pub duration: Option<i64>,
-    /// State.
+    /// The state.
     pub state: TraceState,
-    /// The client's id of the request.
+    /// The id that the client assigned to the request.
     pub client_request_id: Option<String>,
-    /// Preview of the request.
+    /// A preview of the request.
     pub request_preview: Option<String>,
-    /// Preview of the response.
+    /// A preview of the response.
     pub response_preview: Option<String>,
-    /// Metadata, by key.
+    /// The metadata, by key.
     pub metadata: Vec<(String, String)>,
-    /// Tags, by key.
+    /// The tags, by key.
     pub tags: Vec<(String, String)>,
-    /// Assessments.
+    /// The assessments.
     pub assessments: Vec<(AssessmentId, Assessment)>,
 }
 
 impl TraceInfo {
-    /// The value of a tag.
+    /// Returns the value of a tag.
     #[must_use]
     pub fn tag(&self, key: &str) -> Option<&str> {
         value_of(&self.tags, key)
     }
 
-    /// The value of an entry of the metadata.
+    /// Returns the value of an entry of the metadata.
     #[must_use]
     pub fn metadata(&self, key: &str) -> Option<&str> {
         value_of(&self.metadata, key)
     }
 
-    /// How many spans its client says that it has.
+    /// Returns the number of spans that the client has reported, or 0 if it has not reported any.
     #[must_use]
     pub fn announced_spans(&self) -> u64 {
         let stats = self.metadata(SIZE_STATS).and_then(|stats| read_value(stats.as_bytes()).ok());
         stats.and_then(|stats| stats.get("num_spans")?.as_u64()).unwrap_or_default()
     }
 
-    /// Leaves out its assessments.
+    /// Removes the assessments.
     pub fn hide_assessments(&mut self) {
         self.assessments.clear();
     }
 
-    /// Leaves out which run it was made in, or which logged model made it: an entry of its metadata.
+    /// Removes an entry of the metadata, to hide the run in which the trace was created, or the
+    /// logged model that created it.
     pub fn hide_metadata(&mut self, key: &str) {
         self.metadata.retain(|(name, _)| name != key);
     }
 
-    /// Its JSON in the third version.
+    /// Returns the JSON in version 3 of the API.
     #[must_use]
     pub fn json(&self) -> Value {
         let location =
@@ -134,7 +139,7 @@ impl TraceInfo {
         Value::Object(info)
     }
 
-    /// Its JSON in the second version.
+    /// Returns the JSON in version 2 of the API.
     #[must_use]
     pub fn json_v2(&self) -> Value {
         let mut info = Map::new();
@@ -174,32 +179,32 @@ fn insert_list(object: &mut Map<String, Value>, name: &str, entries: &[(String, 
     }
 }
 
-/// `traces` and `traces/{trace_id}`
+/// The response of `traces` and `traces/{trace_id}`.
 #[derive(Debug, Serialize)]
 pub struct OneTrace {
     /// The trace.
     pub trace: TraceParts,
 }
 
-/// A trace, as far as it was asked for.
+/// A trace, with the parts that were requested.
 #[derive(Debug, Serialize)]
 pub struct TraceParts {
-    /// All but the spans.
+    /// The trace without its spans.
     pub trace_info: Value,
-    /// Its spans.
+    /// The spans.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Box<RawValue>>,
 }
 
 impl OneTrace {
-    /// A trace whose spans were not asked for.
+    /// Creates the response for a trace whose spans were not requested.
     #[must_use]
     pub fn without_spans(info: &TraceInfo) -> Self {
         Self { trace: TraceParts { trace_info: info.json(), spans: Vec::new() } }
     }
 }
 
-/// `traces/batchGet`
+/// The response of `traces/batchGet`.
 #[derive(Debug, Serialize)]
 pub struct Traces {
     /// The traces.
@@ -207,7 +212,7 @@ pub struct Traces {
     pub traces: Vec<TraceParts>,
 }
 
-/// `traces/batchGetInfos`
+/// The response of `traces/batchGetInfos`.
 #[derive(Debug, Serialize)]
 pub struct TraceInfos {
     /// The traces.
@@ -215,27 +220,27 @@ pub struct TraceInfos {
     pub trace_infos: Vec<Value>,
 }
 
-/// `traces` and `traces/{request_id}` in the second version.
+/// The response of `traces` and `traces/{request_id}` in version 2 of the API.
 #[derive(Debug, Serialize)]
 pub struct OneTraceInfo {
     /// The trace.
     pub trace_info: Value,
 }
 
-/// `traces/delete-traces`
+/// The response of `traces/delete-traces`.
 #[derive(Debug, Serialize)]
 pub struct DeletedTraces {
-    /// How many.
+    /// The number of traces that were deleted.
     pub traces_deleted: u64,
 }
 
-/// `traces/search`, and `traces` in the second version
+/// The response of `traces/search`, and of `traces` in version 2 of the API.
 #[derive(Debug, Serialize)]
 pub struct FoundTraces {
-    /// The page, each a [`TraceInfo`].
+    /// The page, each item of which is a [`TraceInfo`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traces: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }

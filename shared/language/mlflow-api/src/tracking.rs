@@ -1,4 +1,5 @@
-//! Messages of the tracking domain: experiments, runs, metrics (`service.proto`).
+//! Messages of the tracking domain, which are about experiments, runs and metrics
+//! (`service.proto`).
 
 pub use model::{LifecycleStage, RunStatus};
 use serde::{Serialize, Serializer};
@@ -8,14 +9,15 @@ use crate::inputs::RunInputs;
 pub use crate::key_value::KeyValue;
 use crate::{Workspace, enum_field, messages};
 
-/// The tag that holds a run's name.
+/// The tag that contains the name of a run.
 pub const RUN_NAME_TAG: &str = "mlflow.runName";
-/// The tag that lists the models a run logged, for clients before logged models were entities.
+/// The tag that lists the models that a run has logged, for clients from the time before logged
+/// models were entities.
 pub const LOGGED_MODELS_TAG: &str = "mlflow.log-model.history";
-/// Beginning of the tags that hold custom views of an experiment.
+/// Prefix of the tags that contain the custom views of an experiment.
 pub const CUSTOM_VIEW_TAG_PREFIX: &str = "mlflow.customView.view";
 
-/// Which lifecycle stages a search shows.
+/// The lifecycle stages that a search returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewType {
     /// Active entities.
@@ -27,7 +29,7 @@ pub enum ViewType {
 }
 
 impl ViewType {
-    /// Whether it shows entities of this stage.
+    /// Checks whether entities in this stage are returned.
     #[must_use]
     pub fn shows(self, stage: LifecycleStage) -> bool {
         match self {
@@ -55,48 +57,48 @@ enum_field!(RunStatus {
 /// An experiment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Experiment {
-    /// Decimal integer.
+    /// The id, as a decimal integer.
     pub experiment_id: String,
-    /// Name, unique in the workspace.
+    /// The name, which is unique in the workspace.
     pub name: String,
-    /// URI below which runs keep their artifacts.
+    /// The URI under which runs store their artifacts.
     pub artifact_location: String,
-    /// Lifecycle stage.
+    /// The lifecycle stage.
     pub lifecycle_stage: LifecycleStage,
-    /// In ms.
+    /// The time of the last change, in ms.
     pub last_update_time: i64,
-    /// In ms.
+    /// The creation time, in ms.
     pub creation_time: i64,
-    /// Tags, by key.
+    /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
-    /// Workspace.
+    /// The workspace.
     pub workspace: Workspace,
 }
 
-/// A run's info.
+/// The attributes of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunInfo {
-    /// Id, under its old name.
+    /// The id, under its old name.
     pub run_uuid: String,
-    /// Id.
+    /// The id.
     pub run_id: String,
-    /// Name.
+    /// The name.
     pub run_name: String,
-    /// Experiment.
+    /// The id of the experiment.
     pub experiment_id: String,
-    /// User, as the client said; may be empty.
+    /// The user, as reported by the client. May be empty.
     pub user_id: String,
-    /// Status.
+    /// The status.
     pub status: RunStatus,
-    /// In ms.
+    /// The start time, in ms.
     pub start_time: i64,
-    /// In ms; left out while it is 0 or unknown.
+    /// The end time, in ms. Omitted if it is 0 or unknown.
     #[serde(skip_serializing_if = "is_zero")]
     pub end_time: Option<i64>,
-    /// URI of the run's artifacts.
+    /// The URI of the run's artifacts.
     pub artifact_uri: String,
-    /// Lifecycle stage.
+    /// The lifecycle stage.
     pub lifecycle_stage: LifecycleStage,
 }
 
@@ -108,21 +110,22 @@ fn is_zero(time: &Option<i64>) -> bool {
 /// A point of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// Name of the metric.
+    /// The name of the metric.
     pub key: String,
-    /// Value.
+    /// The value.
     #[serde(serialize_with = "serialize_double")]
     pub value: f64,
-    /// In ms.
+    /// The time of the point, in ms.
     pub timestamp: i64,
-    /// Step.
+    /// The step.
     pub step: i64,
-    /// The run, where an answer is about several.
+    /// The id of the run, in responses about several runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
 }
 
-/// JSON has no number for these three; protobuf writes them as strings.
+/// Serializes a float. NaN and the infinities, which JSON numbers cannot represent, are written as
+/// strings, as in protobuf.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
 pub(crate) fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_nan() {
@@ -134,22 +137,22 @@ pub(crate) fn serialize_double<S: Serializer>(value: &f64, serializer: S) -> Res
     }
 }
 
-/// The data that a run logged.
+/// The data that a run has logged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunData {
     /// The latest point of each metric, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// Params, by key.
+    /// The params, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<KeyValue>,
-    /// Tags, by key.
+    /// The tags, by key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<KeyValue>,
 }
 
 messages! {
-    /// A logged model that a run put out.
+    /// A logged model that is an output of a run.
     #[derive(Serialize)]
     ModelOutput {
         model_id: String,
@@ -160,7 +163,7 @@ messages! {
 /// The outputs of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunOutputs {
-    /// Logged models.
+    /// The logged models.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub model_outputs: Vec<ModelOutput>,
 }
@@ -168,19 +171,19 @@ pub struct RunOutputs {
 /// A run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Run {
-    /// Info.
+    /// The attributes.
     pub info: RunInfo,
-    /// Its logged data.
+    /// The logged data.
     pub data: RunData,
-    /// Its inputs.
+    /// The inputs.
     pub inputs: RunInputs,
-    /// Its outputs; left out of the answer to its creation.
+    /// The outputs. Omitted in the response to the creation of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outputs: Option<RunOutputs>,
 }
 
 impl Run {
-    /// Leaves out the logged models that it read and put out.
+    /// Removes the logged models from the inputs and outputs.
     pub fn hide_models(&mut self) {
         self.inputs.model_inputs.clear();
         if let Some(outputs) = &mut self.outputs {
@@ -189,72 +192,73 @@ impl Run {
     }
 }
 
-/// Empty answer.
+/// An empty response.
 #[derive(Serialize)]
 pub struct Empty {}
 
-/// `experiments/create`
+/// The response of `experiments/create`.
 #[derive(Serialize)]
 pub struct CreatedExperiment {
-    /// Its id.
+    /// The id of the experiment.
     pub experiment_id: String,
 }
 
-/// `experiments/get`, `get-by-name`
+/// The response of `experiments/get` and `get-by-name`.
 #[derive(Serialize)]
 pub struct OneExperiment {
     /// The experiment.
     pub experiment: Experiment,
 }
 
-/// `experiments/search`
+/// The response of `experiments/search`.
 #[derive(Serialize)]
 pub struct Experiments {
-    /// The page, each an [`Experiment`].
+    /// The page, each item of which is an [`Experiment`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub experiments: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `runs/create`, `runs/get`
+/// The response of `runs/create` and `runs/get`.
 #[derive(Serialize)]
 pub struct OneRun {
     /// The run.
     pub run: Run,
 }
 
-/// `runs/update`
+/// The response of `runs/update`.
 #[derive(Serialize)]
 pub struct UpdatedRun {
-    /// Its info.
+    /// The attributes of the run.
     pub run_info: RunInfo,
 }
 
-/// `runs/search`
+/// The response of `runs/search`.
 #[derive(Serialize)]
 pub struct Runs {
-    /// The page, each a [`Run`].
+    /// The page, each item of which is a [`Run`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<Box<RawValue>>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `metrics/get-history`, `get-history-bulk-interval`
+/// The response of `metrics/get-history` and `get-history-bulk-interval`.
 #[derive(Serialize)]
 pub struct Metrics {
     /// The points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<Metric>,
-    /// Token of the next page, if there is one.
+    /// The token of the next page, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_page_token: Option<String>,
 }
 
-/// `metrics/get-history-bulk`, which no protobuf message describes: the list is there even when it is empty.
+/// The response of `metrics/get-history-bulk`, which no protobuf message describes. The list is
+/// present even if it is empty.
 #[derive(Serialize)]
 pub struct BulkMetrics {
     /// The points.

@@ -1,58 +1,64 @@
 //! Errors in MLflow's terms.
 //!
-//! One small enum of codes and one error type for every crate. An [`Error`] has two texts. The
-//! client sees the message, which is MLflow's own wherever MLflow has one. The internal cause is
-//! logged and never leaves the server.
+//! All crates share one small enum of codes and one error type. An [`Error`] has two texts. The
+//! message is returned to the client, and is MLflow's own wherever MLflow has one. The internal
+//! cause is logged and never leaves the server.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Result of anything that can fail with an MLflow error.
+/// The result of an operation that can fail with an MLflow error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// MLflow's error codes, as far as this server answers with them (`ERROR_CODE_TO_HTTP_STATUS` in MLflow's `exceptions.py`).
+/// The error codes of MLflow that this server uses (`ERROR_CODE_TO_HTTP_STATUS` in MLflow's
+/// `exceptions.py`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCode {
-    /// A value MLflow refuses; also the code of most validation failures. 400.
+    /// MLflow rejects a value. This is also the code of most other validation failures. 400.
     InvalidParameterValue,
-    /// The same, of a name no attribute has; the class of the error says so. 400.
+    /// There is no attribute with this name. The code in the response is that of an invalid value,
+    /// and only the error class differs. 400.
     AttributeNotFound,
-    /// The same, of a request that is longer than any that is read: MLflow has no such limit, and no code for it. 413.
+    /// The request is longer than the server accepts. MLflow has neither such a limit nor a code
+    /// for it, so the code in the response is that of an invalid value. 413.
     RequestTooLarge,
-    /// A request that does not come to its end in time: MLflow waits for ever, and has no code for it. 408, which stock clients repeat.
+    /// The request was not received completely in time. MLflow waits forever and has no code for
+    /// this. 408, which stock clients retry.
     RequestTimeout,
-    /// A request that breaks a uniqueness rule where MLflow's store reports the bare database error. 400.
+    /// The request violates a uniqueness constraint, for which MLflow's store returns the plain
+    /// database error. 400.
     BadRequest,
-    /// The outcome of the request is unknown. 409, which stock clients do not repeat on their own.
+    /// The outcome of the request is unknown. 409, which stock clients do not retry automatically.
     Aborted,
-    /// A name that is already taken. 400.
+    /// The name is already in use. 400.
     ResourceAlreadyExists,
-    /// The entity is not there. 404.
+    /// The entity does not exist. 404.
     ResourceDoesNotExist,
-    /// No such path. 404.
+    /// The path does not exist. 404.
     EndpointNotFound,
-    /// Nobody known sent the request. 401.
+    /// The caller is not authenticated. 401.
     Unauthenticated,
-    /// The caller may not do this. 403.
+    /// The caller is not permitted to do this. 403.
     PermissionDenied,
-    /// The table takes no more of this for now. 429, which stock clients retry.
+    /// The table throttles requests of this kind. 429, which stock clients retry.
     ResourceExhausted,
-    /// The entity is in a state that does not allow the call. 500, as in MLflow.
+    /// The entity is in a state that does not allow the operation. 500, as in MLflow.
     InvalidState,
-    /// Anything unforeseen. 500.
+    /// An unexpected failure. 500.
     InternalError,
-    /// A request that this server cannot serve. 501.
+    /// This server does not support the request. 501.
     NotImplemented,
-    /// A feature that is off on this server: workspaces. 501, which stock clients do not repeat;
-    /// MLflow's is 500, which they repeat seven times.
+    /// The feature is disabled on this server, which applies to workspaces. 501, which stock
+    /// clients do not retry. MLflow returns 500, which they retry seven times.
     FeatureDisabled,
-    /// The table refused for longer than the server was willing to try again. 503, which stock clients retry.
+    /// The table rejected requests for longer than the server was willing to retry. 503, which
+    /// stock clients retry.
     TemporarilyUnavailable,
 }
 
 impl ErrorCode {
-    /// The code's name in the JSON body.
+    /// Returns the name of the code in the JSON body.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -73,7 +79,7 @@ impl ErrorCode {
         }
     }
 
-    /// The HTTP status that goes with the code.
+    /// Returns the HTTP status of the code.
     #[must_use]
     pub const fn http_status(self) -> u16 {
         match self {
@@ -93,7 +99,8 @@ impl ErrorCode {
         }
     }
 
-    /// `error_class` of the body (`_CLIENT_ERROR_CODE_TO_ERROR_CLASS` in MLflow's `error_classification.py`).
+    /// Returns the `error_class` in the body (`_CLIENT_ERROR_CODE_TO_ERROR_CLASS` in MLflow's
+    /// `error_classification.py`).
     const fn class(self) -> &'static str {
         match self {
             Self::InvalidParameterValue | Self::RequestTooLarge | Self::RequestTimeout | Self::BadRequest => {
@@ -113,7 +120,8 @@ impl ErrorCode {
         }
     }
 
-    /// `sqlstate` of the body: a client's fault or the server's.
+    /// Returns the `sqlstate` in the body, which distinguishes errors of the client from errors of
+    /// the server.
     const fn sqlstate(self) -> &'static str {
         match self {
             Self::AttributeNotFound => "KAM04",
@@ -125,20 +133,20 @@ impl ErrorCode {
     }
 }
 
-/// A failure: MLflow's code, the message the client sees, and the cause it does not.
+/// An error: MLflow's code, the message that is returned to the client, and the cause that is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// MLflow's code.
     pub code: ErrorCode,
-    /// The text in the answer.
+    /// The message in the response.
     pub message: String,
-    /// For the log only.
+    /// The cause, which is only logged.
     pub cause: Option<String>,
-    /// Further headers of the answer: names in small letters, and values.
+    /// Additional headers of the response: names in lower case, and values.
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// The JSON body of an error answer.
+/// The JSON body of an error response.
 #[derive(Serialize)]
 pub struct ErrorBody<'a> {
     error_code: &'static str,
@@ -150,54 +158,55 @@ pub struct ErrorBody<'a> {
 }
 
 impl Error {
-    /// An error of `code` with `message`.
+    /// Creates an error with a code and a message.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), cause: None, headers: Vec::new() }
     }
 
-    /// A value MLflow refuses. 400.
+    /// Creates an error for a value that MLflow rejects. 400.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidParameterValue, message)
     }
 
-    /// An entity that is not there. 404.
+    /// Creates an error for an entity that does not exist. 404.
     #[must_use]
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::ResourceDoesNotExist, message)
     }
 
-    /// A name under whose key there is another: of a long name, a key has only the beginning and a hash. Nobody is known to have found two
-    /// such names. 400.
+    /// Creates an error for a name whose key is already used by a different name. The key of a long
+    /// name only contains its prefix and a hash, and no two names with the same key are known. 400.
     #[must_use]
     pub fn key_taken(kind: &str) -> Self {
-        let message = format!("The name of this {kind} has the key of another name. Choose another name.");
+        let message = format!("The name of this {kind} collides with a different name. Choose another name.");
         Self::new(ErrorCode::BadRequest, message)
     }
 
-    /// Something the server did not foresee; the client learns only that. 500.
+    /// Creates an error for an unexpected failure. The response contains no details. 500.
     #[must_use]
     pub fn internal(cause: impl fmt::Display) -> Self {
         let message = "The server met an unexpected condition. Its log has the details.";
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::InternalError, message) }
     }
 
-    /// The table kept refusing; the client may try again. 503.
+    /// Creates an error for a table that kept rejecting requests. The client may retry. 503.
     #[must_use]
     pub fn unavailable(cause: impl fmt::Display) -> Self {
         let message = "The store is busy. Try again.";
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::TemporarilyUnavailable, message) }
     }
 
-    /// The table throttled the request; the client may try again later. 429.
+    /// Creates an error for a request that the table throttled. The client may retry later. 429.
     #[must_use]
     pub fn throttled(cause: impl fmt::Display) -> Self {
         let message = "There are too many requests for the same data at this time. Try again later.";
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::ResourceExhausted, message) }
     }
 
-    /// Something may have been created, or not; repeating the request could create it twice. 409.
+    /// Creates an error for a request that may or may not have created an entity, so that a retry
+    /// could create it twice. 409.
     #[must_use]
     pub fn unknown_outcome(cause: impl fmt::Display) -> Self {
         let message =
@@ -205,17 +214,17 @@ impl Error {
         Self { cause: Some(cause.to_string()), ..Self::new(ErrorCode::Aborted, message) }
     }
 
-    /// The same error, whose answer has a header more, such as `www-authenticate`.
+    /// Adds a header to the response of the error, such as `www-authenticate`.
     #[must_use]
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
-    /// The JSON body of the answer.
+    /// Returns the JSON body of the response.
     #[must_use]
     pub fn body(&self) -> ErrorBody<'_> {
-        // MLflow says no more about requests that it cannot serve.
+        // MLflow omits the other fields for requests that are not supported.
         let is_classified = self.code != ErrorCode::NotImplemented;
         ErrorBody {
             error_code: self.code.name(),

@@ -1,44 +1,46 @@
-//! Ids, each with one grammar, parsed before they come near a key.
+//! Ids. Each kind of id has one grammar, and is parsed before it is used in a key.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::python;
 
-/// Bits of a run id that hold the experiment.
+/// The number of bits of a run id that contain the experiment.
 const EXPERIMENT_BITS: u32 = 60;
 const RANDOM_BITS: u32 = 20;
-/// Greater than any experiment counted here; the version digit of a UUID reads as one of at least this number.
+/// The smallest number of an experiment that the version digit of a UUID can represent. It is
+/// greater than the number of any experiment that this server creates.
 const FIRST_UUID_NUMBER: u64 = 1 << 56;
-/// 2015-01-01 and 2100-01-01 in milliseconds: a run id made here carries a time between them.
+/// The range from 2015-01-01 to 2100-01-01, in ms. The time in a run id that this server created is
+/// within it.
 const PLAUSIBLE_TIMES_MS: std::ops::Range<u64> = 1_420_070_400_000..4_102_444_800_000;
 
-/// An experiment's id: a small integer, printed in decimal as MLflow prints it.
+/// The id of an experiment: an integer, which is printed in decimal, as in MLflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExperimentId(u64);
 
 impl ExperimentId {
-    /// The experiment every store starts with.
+    /// The experiment that every store contains from the beginning.
     pub const DEFAULT: Self = Self(0);
 
-    /// The id with this number, if it has at most 60 bits.
+    /// Returns the id with this number, if the number has at most 60 bits.
     #[must_use]
     pub const fn from_number(number: u64) -> Option<Self> {
         if number < 1 << EXPERIMENT_BITS { Some(Self(number)) } else { None }
     }
 
-    /// The id as a number.
+    /// Returns the id as a number.
     #[must_use]
     pub const fn number(self) -> u64 {
         self.0
     }
 
-    /// Reads a client's text the way MLflow's store does: anything Python's `int` takes (`"01"`, `"
-    /// 1"`, `"+1"`, `"1_0"`), and the empty string as the default experiment.
+    /// Parses the text in a request like MLflow's store. It may be anything that Python's `int`
+    /// accepts (`"01"`, `" 1"`, `"+1"`, `"1_0"`), or the empty string for the default experiment.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a text that is not an integer, `RESOURCE_DOES_NOT_EXIST` for
-    /// an integer no experiment can have.
+    /// Fails with `INVALID_PARAMETER_VALUE` for a text that is not an integer, and with
+    /// `RESOURCE_DOES_NOT_EXIST` for an integer that no experiment can have.
     pub fn parse(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::DEFAULT);
@@ -52,7 +54,7 @@ impl ExperimentId {
         number.ok_or_else(|| Error::not_found(format!("No Experiment with id={integer} exists")))
     }
 
-    /// The error for an experiment that is not there.
+    /// Returns the error for an experiment that does not exist.
     #[must_use]
     pub fn not_found(self) -> Error {
         Error::not_found(format!("No Experiment with id={self} exists"))
@@ -65,20 +67,24 @@ impl fmt::Display for ExperimentId {
     }
 }
 
-/// A run's id. One made here is a ULID in 32 hexadecimal digits whose random part is mostly the experiment: 48 bits of time,
-/// 60 bits of experiment id, 20 bits of chance. So the run's partition is known from the id alone.
+/// The id of a run. An id that this server creates is a ULID, written in 32 hexadecimal digits,
+/// most of whose random part is replaced with the experiment: 48 bits of time, 60 bits of
+/// experiment id, and 20 random bits. The partition of the run can therefore be determined from its
+/// id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId(String);
 
 impl RunId {
-    /// Makes an id for a run created at `time_ms` in `experiment`; `chance` gives the last 20 bits.
+    /// Creates an id for a run that is created at `time_ms` in `experiment`. The last 20 bits are
+    /// taken from `chance`, which should be random.
     #[must_use]
     pub fn new(time_ms: u64, experiment: ExperimentId, chance: u32) -> Self {
         Self(digits_with_experiment(time_ms, experiment, chance))
     }
 
-    /// Takes any id that a key may contain: a letter or digit, then up to 255 letters, digits, `_`
-    /// or `-` (`_RUN_ID_REGEX` in MLflow's `validation.py`, its `\w` cut down to ASCII).
+    /// Accepts any id that may be part of a key: a letter or digit, followed by up to 255 letters,
+    /// digits, `_` or `-`. This is `_RUN_ID_REGEX` in MLflow's `validation.py`, with its `\w`
+    /// limited to ASCII.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let first = text.as_bytes().first()?;
@@ -88,31 +94,32 @@ impl RunId {
         well_formed.then(|| Self(text.to_owned()))
     }
 
-    /// The experiment an id made here belongs to; `None` for an id from elsewhere, which the table
-    /// has to resolve.
+    /// Returns the experiment of the run if this server created the id. Returns `None` for other
+    /// ids, which have to be resolved with the table.
     ///
-    /// A random UUID is never mistaken for an id made here: its version digit would mean an
-    /// experiment beyond 2^56.
+    /// A random UUID is never mistaken for an id of this server, because its version digit would
+    /// correspond to an experiment number of at least 2^56.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
         experiment_in_digits(&self.0)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id in a request. A text that no run can have as its id is an id of none.
+    /// Parses the id in a request. A text that cannot be the id of a run is treated as the id of a
+    /// run that does not exist.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`
+    /// Fails with `RESOURCE_DOES_NOT_EXIST`.
     pub fn named(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| Self::not_found(text))
     }
 
-    /// The error for a run that is not there.
+    /// Returns the error for a run that does not exist.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
         Error::not_found(format!("Run with id={text} not found"))
@@ -125,46 +132,50 @@ impl fmt::Display for RunId {
     }
 }
 
-/// A logged model's id: `m-` and 32 hexadecimal digits like those of a run's id, so that its partition is known from the id alone.
+/// The id of a logged model: `m-` followed by 32 hexadecimal digits in the format of a run id, so
+/// that the partition of the model can be determined from its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelId(String);
 
 const MODEL_PREFIX: &str = "m-";
 
 impl ModelId {
-    /// Makes an id for a model created at `time_ms` in `experiment`; `chance` gives the last 20 bits.
+    /// Creates an id for a model that is created at `time_ms` in `experiment`. The last 20 bits are
+    /// taken from `chance`, which should be random.
     #[must_use]
     pub fn new(time_ms: u64, experiment: ExperimentId, chance: u32) -> Self {
         Self(format!("{MODEL_PREFIX}{}", digits_with_experiment(time_ms, experiment, chance)))
     }
 
-    /// Takes any id that a key may contain, by the grammar of [`RunId::parse`].
+    /// Accepts any id that may be part of a key, according to the grammar of [`RunId::parse`].
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         RunId::parse(text).map(|RunId(text)| Self(text))
     }
 
-    /// The experiment an id made here belongs to; `None` for an id from elsewhere, which the table has to resolve.
+    /// Returns the experiment of the model if this server created the id. Returns `None` for other
+    /// ids, which have to be resolved with the table.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
         self.0.strip_prefix(MODEL_PREFIX).and_then(experiment_in_digits)
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id in a request. A text that no logged model can have as its id is an id of none.
+    /// Parses the id in a request. A text that cannot be the id of a logged model is treated as the
+    /// id of a logged model that does not exist.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`
+    /// Fails with `RESOURCE_DOES_NOT_EXIST`.
     pub fn named(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| Self::not_found(text))
     }
 
-    /// The error for a logged model that is not there.
+    /// Returns the error for a logged model that does not exist.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
         Error::not_found(format!("Logged model with ID '{text}' not found."))

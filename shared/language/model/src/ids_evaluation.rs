@@ -1,7 +1,8 @@
 //! Ids of evaluation datasets, of their records, and of scorers.
 //!
-//! Each has MLflow's form, and begins with the time of creation: so ids sort as MLflow sorts by time of creation, and the row of a
-//! thing is known from its id alone.
+//! Ids have the same format as in MLflow, and begin with the creation time. As a result, they sort
+//! by creation time, like MLflow sorts the entities, and the row of an entity can be determined
+//! from its id.
 
 use std::fmt;
 
@@ -10,7 +11,7 @@ use ulid::Ulid;
 use crate::error::Error;
 use crate::{ExperimentId, RunId};
 
-/// Reads the text as 32 lower-case hexadecimal digits.
+/// Parses a text of 32 lower-case hexadecimal digits.
 fn read_digits(text: &str) -> Option<Ulid> {
     let lower_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     let well_formed = text.len() == 32 && text.bytes().all(lower_hex);
@@ -21,7 +22,8 @@ fn digits(time_ms: i64, random: u128) -> String {
     format!("{:032x}", u128::from(Ulid::from_parts(u64::try_from(time_ms).unwrap_or_default(), random)))
 }
 
-/// An id of a prefix and 32 hexadecimal digits: 48 bits of time in ms, 80 of chance.
+/// Defines an id that consists of a prefix and 32 hexadecimal digits: 48 bits of time in ms, and 80
+/// random bits.
 macro_rules! timed_id {
     ($(#[doc = $doc:literal])+ $name:ident, $prefix:literal) => {
         $(#[doc = $doc])+
@@ -29,27 +31,28 @@ macro_rules! timed_id {
         pub struct $name(String);
 
         impl $name {
-            /// Makes an id for an entity that is created at `time_ms`. Only the last 80 bits of
-            /// `random` count.
+            /// Creates an id for an entity that is created at `time_ms`. Only the last 80 bits of
+            /// `random` are used.
             #[must_use]
             pub fn new(time_ms: i64, random: u128) -> Self {
                 Self(format!(concat!($prefix, "{}"), digits(time_ms, random)))
             }
 
-            /// The id a client sent; `None` for a text that no id made here can be.
+            /// Parses the id in a request. Returns `None` for a text that this server cannot have
+            /// created as an id.
             #[must_use]
             pub fn parse(text: &str) -> Option<Self> {
                 text.strip_prefix($prefix).and_then(read_digits).map(|_| Self(text.to_owned()))
             }
 
-            /// When it was made, in ms.
+            /// Returns the creation time, in ms.
             #[must_use]
             pub fn created(&self) -> i64 {
                 let ulid = self.0.strip_prefix($prefix).and_then(read_digits);
                 ulid.and_then(|ulid| i64::try_from(ulid.timestamp_ms()).ok()).unwrap_or_default()
             }
 
-            /// The id as text.
+            /// Returns the id as text.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -65,28 +68,30 @@ macro_rules! timed_id {
 }
 
 timed_id! {
-    /// An evaluation dataset's id: `d-` and 32 hexadecimal digits.
+    /// The id of an evaluation dataset: `d-` followed by 32 hexadecimal digits.
     EvaluationDatasetId, "d-"
 }
 timed_id! {
-    /// The id of a record of an evaluation dataset: `dr-` and 32 hexadecimal digits.
+    /// The id of a record of an evaluation dataset: `dr-` followed by 32 hexadecimal digits.
     DatasetRecordId, "dr-"
 }
 
 impl EvaluationDatasetId {
-    /// The error for a dataset that is not there.
+    /// Returns the error for a dataset that does not exist.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
         Error::not_found(format!("Evaluation dataset with id '{text}' not found"))
     }
 }
 
-/// A scorer's id: the digits of a run's id in the form of a UUID, so that its partition is known from the id alone.
+/// The id of a scorer: the digits of a run id in the format of a UUID, so that the partition of the
+/// scorer can be determined from its id.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ScorerId(String);
 
 impl ScorerId {
-    /// Makes an id for a scorer created at `time_ms` in `experiment`; `chance` gives the last 20 bits.
+    /// Creates an id for a scorer that is created at `time_ms` in `experiment`. The last 20 bits
+    /// are taken from `chance`, which should be random.
     #[must_use]
     pub fn new(time_ms: u64, experiment: ExperimentId, chance: u32) -> Self {
         let run = RunId::new(time_ms, experiment, chance);
@@ -98,7 +103,8 @@ impl ScorerId {
         Self(text)
     }
 
-    /// The id a client sent; `None` for a text that no id made here can be.
+    /// Parses the id in a request. Returns `None` for a text that this server cannot have created
+    /// as an id.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(text.to_owned());
@@ -106,13 +112,13 @@ impl ScorerId {
         (dashes.eq([8, 13, 18, 23]) && id.experiment().is_some()).then_some(id)
     }
 
-    /// The experiment it belongs to.
+    /// Returns the experiment that the scorer belongs to.
     #[must_use]
     pub fn experiment(&self) -> Option<ExperimentId> {
         RunId::parse(&self.0.replace('-', "")).and_then(|run| run.experiment())
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

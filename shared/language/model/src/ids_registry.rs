@@ -1,28 +1,28 @@
-//! Names of the model registry.
+//! Names in the model registry.
 
 use std::fmt;
 
 use crate::error::Error;
 
-/// The name of a registered model or a prompt. It may be any text: `limits_registry` of
-/// `mlflow-api` checks new names, and a key encodes them.
+/// The name of a registered model or a prompt. It may be any text, because new names are checked by
+/// `limits_registry` in `mlflow-api`, and keys encode the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RegisteredModelName(String);
 
 impl RegisteredModelName {
-    /// The name in a request.
+    /// Takes the name in a request.
     #[must_use]
     pub fn named(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The error for a model that is not there.
+    /// Returns the error for a model that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Error {
         Error::not_found(format!("Registered Model with name={self} not found"))

@@ -1,60 +1,64 @@
-//! Ids of traces and assessments. Clients choose them.
+//! Ids of traces and assessments, which clients may choose.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::ids::RunId;
 
-/// A trace's id: `tr-` and the 32 hexadecimal digits of OpenTelemetry's id, or any other text by the grammar of [`RunId::parse`].
+/// The id of a trace: `tr-` followed by the 32 hexadecimal digits of an OpenTelemetry trace id, or
+/// any other text that matches the grammar of [`RunId::parse`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TraceId(String);
 
 const TRACE_PREFIX: &str = "tr-";
 const ASSESSMENT_PREFIX: &str = "a-";
-/// Longest id of an assessment, in characters (`SqlAssessments` in MLflow's `models.py`).
+/// Maximum length of the id of an assessment, in characters (`SqlAssessments` in MLflow's
+/// `models.py`).
 const ASSESSMENT: usize = 50;
 
 impl TraceId {
-    /// The id of OpenTelemetry's.
+    /// Creates the id of an OpenTelemetry trace.
     #[must_use]
     pub fn new(id: u128) -> Self {
         Self(format!("{TRACE_PREFIX}{id:032x}"))
     }
 
-    /// The id of a trace that an old client starts, which leaves it to the server (`generate_request_id_v2`); all bits are chance.
+    /// Creates an id for a trace from an old client, which leaves the choice of the id to the
+    /// server (`generate_request_id_v2`). All bits are random.
     #[must_use]
     pub fn made_here(random: u128) -> Self {
         Self(format!("{random:032x}"))
     }
 
-    /// Takes any id that a key may contain.
+    /// Accepts any id that may be part of a key.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         RunId::parse(text).map(|_| Self(text.to_owned()))
     }
 
-    /// Whether it is that of an OpenTelemetry trace, as [`TraceId::new`] makes it.
+    /// Checks whether this is the id of an OpenTelemetry trace, as created by [`TraceId::new`].
     #[must_use]
     pub fn is_opentelemetry(&self) -> bool {
         let digits = self.0.strip_prefix(TRACE_PREFIX).unwrap_or_default();
         digits.len() == 32 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id in a request. A text that no trace can have as its id is an id of none.
+    /// Parses the id in a request. A text that cannot be the id of a trace is treated as the id of
+    /// a trace that does not exist.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`
+    /// Fails with `RESOURCE_DOES_NOT_EXIST`.
     pub fn named(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| Self::not_found(text))
     }
 
-    /// The error for a trace that is not there.
+    /// Returns the error for a trace that does not exist.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
         Error::not_found(format!("Trace with ID '{text}' not found."))
@@ -67,25 +71,25 @@ impl fmt::Display for TraceId {
     }
 }
 
-/// An assessment's id: `a-` and 32 hexadecimal digits, or the client's choice. It is unique within
-/// its trace.
+/// The id of an assessment: `a-` followed by 32 hexadecimal digits, or a text that the client has
+/// chosen. It is unique within its trace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AssessmentId(String);
 
 impl AssessmentId {
-    /// An id made here; all bits are chance.
+    /// Creates an id. All bits are random.
     #[must_use]
     pub fn new(random: u128) -> Self {
         Self(format!("{ASSESSMENT_PREFIX}{random:032x}"))
     }
 
-    /// The id that a client chose.
+    /// Parses an id that a client has chosen. Returns `None` if it is empty or too long.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         (!text.is_empty() && text.chars().count() <= ASSESSMENT).then(|| Self(text.to_owned()))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

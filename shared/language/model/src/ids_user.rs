@@ -4,28 +4,31 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// The name of a user. It is not empty, has no control characters, and at most
-/// [`UserName::LONGEST`] bytes, so that it fits whole into a key.
+/// The name of a user. It is not empty, contains no control characters, and has at most
+/// [`UserName::LONGEST`] bytes, so that a key can contain the whole name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserName(String);
 
 impl UserName {
-    /// The longest name, in bytes. A key has room for it, however it is encoded: no two names share a key.
+    /// Maximum length of a name, in bytes. A name of this length fits into a key in any encoding,
+    /// so no two names share a key.
     pub const LONGEST: usize = 200;
 
-    /// The name of a user in a request. There may be no such user.
+    /// Parses the name of a user in a request. The user does not have to exist.
     ///
-    /// `None` for a text that is no user's name.
+    /// Returns `None` for a text that cannot be the name of a user.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         let is_name = !text.is_empty() && text.len() <= Self::LONGEST && !text.chars().any(char::is_control);
         is_name.then(|| Self(text.to_owned()))
     }
 
-    /// The name of a user that is to be made.
+    /// Parses the name of a new user.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE`. MLflow takes longer names, and such as no client can send: HTTP's Basic scheme cuts a name at the first colon.
+    /// Fails with `INVALID_PARAMETER_VALUE` if the name is not allowed. MLflow also accepts longer
+    /// names, and names that no client can send, because HTTP Basic authentication splits the
+    /// credentials at the first colon.
     pub fn new(text: &str) -> Result<Self> {
         let name = Self::named(text).filter(|_| !text.contains(':'));
         name.ok_or_else(|| {
@@ -36,13 +39,13 @@ impl UserName {
         })
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The error for a user who is not there.
+    /// Returns the error for a user that does not exist.
     #[must_use]
     pub fn not_found(text: &str) -> Error {
         Error::not_found(format!("User with username={text} not found"))

@@ -1,9 +1,9 @@
-//! What all crates say in MLflow's terms: ids, statuses and stages, workspaces, errors.
+//! The terms of MLflow that all crates share: ids, statuses and stages, workspaces, and errors.
 //!
-//! Ids have one grammar each, and are parsed before they come near a key. An [`Error`] has two
-//! texts: the message for the client and the cause for the log. The messages of MLflow's API are in
-//! `mlflow-api`, which hands these types on. `key-schema` and `table` know this crate and no
-//! message.
+//! Each kind of id has one grammar, and is parsed before it is used in a key. An [`Error`] has two
+//! texts: the message for the client, and the cause for the log. The messages of MLflow's API are
+//! in `mlflow-api`, which re-exports these types. `key-schema` and `table` depend on this crate,
+//! but not on the messages.
 
 mod error;
 mod ids;

@@ -1,10 +1,12 @@
-//! Python's way of printing and reading values. MLflow's error messages are made of them, and clients' tests compare them.
+//! Python's formatting and parsing of values. MLflow's error messages contain such values, and the
+//! tests of clients compare them.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// `repr` of a string: single quotes unless the text has one and no double quote.
+/// Formats a string like Python's `repr`: in single quotes, unless the text contains a single quote
+/// and no double quote.
 #[must_use]
 pub fn repr(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
@@ -30,7 +32,7 @@ pub fn repr(text: &str) -> String {
     printed
 }
 
-/// `repr` of bytes.
+/// Formats bytes like Python's `repr`.
 #[must_use]
 pub fn repr_bytes(bytes: &[u8]) -> String {
     let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
@@ -58,14 +60,15 @@ pub fn repr_bytes(bytes: &[u8]) -> String {
     printed
 }
 
-/// `repr` of a list of strings.
+/// Formats a list of strings like Python's `repr`.
 #[must_use]
 pub fn repr_list<T: AsRef<str>>(texts: &[T]) -> String {
     let printed: Vec<_> = texts.iter().map(|text| repr(text.as_ref())).collect();
     format!("[{}]", printed.join(", "))
 }
 
-/// `repr` of a float: the shortest digits that read back as the same number, an exponent below 1e-4 and from 1e16 on.
+/// Formats a float like Python's `repr`: with the fewest digits that parse as the same number, and
+/// with an exponent below 1e-4 and from 1e16 on.
 #[must_use]
 pub fn float(value: f64) -> String {
     if value.is_nan() {
@@ -83,7 +86,7 @@ pub fn float(value: f64) -> String {
     format!("{digits}e{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs())
 }
 
-/// `repr` of the Python value that `json.loads` makes of a JSON value.
+/// Formats a JSON value like Python's `repr` formats the result of `json.loads`.
 #[must_use]
 pub fn data(value: &Value) -> String {
     match value {
@@ -102,7 +105,8 @@ pub fn data(value: &Value) -> String {
     }
 }
 
-/// `json.dumps(value, sort_keys=True, separators=(",", ":"))`: keys sorted, everything beyond ASCII escaped.
+/// Formats a value like `json.dumps(value, sort_keys=True, separators=(",", ":"))`: keys are
+/// sorted, and all characters outside ASCII are escaped.
 #[must_use]
 pub fn json(value: &Value) -> String {
     let mut printed = String::new();
@@ -110,7 +114,8 @@ pub fn json(value: &Value) -> String {
     printed
 }
 
-/// `json.dumps(value)`: keys in their order, a space after each comma and colon.
+/// Formats a value like `json.dumps(value)`: keys keep their order, and each comma and colon is
+/// followed by a space.
 #[must_use]
 pub fn json_spaced(value: &Value) -> String {
     let mut printed = String::new();
@@ -163,7 +168,7 @@ fn write_json(value: &Value, style: Style, printed: &mut String) {
     }
 }
 
-/// A JSON string in ASCII, as `json.dumps` prints it.
+/// Writes a JSON string in ASCII, like `json.dumps`.
 pub fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
@@ -186,7 +191,8 @@ pub fn write_json_text(text: &str, printed: &mut String) {
     printed.push('"');
 }
 
-/// A JSON string with only the necessary escapes.
+/// Writes a JSON string with only the required escapes, like `json.dumps(text,
+/// ensure_ascii=False)`.
 pub fn write_unicode_text(text: &str, printed: &mut String) {
     printed.push('"');
     for character in text.chars() {
@@ -207,7 +213,7 @@ pub fn write_unicode_text(text: &str, printed: &mut String) {
     printed.push('"');
 }
 
-/// Name of the Python type that `json.loads` makes of a value.
+/// Returns the name of the Python type that `json.loads` returns for a value.
 #[must_use]
 pub fn type_name(value: &Value) -> &'static str {
     match value {
@@ -221,7 +227,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// The decimal form of a text that `int(text)` takes in base ten, or `None`.
+/// Returns the decimal form of a text that Python's `int(text)` accepts, or `None`.
 #[must_use]
 pub fn int(text: &str) -> Option<String> {
     let text = text.trim();
@@ -242,14 +248,14 @@ pub fn int(text: &str) -> Option<String> {
     })
 }
 
-/// The number of a text that `float(text)` takes, or `None`.
+/// Returns the number in a text that Python's `float(text)` accepts, or `None`.
 #[must_use]
 pub fn parse_float(text: &str) -> Option<f64> {
     let text = text.trim();
     if !text.contains('_') {
         return text.parse().ok();
     }
-    // An underscore may separate two digits, and be nowhere else.
+    // Underscores are only allowed between two digits.
     let between_digits = text.char_indices().filter(|(_, character)| *character == '_').all(|(position, _)| {
         let digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
         position > 0 && digit(text.as_bytes().get(position - 1)) && digit(text.as_bytes().get(position + 1))

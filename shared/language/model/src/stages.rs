@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// Lifecycle stage of an experiment or a run.
+/// The lifecycle stage of an experiment, a run or a logged model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LifecycleStage {
     /// In use.
     #[default]
     Active,
-    /// Deleted, and not yet beyond recall.
+    /// Deleted, but not permanently.
     Deleted,
 }
 
 impl LifecycleStage {
-    /// Its name.
+    /// Returns the name of the stage.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -28,24 +28,24 @@ impl LifecycleStage {
         }
     }
 
-    /// The stage of a name.
+    /// Returns the stage with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Active, Self::Deleted].into_iter().find(|stage| stage.name() == name)
     }
 }
 
-/// Status of a run.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunStatus {
     /// In progress.
     Running,
-    /// To start later.
+    /// To be started later.
     Scheduled,
-    /// Ended well.
+    /// Ended successfully.
     Finished,
-    /// Ended badly.
+    /// Ended with an error.
     Failed,
     /// Ended by the user.
     Killed,
@@ -54,7 +54,7 @@ pub enum RunStatus {
 impl RunStatus {
     const ALL: [Self; 5] = [Self::Running, Self::Scheduled, Self::Finished, Self::Failed, Self::Killed];
 
-    /// Its name.
+    /// Returns the name of the status.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,42 +66,42 @@ impl RunStatus {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether a run of this status has ended.
+    /// Checks whether a run with this status has ended.
     #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Running | Self::Scheduled)
     }
 }
 
-/// The outcome of a trace.
+/// The state of a trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum TraceState {
-    /// Nobody has said.
+    /// No state has been reported.
     #[default]
     #[serde(rename = "STATE_UNSPECIFIED")]
     Unspecified,
-    /// It went well.
+    /// Ended successfully.
     #[serde(rename = "OK")]
     Ok,
-    /// It failed.
+    /// Ended with an error.
     #[serde(rename = "ERROR")]
     Error,
-    /// It has not ended.
+    /// Has not ended.
     #[serde(rename = "IN_PROGRESS")]
     InProgress,
 }
 
 impl TraceState {
-    /// All of them, in the order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Unspecified, Self::Ok, Self::Error, Self::InProgress];
 
-    /// Its name.
+    /// Returns the name of the state.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -112,7 +112,7 @@ impl TraceState {
         }
     }
 
-    /// Its name in the second version.
+    /// Returns the name of the state in version 2 of the API.
     #[must_use]
     pub const fn status(self) -> &'static str {
         match self {
@@ -121,13 +121,14 @@ impl TraceState {
         }
     }
 
-    /// The state of exactly this name.
+    /// Returns the state with exactly this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// The state that JSON has as its name or its number; none, where it is neither.
+    /// Converts the JSON value of a state, which is its name or its number. Returns `None` for
+    /// other values.
     #[must_use]
     pub fn read(value: &Value) -> Option<Self> {
         match value {
@@ -138,10 +139,10 @@ impl TraceState {
     }
 }
 
-/// Stage of a model version.
+/// The stage of a model version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub enum ModelStage {
-    /// None yet.
+    /// No stage has been assigned.
     None,
     /// On trial.
     Staging,
@@ -152,10 +153,10 @@ pub enum ModelStage {
 }
 
 impl ModelStage {
-    /// All of them, in MLflow's order.
+    /// All stages, in MLflow's order.
     pub const ALL: [Self; 4] = [Self::None, Self::Staging, Self::Production, Self::Archived];
 
-    /// Its name.
+    /// Returns the name of the stage.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -166,13 +167,13 @@ impl ModelStage {
         }
     }
 
-    /// The stage of exactly this name.
+    /// Returns the stage with exactly this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|stage| stage.name() == name)
     }
 
-    /// The stage a client names, in any case (`get_canonical_stage`).
+    /// Parses the name of a stage in a request, ignoring case (`get_canonical_stage`).
     pub fn parse(text: &str) -> Result<Self> {
         let lower = text.to_lowercase();
         Self::ALL.into_iter().find(|stage| stage.name().to_lowercase() == lower).ok_or_else(|| {
@@ -182,7 +183,8 @@ impl ModelStage {
         })
     }
 
-    /// Whether earlier versions in the stage can be archived when another one comes.
+    /// Checks whether existing versions in the stage can be archived when another version is moved
+    /// to it.
     #[must_use]
     pub const fn is_active(self) -> bool {
         matches!(self, Self::Staging | Self::Production)

@@ -1,4 +1,4 @@
-//! Workspaces: they separate teams on one server.
+//! Workspaces, which separate teams on one server.
 
 use std::fmt;
 
@@ -6,12 +6,13 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// Shortest and longest name, in characters (`WorkspaceNameValidator` in MLflow's `store/workspace/abstract_store.py`).
+/// The range of lengths of a name, in characters (`WorkspaceNameValidator` in MLflow's
+/// `store/workspace/abstract_store.py`).
 const LENGTH: std::ops::RangeInclusive<usize> = 2..=63;
-/// Names that are parts of paths.
+/// Reserved names, which occur in paths.
 const RESERVED: [&str; 4] = ["workspaces", "api", "ajax-api", "static-files"];
 
-/// Begins the name of a workspace whose contents are being removed.
+/// Prefix of the names of workspaces whose contents are being removed.
 const REMOVED: &str = ".";
 
 /// The name of a workspace.
@@ -19,10 +20,11 @@ const REMOVED: &str = ".";
 pub struct Workspace(String);
 
 impl Workspace {
-    /// Takes a name by MLflow's grammar: small letters, digits and hyphens, neither first nor last a hyphen.
+    /// Parses a name according to MLflow's grammar: lower-case letters, digits and hyphens, without
+    /// a hyphen at the beginning or at the end.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for any other.
+    /// Fails with `INVALID_PARAMETER_VALUE` for any other name.
     pub fn parse(name: &str) -> Result<Self> {
         let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
         if !LENGTH.contains(&name.chars().count()) {
@@ -44,37 +46,39 @@ impl Workspace {
         Ok(Self(name.to_owned()))
     }
 
-    /// The workspace that an item names: one of MLflow's grammar, or one that is being removed
-    /// ([`for_removal`](Self::for_removal)).
+    /// Parses the name in an item, which either matches MLflow's grammar or belongs to a workspace
+    /// that is being removed ([`for_removal`](Self::for_removal)).
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for any other.
+    /// Fails with `INVALID_PARAMETER_VALUE` for any other name.
     pub fn stored(name: &str) -> Result<Self> {
         let id = name.strip_prefix(REMOVED);
         let is_id = id.is_some_and(|id| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
         if is_id { Ok(Self(name.to_owned())) } else { Self::parse(name) }
     }
 
-    /// Where to everything goes that is in a workspace of this id when it is removed. No request can name it: the name is none of MLflow's
-    /// grammar.
+    /// Returns the workspace that the contents of a workspace are moved to when it is removed,
+    /// given an id for the removal. Requests cannot refer to it, because its name does not match
+    /// MLflow's grammar.
     #[must_use]
     pub fn for_removal(id: &str) -> Self {
         Self(format!("{REMOVED}{id}"))
     }
 
-    /// Whether it is one that no request can name, and whose contents are to be removed.
+    /// Checks whether this is a workspace that requests cannot refer to, and whose contents are to
+    /// be removed.
     #[must_use]
     pub fn is_for_removal(&self) -> bool {
         self.0.starts_with(REMOVED)
     }
 
-    /// MLflow's error for one that is not there.
+    /// Returns MLflow's error for a workspace that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Error {
         Error::not_found(format!("Workspace '{self}' not found"))
     }
 
-    /// The name.
+    /// Returns the name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -82,8 +86,8 @@ impl Workspace {
 }
 
 impl Default for Workspace {
-    /// The workspace of a server that has no others. Only the edges of a function may choose it;
-    /// all other code takes the workspace as a parameter.
+    /// Returns the workspace of a server without multiple workspaces. Only the entry points of a
+    /// function may choose it. All other code takes the workspace as a parameter.
     fn default() -> Self {
         Self("default".to_owned())
     }

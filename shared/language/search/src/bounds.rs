@@ -1,24 +1,24 @@
-//! Bounds of a search: far more than anybody writes, and little enough that no request keeps the
-//! server busy for long.
+//! Limits on the size of a search. They are far above what people write, and low enough that no
+//! request keeps the server busy for long.
 //!
-//! Stock MLflow has such bounds too, where its tools have them. Its parser takes 10,000 tokens and
-//! a nesting of 100 ([`crate::syntax`]). SQLite takes 64 tables in a join, one for each condition
-//! on a metric, a param or a tag.
+//! Stock MLflow has such limits as well, as a consequence of its tools. Its parser accepts 10,000
+//! tokens and a nesting depth of 100 ([`crate::syntax`]). SQLite accepts 64 tables in a join, and
+//! each condition on a metric, a param or a tag takes one.
 
 use mlflow_api::{Error, Result};
 
-/// Bytes of a filter string.
+/// Maximum length of a filter string, in bytes.
 const FILTER: usize = 256 << 10;
-/// Comparisons in a filter string.
+/// Maximum number of comparisons in a filter string.
 const COMPARISONS: usize = 500;
-/// Clauses of an ordering.
+/// Maximum number of clauses in an ordering.
 const ORDER_CLAUSES: usize = 100;
-/// Bytes of a clause of an ordering. A key has at most 250 characters.
+/// Maximum length of a clause of an ordering, in bytes. A key has at most 250 characters.
 const ORDER_CLAUSE: usize = 8 << 10;
-/// Datasets a search of logged models is limited to.
+/// Maximum number of datasets that a search of logged models is limited to.
 const DATASETS: usize = 100;
 
-/// Refuses a filter string that is too long.
+/// Rejects a filter string that is too long.
 pub(crate) fn filter(filter: &str) -> Result<()> {
     if filter.len() <= FILTER {
         return Ok(());
@@ -26,7 +26,7 @@ pub(crate) fn filter(filter: &str) -> Result<()> {
     Err(Error::invalid(format!("The filter string has {} bytes. At most {FILTER} are allowed.", filter.len())))
 }
 
-/// Refuses a filter of too many comparisons.
+/// Rejects a filter with too many comparisons.
 pub(crate) fn comparisons(count: usize) -> Result<()> {
     if count <= COMPARISONS {
         return Ok(());
@@ -34,7 +34,7 @@ pub(crate) fn comparisons(count: usize) -> Result<()> {
     Err(Error::invalid(format!("The filter string has {count} comparisons. At most {COMPARISONS} are allowed.")))
 }
 
-/// Refuses an ordering of too many clauses, or of too long ones.
+/// Rejects an ordering with too many clauses, or with a clause that is too long.
 pub(crate) fn ordering<'a>(clauses: impl ExactSizeIterator<Item = &'a str>) -> Result<()> {
     let count = clauses.len();
     if count > ORDER_CLAUSES {
@@ -48,7 +48,7 @@ pub(crate) fn ordering<'a>(clauses: impl ExactSizeIterator<Item = &'a str>) -> R
     }
 }
 
-/// Refuses a search of logged models that is limited to too many datasets.
+/// Rejects a search of logged models that is limited to too many datasets.
 pub(crate) fn datasets(count: usize) -> Result<()> {
     if count <= DATASETS {
         return Ok(());

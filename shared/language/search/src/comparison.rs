@@ -1,4 +1,5 @@
-//! The comparisons of a filter: the outermost level of MLflow's reading, the same for every entity.
+//! The comparisons of a filter. This is the outermost level of MLflow's parser, which is shared by
+//! all kinds of entities.
 
 use std::collections::VecDeque;
 
@@ -10,35 +11,39 @@ use crate::filter::Comparator;
 use crate::print::join;
 use crate::syntax::{self, Kind, Node};
 
-/// One comparison: a left side, a comparator, and a value.
+/// A comparison: a left side, a comparator, and a value.
 pub(crate) struct Comparison<'a> {
-    /// The identifier as written.
+    /// The identifier, as written.
     pub(crate) left: &'a str,
-    /// As written, except for `NOT IN`, `IS NULL` and `IS NOT NULL`.
+    /// The comparator as written, except that `NOT IN`, `IS NULL` and `IS NOT NULL` are normalized.
     pub(crate) comparator: &'a str,
-    /// Absent for `IS NULL` and `IS NOT NULL`.
+    /// The value. `None` for `IS NULL` and `IS NOT NULL`.
     pub(crate) right: Option<Node<'a>>,
 }
 
-/// How a message names the parts of a filter that are no comparisons. MLflow quotes them for runs, not for experiments.
+/// The format in which a message lists the parts of a filter that are not comparisons. MLflow
+/// quotes them for runs, but not for experiments.
 #[derive(Clone, Copy)]
 pub(crate) enum Naming {
     Quoted,
     Bare,
 }
 
-/// Takes a filter apart (`SearchUtils.parse_search_filter` and `_process_statement`). Each comparison is checked only
-/// when it is its turn, so that the first mistake in the text is the one reported.
+/// Splits a filter into comparisons (`SearchUtils.parse_search_filter` and `_process_statement`).
+/// Each comparison is only checked when the iterator reaches it, so the first mistake in the text
+/// is reported.
 pub(crate) fn comparisons(filter: &str, naming: Naming) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     among(filter, naming, Left::Identifier)
 }
 
-/// Takes a filter of traces apart. Its left sides may also be `timestamp`, which is a type of SQL.
+/// Splits a filter of traces into comparisons. A left side may also be `timestamp`, which is the
+/// name of a type in SQL.
 pub(crate) fn trace_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     among(filter, Naming::Quoted, Left::IdentifierOrTimestamp)
 }
 
-/// The comparisons of a filter that is to have only one: nothing joins them, and none is spelt with keywords.
+/// Splits a filter that may contain only one comparison. Neither AND nor comparisons that are
+/// spelled with keywords, such as IN, are supported.
 pub(crate) fn single_comparisons(filter: &str) -> Result<impl Iterator<Item = Result<Comparison<'_>>>> {
     bounds::filter(filter)?;
     let solid = only_statement(filter)?.into_iter().filter(|node| !node.is_blank());
@@ -63,7 +68,7 @@ fn among(filter: &str, naming: Naming, left: Left) -> Result<impl Iterator<Item 
     for piece in pieces(only_statement(filter)?, left) {
         match piece {
             Piece::Clause { members, .. } => clauses.push(members),
-            // MLflow does not look where the ANDs are.
+            // MLflow does not check the positions of the ANDs.
             Piece::Other(node) if node.is_keyword("AND") => {}
             Piece::Other(node) => others.push(node.text),
         }
@@ -79,7 +84,7 @@ fn among(filter: &str, naming: Naming, left: Left) -> Result<impl Iterator<Item 
     Ok(clauses.into_iter().map(checked))
 }
 
-/// The grouped tokens of a filter, which must be one statement, or empty.
+/// Returns the grouped tokens of a filter, which must be empty or a single statement.
 fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
     if filter.is_empty() {
         return Ok(Vec::new());
@@ -100,28 +105,28 @@ fn only_statement(filter: &str) -> Result<Vec<Node<'_>>> {
 pub(crate) enum Piece<'a> {
     /// A comparison.
     Clause {
-        /// Its members, without white space.
+        /// The members, without white space.
         members: Vec<Node<'a>>,
-        /// As it was written, unless it is spelt with keywords.
+        /// The text as written. `None` for comparisons that are spelled with keywords.
         text: Option<&'a str>,
     },
     Other(Node<'a>),
 }
 
-/// The left sides that comparisons with more than one token may have.
+/// The left sides that comparisons of several tokens may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Left {
     Identifier,
     IdentifierOrTimestamp,
 }
 
-/// Finds the comparisons that are spelt with keywords: IN, NOT IN, IS NULL, IS NOT NULL.
+/// Finds the comparisons that are spelled with keywords: IN, NOT IN, IS NULL and IS NOT NULL.
 pub(crate) fn join_keywords(nodes: Vec<Node<'_>>) -> Vec<Piece<'_>> {
     pieces(nodes, Left::Identifier)
 }
 
-/// Finds the comparisons that `sqlparse` does not (`_join_in_comparison_tokens`). Nodes an attempt has looked at in vain are not
-/// looked at again.
+/// Finds the comparisons that `sqlparse` does not recognize (`_join_in_comparison_tokens`). Nodes
+/// that were part of a failed match are not examined again.
 fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
     let mut rest: VecDeque<_> = nodes.into_iter().filter(|node| !node.is_blank()).collect();
     let mut joined = Vec::new();
@@ -132,7 +137,7 @@ fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
             if compares && taken[2].kind == Kind::Integer {
                 joined.push(Piece::Clause { members: taken, text: None });
             } else {
-                // MLflow lists the first once more.
+                // MLflow lists the first token twice.
                 let first = taken[0].clone();
                 joined.extend(taken.into_iter().chain([first]).map(whole));
             }
@@ -170,7 +175,8 @@ fn pieces(nodes: Vec<Node<'_>>, left: Left) -> Vec<Piece<'_>> {
     joined
 }
 
-/// Whether this is `timestamp`, which SQL has as a type: no identifier, so no comparison is made around it. MLflow minds its case.
+/// Checks whether a node is `timestamp`. The word is a type in SQL and not an identifier, so
+/// `sqlparse` does not build a comparison around it. MLflow compares the word case-sensitively.
 fn is_timestamp(node: &Node) -> bool {
     node.kind == Kind::TypeName && node.text == "timestamp"
 }
@@ -184,7 +190,7 @@ fn whole(node: Node<'_>) -> Piece<'_> {
     }
 }
 
-/// Checks that a comparison has its parts (`SearchUtils._validate_comparison`).
+/// Checks that a comparison is complete (`SearchUtils._validate_comparison`).
 fn checked(members: Vec<Node<'_>>) -> Result<Comparison<'_>> {
     let count = members.len();
     let mut members = members.into_iter();

@@ -1,5 +1,5 @@
-//! Whether an entity passes a filter. As in SQL, a missing value passes no comparison, not even
-//! `!=`.
+//! Evaluation of filters on runs and experiments. As in SQL, a missing value passes no comparison,
+//! not even `!=`.
 
 use mlflow_api::ExperimentId;
 
@@ -8,55 +8,55 @@ use crate::filter::{
     RunPredicate, RunText, TextTest,
 };
 
-/// The fields of a run that a search needs.
+/// The fields of a run that filters and orderings use.
 pub trait RunFields {
-    /// An attribute that is a text.
+    /// Returns a text attribute.
     fn text(&self, attribute: RunText) -> Option<&str>;
 
-    /// An attribute that is a number.
+    /// Returns a numeric attribute.
     fn number(&self, attribute: RunNumber) -> Option<i64>;
 
-    /// The latest value of a metric; NaN is a value.
+    /// Returns the latest value of a metric, which may be NaN.
     fn metric(&self, key: &str) -> Option<f64>;
 
-    /// A parameter.
+    /// Returns the value of a parameter.
     fn param(&self, key: &str) -> Option<&str>;
 
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 
-    /// The input datasets.
+    /// Returns the input datasets.
     fn datasets(&self) -> impl Iterator<Item = DatasetInput<'_>>;
 }
 
 /// An input dataset of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatasetInput<'a> {
-    /// The dataset's name.
+    /// The name of the dataset.
     pub name: &'a str,
-    /// The dataset's digest.
+    /// The digest of the dataset.
     pub digest: &'a str,
-    /// The tag `mlflow.data.context` of this use of the dataset.
+    /// The value of the tag `mlflow.data.context` of this input.
     pub context: Option<&'a str>,
 }
 
-/// The fields of an experiment that a search needs.
+/// The fields of an experiment that filters and orderings use.
 pub trait ExperimentFields {
-    /// The id.
+    /// Returns the id.
     fn id(&self) -> ExperimentId;
 
-    /// The name.
+    /// Returns the name.
     fn name(&self) -> &str;
 
-    /// An attribute that is a number.
+    /// Returns a numeric attribute.
     fn number(&self, attribute: ExperimentNumber) -> i64;
 
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 }
 
 impl RunFilter {
-    /// Whether the run passes.
+    /// Checks whether a run passes the filter.
     #[must_use]
     pub fn matches(&self, run: &impl RunFields) -> bool {
         self.predicates.iter().all(|predicate| predicate.matches(run))
@@ -64,7 +64,7 @@ impl RunFilter {
 }
 
 impl RunPredicate {
-    /// Whether the run meets the condition.
+    /// Checks whether a run meets the condition.
     #[must_use]
     pub fn matches(&self, run: &impl RunFields) -> bool {
         match self {
@@ -82,7 +82,8 @@ impl RunPredicate {
     }
 }
 
-/// A NaN differs from everything and compares with nothing (`_get_sqlalchemy_filter_clauses`).
+/// Compares a metric. NaN is unequal to everything, and passes no other comparison
+/// (`_get_sqlalchemy_filter_clauses`).
 fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
     match stored.partial_cmp(&value) {
         Some(ordering) => comparator.holds(ordering),
@@ -91,7 +92,7 @@ fn compare_metric(stored: f64, comparator: Comparator, value: f64) -> bool {
 }
 
 impl<'a> DatasetInput<'a> {
-    /// Its value in a field.
+    /// Returns the value of a field.
     #[must_use]
     pub const fn value(&self, field: DatasetField) -> Option<&'a str> {
         match field {
@@ -107,7 +108,7 @@ impl<'a> DatasetInput<'a> {
 }
 
 impl ExperimentFilter {
-    /// Whether the experiment passes.
+    /// Checks whether an experiment passes the filter.
     #[must_use]
     pub fn matches(&self, experiment: &impl ExperimentFields) -> bool {
         self.predicates.iter().all(|predicate| predicate.matches(experiment))
@@ -115,7 +116,7 @@ impl ExperimentFilter {
 }
 
 impl ExperimentPredicate {
-    /// Whether the experiment meets the condition.
+    /// Checks whether an experiment meets the condition.
     #[must_use]
     pub fn matches(&self, experiment: &impl ExperimentFields) -> bool {
         match self {

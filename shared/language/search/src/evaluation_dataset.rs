@@ -1,4 +1,4 @@
-//! Searching evaluation datasets: filter, ordering, and the fields of both
+//! Searches of evaluation datasets: filter, ordering, and the fields of both
 //! (`SearchEvaluationDatasetsUtils` in MLflow's `search_utils.py`,
 //! `_get_search_datasets_filter_clauses` in its SQL store).
 
@@ -18,123 +18,124 @@ use crate::value::{self, Literal, Number};
 const ATTRIBUTES: [&str; 5] = ["created_by", "created_time", "last_update_time", "last_updated_by", "name"];
 const ORDER_ATTRIBUTES: [&str; 3] = ["created_time", "last_update_time", "name"];
 
-/// The conditions an evaluation dataset must meet, all of them.
+/// The conditions of a search of evaluation datasets, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DatasetFilter {
-    /// The conditions, as ordered in the text.
+    /// The conditions, in the order of the filter string.
     pub predicates: Vec<DatasetPredicate>,
 }
 
-/// A condition on an evaluation dataset. A missing value passes none, not even `!=`.
+/// A condition on an evaluation dataset. A missing value passes no condition, not even `!=`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DatasetPredicate {
-    /// On an attribute that is a text.
+    /// A condition on a text attribute.
     Text {
-        /// Which.
+        /// The attribute.
         attribute: DatasetText,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
-    /// On the place of a text in the order of texts, which MLflow lets through to the database.
+    /// A lexicographic comparison with a text attribute, which MLflow passes on to the database.
     TextOrder {
-        /// Which attribute.
+        /// The attribute.
         attribute: DatasetText,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
         value: String,
     },
-    /// On an attribute that is a number.
+    /// A condition on a numeric attribute.
     Number {
-        /// Which.
+        /// The attribute.
         attribute: DatasetNumber,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
         value: i64,
     },
-    /// On a tag.
+    /// A condition on a tag.
     Tag {
-        /// The tag's name.
+        /// The name of the tag.
         key: String,
         /// The test of its value.
         test: TextTest,
     },
 }
 
-/// An evaluation dataset's attributes that are texts.
+/// The text attributes of an evaluation dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetText {
     /// The name.
     Name,
-    /// The user who created it.
+    /// The user who created the dataset.
     CreatedBy,
-    /// Whose records were merged last.
+    /// The user whose records were merged last.
     LastUpdatedBy,
 }
 
-/// An evaluation dataset's attributes that are numbers: times in milliseconds.
+/// The numeric attributes of an evaluation dataset, which are times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetNumber {
-    /// When it was created.
+    /// The creation time.
     CreatedTime,
-    /// When it was last changed.
+    /// The time of the last change.
     LastUpdateTime,
 }
 
-/// The fields that evaluation datasets are sorted by.
+/// The fields that evaluation datasets can be sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetSortBy {
     /// The name.
     Name,
-    /// An attribute that is a number.
+    /// A numeric attribute.
     Number(DatasetNumber),
 }
 
-/// An order of evaluation datasets; among equals, the greatest id is first.
+/// An order of evaluation datasets. Ties are broken by id, greatest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<DatasetSortBy>>,
 }
 
-/// The fields of an evaluation dataset that a search needs.
+/// The fields of an evaluation dataset that filters and orderings use.
 pub trait DatasetFields {
-    /// The id.
+    /// Returns the id.
     fn id(&self) -> &str;
 
-    /// An attribute that is a text.
+    /// Returns a text attribute.
     fn text(&self, attribute: DatasetText) -> Option<&str>;
 
-    /// An attribute that is a number.
+    /// Returns a numeric attribute.
     fn number(&self, attribute: DatasetNumber) -> i64;
 
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 }
 
-/// Reads filter and ordering of a search of evaluation datasets; of several mistakes the one that MLflow reports.
+/// Parses the filter and the ordering of a search of evaluation datasets. If there are several
+/// mistakes, the one that MLflow reports is returned.
 pub fn parse_dataset_search(filter: &str, order_by: &[String]) -> Result<(DatasetFilter, DatasetOrder)> {
     Ok((parse_dataset_filter(filter)?, parse_dataset_order_by(order_by)?))
 }
 
-/// Reads a filter. An empty text is the filter that lets every dataset pass.
+/// Parses a filter. Every dataset passes the empty filter.
 pub fn parse_dataset_filter(filter: &str) -> Result<DatasetFilter> {
-    // MLflow reads every value before it checks the first comparator.
+    // MLflow parses every value before it checks the first comparator.
     let drafts: Vec<_> =
         comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
     let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(identifier, comparator, value));
     Ok(DatasetFilter { predicates: predicates.collect::<Result<_>>()? })
 }
 
-/// The field that a comparison or an ordering names.
+/// The field that a comparison or an ordering refers to.
 #[derive(Clone, Copy)]
 enum Identifier<'a> {
     Attribute(&'a str),
     Tag(&'a str),
 }
 
-/// Reads an identifier. Unlike with runs, quotes are part of the key.
+/// Parses an identifier. Unlike in run searches, quotes are part of the key.
 fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     match text.split_once('.') {
         None if attributes.contains(&text) => Ok(Identifier::Attribute(text)),
@@ -147,7 +148,8 @@ fn identifier<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> 
     }
 }
 
-/// Reads identifier and value. Comparators keep their case, so `like` is none.
+/// Parses the identifier and the value. Comparators are case-sensitive, so `like` is not a
+/// comparator.
 fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
     let identifier = identifier(comparison.left, &ATTRIBUTES)?;
     let value = match (identifier, &comparison.right) {
@@ -169,7 +171,7 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Opt
     Ok((identifier, comparison.comparator, value))
 }
 
-/// Checks the comparator and the value.
+/// Checks the comparator and the value, and builds the predicate.
 fn build(identifier: Identifier, comparator: &str, value: Option<Literal>) -> Result<DatasetPredicate> {
     match identifier {
         Identifier::Tag(key) => match value.map(|value| TextTest::new(comparator, value)).transpose()?.flatten() {
@@ -209,7 +211,7 @@ fn number(key: &str, comparator: &str, value: Number) -> Result<DatasetPredicate
     }
 }
 
-/// Reads an ordering (`_get_search_datasets_order_by_clauses`).
+/// Parses an ordering (`_get_search_datasets_order_by_clauses`).
 pub fn parse_dataset_order_by(clauses: &[String]) -> Result<DatasetOrder> {
     let newest = Term { by: DatasetSortBy::Number(DatasetNumber::CreatedTime), direction: Direction::Descending };
     if clauses.is_empty() {
@@ -250,7 +252,7 @@ impl DatasetNumber {
 }
 
 impl DatasetFilter {
-    /// Whether the dataset passes.
+    /// Checks whether a dataset passes the filter.
     #[must_use]
     pub fn matches(&self, dataset: &impl DatasetFields) -> bool {
         self.predicates.iter().all(|predicate| predicate.matches(dataset))
@@ -258,7 +260,7 @@ impl DatasetFilter {
 }
 
 impl DatasetPredicate {
-    /// Whether the dataset meets the condition.
+    /// Checks whether a dataset meets the condition.
     #[must_use]
     pub fn matches(&self, dataset: &impl DatasetFields) -> bool {
         match self {
@@ -274,7 +276,7 @@ impl DatasetPredicate {
 }
 
 impl DatasetOrder {
-    /// The key of a dataset: datasets in the order of their keys are in this order.
+    /// Returns the sort key of a dataset. Keys sort like their datasets in this order.
     #[must_use]
     pub fn key(&self, dataset: &impl DatasetFields) -> SortKey {
         let part = |term: &Term<DatasetSortBy>| {

@@ -1,46 +1,48 @@
-//! Which fields of an entity are indexed by value and by text.
+//! The fields of an entity that are indexed by value and by text.
 
 use serde::{Deserialize, Serialize};
 
 use crate::filter::DatasetField;
 
-/// The field of a run's name; its text is always indexed.
+/// The field of a run's name, whose text is always indexed.
 pub const RUN_NAME: &str = "attributes.run_name";
 /// The field of the user who started a run.
 pub const USER_ID: &str = "attributes.user_id";
 
-/// The field of an attribute of a run's datasets. A run has as many values as datasets.
+/// Returns the name of a field of a run's datasets. A run has one value of the field for each of
+/// its datasets.
 #[must_use]
 pub fn of_datasets(field: DatasetField) -> String {
     format!("{DATASETS}{}", field.name())
 }
 
-/// Whether it is a field of datasets.
+/// Checks whether a field is a field of datasets.
 pub(crate) fn is_of_datasets(field: &str) -> bool {
     field.starts_with(DATASETS)
 }
 
-/// The beginning of the fields of datasets; their values are always indexed.
+/// Prefix of the fields of datasets, whose values are always indexed.
 const DATASETS: &str = "datasets.";
 
-/// The fields that an operator wants indexed. Params, metrics, status, run name and datasets are
-/// always indexed by value.
+/// The fields that an operator has configured to be indexed. Params, metrics, the status, the run
+/// name and datasets are always indexed by value.
 ///
 /// Fields are named as in filters: `attributes.run_name`, `tags.<key>`, `params.<key>`,
-/// `datasets.name`. A pattern may hold `*` for any text. With `!` in front, it takes out again what
-/// earlier patterns took in. Of the patterns that match, the last counts.
+/// `datasets.name`. In a pattern, `*` matches any text. A pattern with the prefix `!` excludes
+/// fields that earlier patterns include. If several patterns match, the last one applies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IndexedFields {
-    /// Patterns of the fields indexed by their whole value.
+    /// Patterns of the fields that are indexed by their whole value.
     pub values: Vec<String>,
     /// Patterns of the fields that are indexed by parts of their text.
     pub text: Vec<String>,
 }
 
 impl Default for IndexedFields {
-    /// MLflow sets a dozen tags on each run that nobody searches by. The exceptions are the parent
-    /// of a nested run, and the type by which the pages of the UI look for evaluation runs.
+    /// Includes all tags except those in MLflow's own namespace, because MLflow sets a dozen tags
+    /// on each run that are never searched by. The exceptions are the parent of a nested run, and
+    /// the type that the pages of the UI use to find evaluation runs.
     fn default() -> Self {
         let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         let values = owned(&["tags.*", "!tags.mlflow.*", "tags.mlflow.parentRunId", "tags.mlflow.runType"]);
@@ -49,21 +51,21 @@ impl Default for IndexedFields {
 }
 
 impl IndexedFields {
-    /// Whether the field's whole values are indexed.
+    /// Checks whether the whole values of a field are indexed.
     #[must_use]
     pub fn has_value(&self, field: &str) -> bool {
         is_of_datasets(field) || last_match(&self.values, field)
     }
 
-    /// Whether the tokens of the field's text are indexed.
+    /// Checks whether the tokens of a field's text are indexed.
     #[must_use]
     pub fn has_text(&self, field: &str) -> bool {
         field == RUN_NAME || last_match(&self.text, field)
     }
 }
 
-/// The fields that are indexed in each of some experiments, which may differ in it. Only those help
-/// a search through all of them.
+/// The fields that are indexed in every one of several experiments, each of which may have
+/// different settings. Only these fields help a search through all of the experiments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonFields(Vec<IndexedFields>);
 
@@ -74,7 +76,7 @@ impl Default for CommonFields {
 }
 
 impl CommonFields {
-    /// What these have in common.
+    /// Creates the intersection of these settings.
     #[must_use]
     pub fn of(each: impl IntoIterator<Item = IndexedFields>) -> Self {
         let mut different = Vec::new();
@@ -86,13 +88,13 @@ impl CommonFields {
         Self(different)
     }
 
-    /// Whether the field's whole values are indexed in each of them.
+    /// Checks whether the whole values of a field are indexed in every experiment.
     #[must_use]
     pub fn has_value(&self, field: &str) -> bool {
         self.0.iter().all(|fields| fields.has_value(field))
     }
 
-    /// Whether the tokens of the field's text are indexed in each of them.
+    /// Checks whether the tokens of a field's text are indexed in every experiment.
     #[must_use]
     pub fn has_text(&self, field: &str) -> bool {
         self.0.iter().all(|fields| fields.has_text(field))
@@ -109,7 +111,8 @@ fn last_match(patterns: &[String], field: &str) -> bool {
     false
 }
 
-/// Each piece between stars is matched as early as possible, the last one at the end.
+/// Checks whether a pattern matches a field. Each piece between stars is matched as early as
+/// possible, and the last one at the end.
 fn matches(pattern: &str, field: &str) -> bool {
     let Some((beginning, rest)) = pattern.split_once('*') else { return pattern == field };
     let Some(mut field) = field.strip_prefix(beginning) else { return false };

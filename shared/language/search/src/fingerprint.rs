@@ -1,16 +1,16 @@
-//! Recognises a search when its next page is asked for.
+//! Fingerprints of searches, which identify a search when its next page is requested.
 
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::ViewType;
 use serde::{Deserialize, Serialize};
 
-/// A hash of everything that decides which rows a search finds and in which order.
+/// A hash of everything that determines which rows a search finds, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(u64);
 
 impl Fingerprint {
-    /// The fingerprint of a run search. The order of the experiments does not matter.
+    /// Returns the fingerprint of a run search. The order of the experiments is irrelevant.
     #[must_use]
     pub fn of_run_search(experiments: &[ExperimentId], filter: &str, order_by: &[String], view: ViewType) -> Self {
         let mut experiments = experiments.to_vec();
@@ -21,25 +21,26 @@ impl Fingerprint {
         hash.query(filter, order_by, view)
     }
 
-    /// The fingerprint of an experiment search.
+    /// Returns the fingerprint of an experiment search.
     #[must_use]
     pub fn of_experiment_search(filter: &str, order_by: &[String], view: ViewType) -> Self {
         Hash::new("experiments").query(filter, order_by, view)
     }
 
-    /// The fingerprint of a search of registered models.
+    /// Returns the fingerprint of a search of registered models.
     #[must_use]
     pub fn of_registered_model_search(filter: &str, order_by: &[String]) -> Self {
         Hash::new("registered models").query(filter, order_by, ViewType::All)
     }
 
-    /// The fingerprint of a search of model versions.
+    /// Returns the fingerprint of a search of model versions.
     #[must_use]
     pub fn of_version_search(filter: &str, order_by: &[String]) -> Self {
         Hash::new("model versions").query(filter, order_by, ViewType::All)
     }
 
-    /// The fingerprint of a search of evaluation datasets. The order of the experiments does not matter.
+    /// Returns the fingerprint of a search of evaluation datasets. The order of the experiments is
+    /// irrelevant.
     #[must_use]
     pub fn of_dataset_search(experiments: &[String], filter: &str, order_by: &[String]) -> Self {
         let mut experiments: Vec<_> = experiments.iter().collect();
@@ -50,7 +51,7 @@ impl Fingerprint {
         hash.query(filter, order_by, ViewType::All)
     }
 
-    /// The fingerprint of a search of traces. The order of the experiments does not matter.
+    /// Returns the fingerprint of a search of traces. The order of the experiments is irrelevant.
     #[must_use]
     pub fn of_trace_search(experiments: &[ExperimentId], filter: &str, order_by: &[String]) -> Self {
         let mut experiments = experiments.to_vec();
@@ -61,22 +62,25 @@ impl Fingerprint {
         hash.query(filter, order_by, ViewType::All)
     }
 
-    /// The fingerprint of the records of an evaluation dataset.
+    /// Returns the fingerprint of the records of an evaluation dataset.
     #[must_use]
     pub fn of_dataset_records(dataset: &str) -> Self {
         Self(Hash::new("dataset records").text(dataset).0)
     }
 
-    /// The fingerprint of the history of a metric.
+    /// Returns the fingerprint of the history of a metric.
     #[must_use]
     pub fn of_metric_history(run_id: &str, metric: &str) -> Self {
         Self(Hash::new("metric history").text(run_id).text(metric).0)
     }
 }
 
-/// FNV-1a, 64 bits: the same on every machine and in every version, unlike the standard library's
-/// hasher. It finds mistakes. A caller who makes two searches with one hash, or writes a token,
-/// gets a wrong page of a search of his own. It only has what he may read.
+/// An FNV-1a hash of 64 bits. Unlike the standard library's hasher, it is stable across machines
+/// and versions.
+///
+/// The hash is meant to detect mistakes, not attacks. A caller who constructs two searches with
+/// equal hashes, or forges a token, gets a wrong page of their own search, which only contains
+/// entities that the caller may read.
 struct Hash(u64);
 
 impl Hash {
@@ -88,7 +92,8 @@ impl Hash {
         Self(bytes.iter().fold(self.0, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)))
     }
 
-    /// The length goes first, so that moving a character from one text to the next changes the hash.
+    /// Adds the length before the text, so that moving a character from one text to the next
+    /// changes the hash.
     fn text(self, text: &str) -> Self {
         self.count(text.len()).bytes(text.as_bytes())
     }
@@ -103,7 +108,7 @@ impl Hash {
     }
 }
 
-/// The view in one word.
+/// Returns the view as a single word.
 pub(crate) fn view_name(view: ViewType) -> &'static str {
     match view {
         ViewType::ActiveOnly => "active",

@@ -1,4 +1,4 @@
-//! The meaning of the left side of a comparison, or of an ordering.
+//! Identifiers: the left side of a comparison, or the field of an ordering.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use mlflow_api::{Error, Result};
 
 use crate::print;
 
-/// The kinds of things a run can be searched by.
+/// The kinds of fields that a run can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Metric,
@@ -28,7 +28,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// A family and the key in it.
+/// An identifier: a family, and a key within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identifier<'a> {
     pub(crate) family: Family,
@@ -37,7 +37,8 @@ pub(crate) struct Identifier<'a> {
 
 const DATASET_FIELDS: [&str; 3] = ["name", "digest", "context"];
 
-/// Reads an identifier of a run search (`SearchUtils._get_identifier`); `attributes` are the valid ones.
+/// Parses an identifier of a run search (`SearchUtils._get_identifier`). `attributes` lists the
+/// valid attributes.
 pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let (family, key) = match text.split_once('.') {
         Some((family, key)) => (run_family(family)?, key),
@@ -54,7 +55,7 @@ pub(crate) fn of_run<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifie
     }
 }
 
-/// Reads an identifier of an experiment search (`SearchExperimentsUtils._get_identifier`).
+/// Parses an identifier of an experiment search (`SearchExperimentsUtils._get_identifier`).
 pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let Identifier { family, key } = attribute_or_tag(text)?;
     let key = unquoted_key(key);
@@ -64,7 +65,8 @@ pub(crate) fn of_experiment<'a>(text: &'a str, attributes: &[&str]) -> Result<Id
     Ok(Identifier { family, key })
 }
 
-/// Reads an identifier of the model registry (`_get_model_search_identifier`): an attribute may not be quoted.
+/// Parses an identifier of the model registry (`_get_model_search_identifier`). The names of
+/// attributes must not be quoted.
 pub(crate) fn of_registry<'a>(text: &'a str, attributes: &[&str]) -> Result<Identifier<'a>> {
     let Identifier { family, key } = attribute_or_tag(text)?;
     if family == Family::Attribute && !attributes.contains(&key) {
@@ -87,7 +89,8 @@ fn attribute_or_tag(text: &str) -> Result<Identifier<'_>> {
     Ok(Identifier { family, key })
 }
 
-/// The text between its quotes, single or double, if it has any (`SearchUtils._strip_quotes`).
+/// Returns the text between single or double quotes, or `None` if there are no quotes
+/// (`SearchUtils._strip_quotes`).
 pub(crate) fn unquoted(text: &str) -> Option<&str> {
     between(text, '\'').or_else(|| between(text, '"'))
 }

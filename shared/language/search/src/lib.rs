@@ -1,26 +1,28 @@
-//! MLflow's search language: filters, orderings, page tokens, and how a search is carried out.
+//! MLflow's search language: filters, orderings, page tokens, and query planning.
 //!
-//! Everything here is a function of its arguments: no I/O, no table. A search goes through these
-//! steps, and mistakes in the request come to light in the order MLflow reports them:
+//! Everything in this crate is a pure function of its arguments. It does no I/O and does not access
+//! the table. A search goes through the following steps, which detect mistakes in a request in the
+//! order in which MLflow reports them:
 //!
-//! 1. [`parse_run_search`] reads filter and ordering,
-//! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] find where the page begins,
-//! 3. [`RunOptions::of`] and [`choose`] decide where to read,
-//! 4. [`RunFilter::matches`] keeps runs, [`RunOrder::key`] sorts them,
-//! 5. [`encode_page_token`] makes the token of the next page from the key of the last run.
+//! 1. [`parse_run_search`] parses the filter and the ordering.
+//! 2. [`Fingerprint::of_run_search`] and [`decode_page_token`] determine where the page begins.
+//! 3. [`RunOptions::of`] and [`choose`] plan which lists and runs are read.
+//! 4. [`RunFilter::matches`] filters runs, and [`RunOrder::key`] sorts them.
+//! 5. [`encode_page_token`] creates the token of the next page from the sort key of the last run.
 //!
-//! A **page token** says where the next page begins. A **fingerprint** is a hash of the search that
-//! a page token belongs to. A **token** of a text is one of its trigrams, by which it is indexed.
+//! A **page token** encodes where the next page begins. A **fingerprint** is a hash of the search
+//! that a page token belongs to. A **token** of a text is one of its trigrams, under which the text
+//! is indexed.
 //!
 //! Experiments use [`parse_experiment_search`], [`ExperimentFilter::matches`] and
 //! [`ExperimentOrder::key`]. Evaluation datasets use [`parse_dataset_search`],
-//! [`DatasetFilter::matches`] and [`DatasetOrder::key`]. Logged models have a grammar of their own,
-//! with [`parse_model_filter`], [`parse_model_order`], [`ModelFilter::matches`] and
-//! [`ModelOrder::key`]. [`parse_registered_model_search`] and [`parse_version_search`] are for the
-//! model registry. `trace/` is the grammar of traces and its evaluation.
+//! [`DatasetFilter::matches`] and [`DatasetOrder::key`]. Logged models have their own grammar, with
+//! [`parse_model_filter`], [`parse_model_order`], [`ModelFilter::matches`] and [`ModelOrder::key`].
+//! [`parse_registered_model_search`] and [`parse_version_search`] are for the model registry. The
+//! module `trace` contains the grammar of trace searches and its evaluation.
 //!
-//! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of
-//! MLflow 3.17.2 on SQLite, with the option `case_sensitive_like`.
+//! Strings are compared and sorted by their UTF-8 bytes, as in SQLite. The behaviour is that of
+//! MLflow 3.17.2 on SQLite with the option `case_sensitive_like`.
 
 mod bounds;
 mod comparison;
@@ -86,20 +88,24 @@ pub use value::Number;
 
 use mlflow_api::Result;
 
-/// Reads the filter and the ordering of a run search. MLflow reads the filter, then the ordering, and only then checks
-/// whether each comparator of the filter fits; of several mistakes the first in that order is reported.
+/// Parses the filter and the ordering of a run search.
+///
+/// MLflow parses the filter, then the ordering, and only then checks whether each comparator of the
+/// filter is valid for its field. If there are several mistakes, the first one in that order is
+/// reported.
 pub fn parse_run_search(filter: &str, order_by: &[String]) -> Result<(RunFilter, RunOrder)> {
     let draft = filter::Draft::read(filter)?;
     let order = parse_run_order_by(order_by)?;
     Ok((draft.finish()?, order))
 }
 
-/// Reads the filter and the ordering of an experiment search.
+/// Parses the filter and the ordering of an experiment search.
 pub fn parse_experiment_search(filter: &str, order_by: &[String]) -> Result<(ExperimentFilter, ExperimentOrder)> {
     Ok((parse_experiment_filter(filter)?, parse_experiment_order_by(order_by)?))
 }
 
-/// How many random cases a dear test tries: a quarter, or all in `make test-slow`.
+/// Returns the number of random cases for an expensive test: a quarter of them by default, or all
+/// in `make test-slow`.
 #[cfg(test)]
 fn dear_cases(all: u32) -> u32 {
     if std::env::var_os("ALL_SEARCHES").is_some() { all } else { all / 4 }

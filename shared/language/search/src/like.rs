@@ -1,4 +1,4 @@
-//! SQL's LIKE: `%` matches any text, `_` any character, and there is no escape.
+//! SQL's LIKE: `%` matches any text, `_` any character, and there is no escape character.
 
 use mlflow_api::{Error, Result};
 
@@ -8,12 +8,12 @@ mod gapped;
 
 const WILDCARDS: [char; 2] = ['%', '_'];
 
-/// A pattern of LIKE or ILIKE, taken apart once to match many texts.
+/// A compiled pattern of LIKE or ILIKE, which can be matched against many texts.
 ///
-/// The stretches between the `%` are matched one after another, each as early as possible. Matching
-/// one later could not help the stretches after it. The texts before the first `%` and after the
-/// last are compared in place. So the work is linear in the text. Only stretches with `_` in the
-/// middle take more: a step per character and 64 characters of the pattern.
+/// The stretches between the `%` are matched one after another, each as early as possible. A later
+/// match could not help the stretches that follow. The texts before the first `%` and after the
+/// last one are compared in place, so the work is linear in the length of the text. Only stretches
+/// that contain `_` take more: one step per character of the text and 64 characters of the stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
@@ -21,11 +21,11 @@ pub struct Pattern {
     in_any_case: bool,
     first: String,
     middle: Vec<Stretch>,
-    /// `None` if there is no `%`.
+    /// The text after the last `%`. `None` if there is no `%`.
     last: Option<String>,
 }
 
-/// The text between two `%`, never empty.
+/// The text between two `%`, which is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stretch {
     Plain(String),
@@ -33,13 +33,14 @@ enum Stretch {
 }
 
 impl Pattern {
-    /// Bytes of the longest pattern, as in SQLite (`SQLITE_MAX_LIKE_PATTERN_LENGTH`).
+    /// Maximum length of a pattern in bytes, as in SQLite (`SQLITE_MAX_LIKE_PATTERN_LENGTH`).
     pub const LONGEST: usize = 50_000;
 
-    /// A pattern of LIKE, which minds case.
+    /// Compiles a pattern of LIKE, which is case-sensitive.
     ///
     /// # Errors
-    /// If it is longer than [`Pattern::LONGEST`]. Stock MLflow passes it on to the database, which fails.
+    /// Fails if the pattern is longer than [`Pattern::LONGEST`]. Stock MLflow passes such a pattern
+    /// on to the database, which fails.
     pub fn like(written: &str) -> Result<Self> {
         Self::new(written, false)
     }
@@ -47,7 +48,7 @@ impl Pattern {
     /// A pattern of ILIKE, for which ASCII letters of either case are the same.
     ///
     /// # Errors
-    /// As for [`Pattern::like`].
+    /// Fails under the same condition as [`Pattern::like`].
     pub fn ilike(written: &str) -> Result<Self> {
         Self::new(written, true)
     }
@@ -65,13 +66,13 @@ impl Pattern {
         Ok(Self { written: written.to_owned(), in_any_case, first, middle, last })
     }
 
-    /// The pattern as it was written.
+    /// Returns the pattern as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// Whether a text matches.
+    /// Checks whether a text matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         if self.in_any_case { self.matches_folded(&text.to_ascii_lowercase()) } else { self.matches_folded(text) }
@@ -94,10 +95,10 @@ impl Stretch {
         if stretch.contains('_') { Self::Gapped(Gapped::new(stretch)) } else { Self::Plain(stretch.to_owned()) }
     }
 
-    /// Where the first match in a text ends.
+    /// Returns the end of the first match in a text.
     fn first_end(&self, text: &str) -> Option<usize> {
         match self {
-            // Preparing the search is linear in the stretch that is searched for.
+            // The preparation of the search is linear in the length of the stretch.
             Self::Plain(plain) if plain.len() > text.len() => None,
             Self::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
             Self::Gapped(gapped) => gapped.first_end(text),
@@ -109,13 +110,13 @@ fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
 
-/// The text after a stretch that it begins with.
+/// Returns the text after a stretch, if the text begins with the stretch.
 fn behind<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().all(|wanted| is_one(wanted, rest.next())).then_some(rest.as_str())
 }
 
-/// The text before a stretch that it ends with.
+/// Returns the text before a stretch, if the text ends with the stretch.
 fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().rev().all(|wanted| is_one(wanted, rest.next_back())).then_some(rest.as_str())
@@ -125,7 +126,7 @@ fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
-    /// No wildcard follows it, so the text ends with it.
+    /// Whether no wildcard follows the piece, so that matching texts end with it.
     pub(crate) is_end: bool,
 }
 
@@ -136,7 +137,7 @@ pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
     pattern.split(WILDCARDS).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 
-/// The beginning of a pattern, up to its first wildcard, and whether there is one.
+/// Returns the text up to the first wildcard of a pattern, and whether there is a wildcard.
 pub(crate) fn beginning(pattern: &str) -> (&str, bool) {
     pattern.find(WILDCARDS).map_or((pattern, false), |at| (&pattern[..at], true))
 }

@@ -1,11 +1,12 @@
-//! Lists of values: MLflow reads them as Python literals (`SearchUtils._parse_list_from_sql_token`).
+//! Lists of values, which MLflow parses as Python literals
+//! (`SearchUtils._parse_list_from_sql_token`).
 
 use mlflow_api::python::{float, repr};
 use mlflow_api::{Error, Result};
 
 use crate::print;
 
-/// The strings of a list such as `('a', "b")`.
+/// Parses a list of strings such as `('a', "b")`.
 pub(crate) fn strings(source: &str) -> Result<Vec<String>> {
     let mut reader = Reader { rest: source };
     let items = reader.items().filter(|_| reader.rest.is_empty()).ok_or_else(|| {
@@ -29,8 +30,12 @@ pub(crate) fn strings(source: &str) -> Result<Vec<String>> {
     })
 }
 
-/// The texts of a list such as `('a', 1)`, numbers as Python prints them; it may be empty. Python takes a single number for no
-/// list, and a single text for itself: here, it is a list of one.
+/// Parses a list of strings and numbers such as `('a', 1)`, which may be empty. Numbers are
+/// returned as Python prints them.
+///
+/// In Python, a single value in parentheses is not a tuple. A single number is therefore rejected,
+/// and a single string is treated as a list of one string. Returns `None` if the text is not such a
+/// list.
 pub(crate) fn texts_and_numbers(source: &str) -> Option<Vec<String>> {
     let mut reader = Reader { rest: source };
     let items = reader.items().filter(|_| reader.rest.is_empty())?;
@@ -45,7 +50,7 @@ pub(crate) fn texts_and_numbers(source: &str) -> Option<Vec<String>> {
 
 enum Item {
     Text(String),
-    /// Anything else, as Python prints it.
+    /// Any other literal, as Python prints it.
     Other(String),
 }
 
@@ -58,7 +63,8 @@ impl Item {
     }
 }
 
-/// Reads from the front of a text. `None` means the text is not a list of literals.
+/// A parser that consumes a text from the front. Its methods return `None` if the text is not a
+/// list of literals.
 struct Reader<'a> {
     rest: &'a str,
 }
@@ -78,7 +84,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes `mark` and the white space around it.
+    /// Consumes `mark` and the white space around it, if the text begins with it.
     fn take(&mut self, mark: &str) -> bool {
         let found = self.rest.trim_start().strip_prefix(mark);
         self.rest = found.unwrap_or(self.rest).trim_start();
@@ -89,7 +95,7 @@ impl Reader<'_> {
         if self.opening().is_none() {
             return self.word().map(Item::Other);
         }
-        // Python joins neighbouring strings.
+        // Python concatenates adjacent string literals.
         let mut text = String::new();
         while let Some(opening) = self.opening() {
             self.string(&opening, &mut text)?;
@@ -118,7 +124,7 @@ impl Reader<'_> {
         word.parse().ok().map(float)
     }
 
-    /// The beginning of a string literal, if there is one here.
+    /// Returns the opening of the string literal at the current position, if there is one.
     fn opening(&self) -> Option<Opening> {
         let prefix = usize::from(self.rest.starts_with(['r', 'R', 'u', 'U']));
         let quote = self.rest[prefix..].chars().next().filter(|next| matches!(next, '\'' | '"'))?;
@@ -141,14 +147,14 @@ impl Reader<'_> {
     }
 }
 
-/// How a string literal begins.
+/// The opening of a string literal: an optional prefix and a quote.
 struct Opening {
     quote: char,
     raw: bool,
     length: usize,
 }
 
-/// Reads the text that a backslash and the characters after it mean.
+/// Parses an escape sequence after its backslash, and appends the text that it represents.
 fn escape(rest: &mut std::str::Chars, text: &mut String) -> Option<()> {
     let next = rest.next()?;
     let meant = match next {

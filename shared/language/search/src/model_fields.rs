@@ -1,55 +1,56 @@
-//! Whether a logged model passes a filter, and which value a metric sorts it by.
+//! Evaluation of filters on logged models, and the metric value that a model is sorted by.
 
 use std::cmp::Ordering;
 
 use crate::filter::{ModelCode, ModelFilter, ModelPredicate, ModelText, ModelTime};
 use crate::value::Number;
 
-/// The fields of a logged model that a search needs.
+/// The fields of a logged model that filters and orderings use.
 pub trait ModelFields {
-    /// An attribute that is a text.
+    /// Returns a text attribute.
     fn text(&self, attribute: ModelText) -> Option<&str>;
 
-    /// An attribute that is a number and compares as a text.
+    /// Returns a numeric attribute that filters compare as text.
     fn code(&self, attribute: ModelCode) -> i64;
 
-    /// A time, in ms.
+    /// Returns a time, in ms.
     fn time(&self, attribute: ModelTime) -> i64;
 
-    /// A param.
+    /// Returns the value of a param.
     fn param(&self, key: &str) -> Option<&str>;
 
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 
-    /// All points of all metrics.
+    /// Returns all points of all metrics.
     fn points(&self) -> impl Iterator<Item = MeasuredPoint<'_>>;
 }
 
-/// A point of a logged model's metric.
+/// A point of a metric of a logged model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MeasuredPoint<'a> {
-    /// The metric.
+    /// The name of the metric.
     pub metric: &'a str,
-    /// Value, finite.
+    /// The value, which is finite.
     pub value: f64,
-    /// In ms.
+    /// The time of the point, in ms.
     pub timestamp: i64,
-    /// Step.
+    /// The step.
     pub step: i64,
-    /// The run that logged it.
+    /// The run that logged the point.
     pub run: &'a str,
-    /// Name of the dataset it was measured on; empty for none.
+    /// The name of the dataset that the metric was measured on. Empty for none.
     pub dataset_name: &'a str,
-    /// Digest of that dataset; empty for none.
+    /// The digest of that dataset. Empty for none.
     pub dataset_digest: &'a str,
 }
 
 impl ModelFilter {
-    /// Whether the model passes.
+    /// Checks whether a model passes the filter.
     #[must_use]
     pub fn matches(&self, model: &impl ModelFields) -> bool {
-        // A dataset without a digest is compared with a digest that is missing, which none is.
+        // A requested dataset without a digest matches no point: MLflow compares its missing digest
+        // in SQL, where NULL is equal to nothing.
         let on_datasets = |point: &MeasuredPoint<'_>| {
             self.datasets.is_empty()
                 || (self.datasets.iter()).any(|(name, digest)| {
@@ -70,7 +71,7 @@ impl ModelFilter {
             }
         };
         let by_metric = |predicate: &ModelPredicate| matches!(predicate, ModelPredicate::Metric { .. });
-        // Without a condition on a metric, any point on the datasets will do.
+        // Without a condition on a metric, any point on one of the datasets is sufficient.
         let any_point = self.datasets.is_empty()
             || self.predicates.iter().any(by_metric)
             || model.points().any(|point| on_datasets(&point));
@@ -78,7 +79,7 @@ impl ModelFilter {
     }
 }
 
-/// The value of the latest point of a metric on a dataset.
+/// Returns the value of the latest point of a metric on a dataset.
 pub(crate) fn latest(model: &impl ModelFields, metric: &str, name: &str, digest: &str) -> Option<f64> {
     let counts = |point: &MeasuredPoint<'_>| {
         point.metric == metric

@@ -6,34 +6,34 @@ use crate::bounds;
 use crate::filter::{ModelAttribute, ModelCode, ModelText, ModelTime};
 use crate::order_by::{Direction, Term};
 
-/// An order clause of a search of logged models, as it was sent.
+/// An order clause of a search of logged models, as received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOrderBy {
-    /// An attribute, or `metrics.` and a metric.
+    /// An attribute, or `metrics.` followed by the name of a metric.
     pub field: String,
-    /// Which way; nothing comes last in either.
+    /// The direction. Missing values come last in both directions.
     pub ascending: bool,
-    /// Only points on the dataset of this name count; empty for all.
+    /// The name of the dataset that points must be on. Empty for all datasets.
     pub dataset_name: String,
-    /// Only points on a dataset of this digest count; empty for all.
+    /// The digest of the dataset that points must be on. Empty for all datasets.
     pub dataset_digest: String,
 }
 
-/// The fields that logged models are sorted by.
+/// The fields that logged models can be sorted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelSortBy {
     /// The latest point of a metric among those on a dataset.
     Metric {
-        /// The metric's name.
+        /// The name of the metric.
         key: String,
-        /// Name of the dataset; empty for any.
+        /// The name of the dataset. Empty for any.
         dataset_name: String,
-        /// Digest of the dataset; empty for any.
+        /// The digest of the dataset. Empty for any.
         dataset_digest: String,
     },
-    /// A text.
+    /// A text attribute.
     Text(ModelText),
-    /// A number.
+    /// A numeric attribute that filters compare as text.
     Code(ModelCode),
     /// A time.
     Time(ModelTime),
@@ -42,32 +42,32 @@ pub enum ModelSortBy {
 /// A total order of logged models: the id is one of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<ModelSortBy>>,
 }
 
 impl ModelOrder {
-    /// Whether it is MLflow's default: newest first, then by id.
+    /// Checks whether this is MLflow's default order: newest first, then by id.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         self.terms == newest_first()
     }
 
-    /// Whether it sorts by the runs that made the models.
+    /// Checks whether the order sorts by the runs that created the models.
     #[must_use]
     pub fn asks_for_runs(&self) -> bool {
         self.terms.iter().any(|term| term.by == ModelSortBy::Text(ModelText::SourceRunId))
     }
 
-    /// Whether it looks at points of metrics.
+    /// Checks whether the order depends on points of metrics.
     #[must_use]
     pub fn asks_for_metrics(&self) -> bool {
         self.terms.iter().any(|term| matches!(term.by, ModelSortBy::Metric { .. }))
     }
 }
 
-/// Reads the order clauses of a search of logged models. The newest come first, then the id decides, unless the clauses
-/// say otherwise.
+/// Parses the order clauses of a search of logged models. Ties are broken by creation time, newest
+/// first, and then by id, unless the clauses already contain these fields.
 pub fn parse_model_order(clauses: &[ModelOrderBy]) -> Result<ModelOrder> {
     bounds::ordering(clauses.iter().map(|clause| clause.field.as_str()))?;
     let mut terms = clauses.iter().map(term).collect::<Result<Vec<_>>>()?;

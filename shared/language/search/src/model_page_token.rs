@@ -1,7 +1,8 @@
 //! Page tokens of searches of logged models (`SearchLoggedModelsPaginationToken`).
 //!
-//! MLflow's tokens spell out the search they belong to, and its messages say which part of it differs. These do too; in place of
-//! MLflow's offset they hold the sort key of the last model.
+//! MLflow's tokens contain the search that they belong to in plain text, and MLflow's messages
+//! report which part of it differs. The tokens here do the same, but instead of MLflow's offset
+//! they contain the sort key of the last model.
 
 use mlflow_api::{Error, Result};
 use serde::Deserialize;
@@ -12,20 +13,20 @@ use crate::page_token::{not_ours, parsed, printed_base64};
 use crate::print;
 use crate::sort_key::SortKey;
 
-/// The search that a page token of logged models has to agree with. The datasets are not part of
-/// it, as in MLflow.
+/// The search that a page token of logged models must match. As in MLflow, it does not include the
+/// datasets.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelPages<'a> {
     /// The experiments, in the order of the request.
     pub experiment_ids: &'a [String],
-    /// The filter string; empty for none.
+    /// The filter string. Empty for none.
     pub filter: &'a str,
     /// The order clauses.
     pub order_by: &'a [ModelOrderBy],
 }
 
 impl ModelPages<'_> {
-    /// The token of the page that begins after this key.
+    /// Creates the token of the page that begins after `last`.
     #[must_use]
     pub fn token(&self, last: &SortKey) -> String {
         let [experiment_ids, filter_string, order_by] = self.parts();
@@ -35,10 +36,12 @@ impl ModelPages<'_> {
         printed_base64(&token)
     }
 
-    /// Where the page that `token` asks for begins: after this key, or at the very beginning for the empty token.
+    /// Decodes a page token, and returns the key that the page begins after. Returns `None` for the
+    /// empty token, which requests the first page.
     ///
     /// # Errors
-    /// In MLflow's words, if the token is of another search: experiments, filter and ordering are looked at in this order.
+    /// Fails with MLflow's message if the token belongs to a different search. Experiments, filter
+    /// and ordering are compared in this order.
     pub fn after(&self, token: &str) -> Result<Option<SortKey>> {
         if token.is_empty() {
             return Ok(None);
@@ -69,7 +72,7 @@ impl ModelPages<'_> {
         SortKey::deserialize(part("k")).map(Some).map_err(|_| Error::invalid(not_ours(&value)))
     }
 
-    /// Experiments, filter and ordering as MLflow's token has them.
+    /// Returns experiments, filter and ordering in the format of MLflow's tokens.
     fn parts(&self) -> [Value; 3] {
         let text = |text: &str| or_null(Value::from(text));
         let clause = |clause: &ModelOrderBy| {
@@ -85,7 +88,7 @@ impl ModelPages<'_> {
     }
 }
 
-/// Python's `value or None`, for a value of a token.
+/// Converts a value of a token like Python's `value or None`.
 fn or_null(value: Value) -> Value {
     let is_false = match &value {
         Value::String(text) => text.is_empty(),
@@ -98,7 +101,7 @@ fn or_null(value: Value) -> Value {
     if is_false { Value::Null } else { value }
 }
 
-/// Python's `str`.
+/// Formats a value like Python's `str`.
 fn printed(value: &Value) -> String {
     value.as_str().map_or_else(|| print::data(value), str::to_owned)
 }
@@ -129,7 +132,7 @@ mod tests {
         let pages = ModelPages { experiment_ids: &ids, filter: "", order_by: &[] };
         let token = pages.token(&key);
         let refused = |pages: ModelPages| pages.after(&token).unwrap_err().message;
-        // Of several differences, the first counts.
+        // If there are several differences, the first one is reported.
         assert_eq!(
             refused(ModelPages { experiment_ids: &others, filter: "a", order_by: &order }),
             "Experiment IDs in the page token do not match the requested experiment IDs. Expected: ['2', '1']. Found: ['1']"

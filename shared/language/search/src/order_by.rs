@@ -1,4 +1,4 @@
-//! Orderings.
+//! Orderings of runs and experiments.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,7 +16,7 @@ use crate::syntax::{self, Kind};
 const RUN_ATTRIBUTES: [&str; 9] =
     ["artifact_uri", "created", "Created", "end_time", "run_id", "run_name", "start_time", "status", "user_id"];
 
-/// Which way to sort.
+/// The direction of sorting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Direction {
     /// Smallest first.
@@ -32,59 +32,59 @@ pub enum Direction {
 pub struct Term<By> {
     /// The field to sort by.
     pub by: By,
-    /// Which way.
+    /// The direction.
     pub direction: Direction,
 }
 
-/// The fields that runs are sorted by.
+/// The fields that runs can be sorted by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RunSortBy {
-    /// The latest value of this metric.
+    /// The latest value of a metric.
     Metric(String),
-    /// This parameter.
+    /// A parameter.
     Param(String),
-    /// This tag.
+    /// A tag.
     Tag(String),
-    /// An attribute that is a text.
+    /// A text attribute.
     Text(RunText),
-    /// An attribute that is a number.
+    /// A numeric attribute.
     Number(RunNumber),
 }
 
-/// The fields that experiments are sorted by.
+/// The fields that experiments can be sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentSortBy {
     /// The name.
     Name,
     /// The id, as a number.
     Id,
-    /// An attribute that is a number.
+    /// A numeric attribute.
     Number(ExperimentNumber),
 }
 
 /// A total order of runs: the last term is the run id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<RunSortBy>>,
 }
 
 /// A total order of experiments: the id is one of the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExperimentOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<ExperimentSortBy>>,
 }
 
 impl Default for RunOrder {
-    /// The latest first, and the id among runs of the same time.
+    /// Returns MLflow's default order: newest first. Ties are broken by id.
     fn default() -> Self {
         Self::completed(Vec::new())
     }
 }
 
 impl RunOrder {
-    /// Adds MLflow's tie-breakers (`_get_orderby_clauses`).
+    /// Appends MLflow's tie-breakers (`_get_orderby_clauses`).
     fn completed(mut terms: Vec<Term<RunSortBy>>) -> Self {
         let start_time = RunSortBy::Number(RunNumber::StartTime);
         if !terms.iter().any(|term| term.by == start_time) {
@@ -96,7 +96,7 @@ impl RunOrder {
 }
 
 impl Default for ExperimentOrder {
-    /// The newest first, and the smallest id among experiments of the same time.
+    /// Returns MLflow's default order: newest first. Ties are broken by id, smallest first.
     fn default() -> Self {
         let newest =
             Term { by: ExperimentSortBy::Number(ExperimentNumber::CreationTime), direction: Direction::Descending };
@@ -104,7 +104,7 @@ impl Default for ExperimentOrder {
     }
 }
 
-/// Reads the ordering of a run search (`_get_orderby_clauses`).
+/// Parses the ordering of a run search (`_get_orderby_clauses`).
 pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
     let mut terms: Vec<Term<RunSortBy>> = Vec::with_capacity(clauses.len() + 2);
     let mut seen = HashSet::new();
@@ -122,7 +122,7 @@ pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
         };
         let by = by.ok_or_else(|| Error::invalid(format!("Invalid identifier type '{family}'")))?;
         if !seen.insert(by.clone()) {
-            // MLflow raises this one without a code.
+            // MLflow raises this error without a code.
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }
@@ -131,7 +131,7 @@ pub fn parse_run_order_by(clauses: &[String]) -> Result<RunOrder> {
     Ok(RunOrder::completed(terms))
 }
 
-/// Reads the ordering of an experiment search (`_get_search_experiments_order_by_clauses`).
+/// Parses the ordering of an experiment search (`_get_search_experiments_order_by_clauses`).
 pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> {
     if clauses.is_empty() {
         return Ok(ExperimentOrder::default());
@@ -155,14 +155,14 @@ pub fn parse_experiment_order_by(clauses: &[String]) -> Result<ExperimentOrder> 
     Ok(ExperimentOrder { terms })
 }
 
-/// The identifier and the direction of each clause. A clause is read only when it is its turn, so that the first mistake is
-/// the one reported.
+/// Returns the identifier and the direction of each clause. Each clause is only parsed when the
+/// iterator reaches it, so the first mistake is reported.
 pub(crate) fn parse_clauses(clauses: &[String]) -> Result<impl Iterator<Item = Result<(String, Direction)>>> {
     bounds::ordering(clauses.iter().map(String::as_str))?;
     Ok(clauses.iter().map(|clause| parse_clause(clause)))
 }
 
-/// The identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
+/// Parses the identifier and the direction of a clause (`SearchUtils._parse_order_by_string`).
 fn parse_clause(clause: &str) -> Result<(String, Direction)> {
     let unparsed = || Error::invalid(format!("Invalid order_by clause '{clause}'. Could not be parsed."));
     let statements = syntax::statements(clause)
@@ -170,7 +170,8 @@ fn parse_clause(clause: &str) -> Result<(String, Direction)> {
     let [statement] = statements.as_slice() else { return Err(unparsed()) };
     let written = match statement.as_slice() {
         [only] if only.kind == Kind::Identifier => only.text.to_owned(),
-        // A word other searches sort by; it is a type in SQL and so no identifier.
+        // `timestamp` is a field that other searches sort by. The word is a type in SQL and
+        // therefore not an identifier.
         [first, rest @ ..] if first.kind == Kind::TypeName && first.text == "timestamp" => match rest {
             [] => first.text.to_owned(),
             [blanks @ .., last] if last.kind == Kind::Direction && blanks.iter().all(syntax::Node::is_blank) => {

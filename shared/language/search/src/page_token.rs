@@ -1,7 +1,8 @@
-//! Tokens that say where the next page begins.
+//! Page tokens, which encode where the next page begins.
 //!
-//! MLflow's tokens hold an offset, so a row that comes or goes between two pages shifts the rest. These hold the sort
-//! key of the last row instead. A token is good only for the search it came from.
+//! MLflow's tokens contain an offset, so a row that is added or removed between two pages shifts
+//! the rest. The tokens here contain the sort key of the last row instead. A token is only valid
+//! for the search that returned it.
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -36,15 +37,17 @@ struct Incoming<K> {
     last: K,
 }
 
-/// The token for the page of `search` that begins after `last`: a sort key, or whatever else says where a listing goes
-/// on.
+/// Creates the token for the page of `search` that begins after `last`, which is a sort key or any
+/// other value that identifies the position.
 pub fn encode_page_token(search: Fingerprint, last: &impl Serialize) -> Result<String> {
     let json = serde_json::to_vec(&Outgoing { version: VERSION, search, last }).map_err(Error::internal)?;
     Ok(STANDARD.encode(json))
 }
 
-/// The beginning of the page of `search` that `token` asks for: after this key, or at the very
-/// beginning for the empty token. Anything but a token is refused in the words of MLflow's
+/// Decodes a page token of `search`, and returns the key that the page begins after. Returns `None`
+/// for the empty token, which requests the first page.
+///
+/// Anything that is not a token is rejected with the message of MLflow's
 /// `SearchUtils.parse_start_offset_from_page_token`.
 pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) -> Result<Option<K>> {
     if token.is_empty() {
@@ -62,14 +65,14 @@ pub fn decode_page_token<K: DeserializeOwned>(search: Fingerprint, token: &str) 
     }
 }
 
-/// The JSON that a token holds.
+/// Returns the JSON value that a token contains.
 pub(crate) fn parsed(token: &str) -> Result<Value> {
     let decoded = decode_base64(token).ok_or_else(|| Error::invalid("Invalid page token, could not base64-decode"))?;
     serde_json::from_slice(&decoded)
         .map_err(|_| Error::invalid(format!("Invalid page token, decoded value={}", print::bytes(&decoded))))
 }
 
-/// JSON as a token.
+/// Encodes a JSON value as a token.
 pub(crate) fn printed_base64(value: &Value) -> String {
     STANDARD.encode(value.to_string())
 }
@@ -78,8 +81,8 @@ pub(crate) fn not_ours(value: &Value) -> String {
     format!("Invalid page token, parsed value={}", print::data(value))
 }
 
-/// Python's `base64.b64decode`: characters outside the alphabet are skipped, and nothing is read
-/// after the padding.
+/// Decodes Base64 like Python's `base64.b64decode`: characters outside the alphabet are skipped,
+/// and everything after the padding is ignored.
 fn decode_base64(token: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
@@ -106,7 +109,7 @@ fn decode_base64(token: &str) -> Option<Vec<u8>> {
             digits.push(byte);
         }
     }
-    // Without its padding the last group must be full.
+    // Without padding, the last group must be complete.
     if digits.len() % 4 == 0 { LENIENT.decode(digits).ok() } else { None }
 }
 

@@ -1,4 +1,4 @@
-//! Python's way of printing values that only search messages show, in addition to
+//! Python representations of values that only occur in messages about searches. They extend
 //! [`mlflow_api::python`].
 
 use std::fmt::Write as _;
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub(crate) use mlflow_api::python::data;
 use mlflow_api::python::repr;
 
-/// `repr` of a byte string.
+/// Formats a byte string like Python's `repr`.
 pub(crate) fn bytes(bytes: &[u8]) -> String {
     let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
     let mut printed = format!("b{quote}");
@@ -19,7 +19,7 @@ pub(crate) fn bytes(bytes: &[u8]) -> String {
             _ if char::from(byte) == quote => printed.extend(['\\', quote]),
             b' '..=b'~' => printed.push(char::from(byte)),
             _ => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(printed, "\\x{byte:02x}");
             }
         }
@@ -28,15 +28,15 @@ pub(crate) fn bytes(bytes: &[u8]) -> String {
     printed
 }
 
-/// `repr` of a set of strings. Python prints the members in an order that changes from run to run; here they are
-/// sorted.
+/// Formats a set of strings like Python's `repr`. Python prints the members in an order that
+/// changes from run to run. Here they are sorted.
 pub(crate) fn set(items: &[&str]) -> String {
     let mut sorted = items.to_vec();
     sorted.sort_unstable();
     format!("{{{}}}", join(sorted.into_iter().map(repr)))
 }
 
-/// The items with commas between them.
+/// Joins the items with commas.
 pub(crate) fn join(items: impl IntoIterator<Item = String>) -> String {
     items.into_iter().collect::<Vec<_>>().join(", ")
 }

@@ -1,23 +1,23 @@
-//! Parts of a list.
+//! Ranges of values within a list.
 
 use std::fmt;
 
 use crate::filter::quoted;
 
-/// Which texts of a list are read.
+/// A range of text values in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TextRange {
-    /// This one.
+    /// Exactly this text.
     Equal(String),
-    /// Those that begin so; all of them if it is empty, the empty text too.
+    /// Texts with this prefix. The empty prefix matches every text, including the empty text.
     Prefix(String),
 }
 
 impl TextRange {
-    /// Every text.
+    /// The range of all texts.
     pub(crate) const ANY: Self = Self::Prefix(String::new());
 
-    /// Whether the text is one of them.
+    /// Checks whether a text is in the range.
     #[must_use]
     pub fn contains(&self, text: &str) -> bool {
         match self {
@@ -27,22 +27,22 @@ impl TextRange {
     }
 }
 
-/// Which numbers of a list are read.
+/// A range of numbers in a list.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberRange {
-    /// The least, itself included.
+    /// The lower bound, inclusive.
     pub least: Option<f64>,
-    /// The greatest, itself included.
+    /// The upper bound, inclusive.
     pub greatest: Option<f64>,
-    /// Whether NaN is read too. It comes after all numbers.
+    /// Whether the range includes NaN, which is sorted after all numbers.
     pub with_nan: bool,
 }
 
 impl NumberRange {
-    /// Every number, and NaN.
+    /// The range of all numbers, including NaN.
     pub const ANY: Self = Self { least: None, greatest: None, with_nan: true };
 
-    /// Whether the number is one of them.
+    /// Checks whether a number is in the range.
     #[must_use]
     pub fn contains(&self, number: f64) -> bool {
         if number.is_nan() {
@@ -51,12 +51,12 @@ impl NumberRange {
         self.least.is_none_or(|least| number >= least) && self.greatest.is_none_or(|greatest| number <= greatest)
     }
 
-    /// Whether no number can be one of them. Such a range is in no plan.
+    /// Checks whether the range contains no number. Plans never contain such a range.
     pub(crate) fn is_empty(&self) -> bool {
         !self.with_nan && self.least.zip(self.greatest).is_some_and(|(least, greatest)| least > greatest)
     }
 
-    /// The numbers that are in both.
+    /// Returns the intersection of two ranges.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             least: greater(self.least, other.least),
@@ -73,35 +73,35 @@ fn greater(left: Option<f64>, right: Option<f64>) -> Option<f64> {
     }
 }
 
-/// Which times are read, in ms, both ends included.
+/// A range of times in ms, inclusive at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// The earliest.
+    /// The earliest time.
     pub from: Option<i64>,
-    /// The latest.
+    /// The latest time.
     pub until: Option<i64>,
 }
 
 impl TimeRange {
-    /// Whether the time is one of them.
+    /// Checks whether a time is in the range.
     #[must_use]
     pub fn contains(&self, time: i64) -> bool {
         self.from.is_none_or(|from| time >= from) && self.until.is_none_or(|until| time <= until)
     }
 
-    /// Whether any time is left out.
+    /// Checks whether the range excludes any time.
     #[must_use]
     pub fn is_bounded(&self) -> bool {
         self.from.is_some() || self.until.is_some()
     }
 
-    /// Whether no time can be one of them. Such a range is in no plan.
+    /// Checks whether the range contains no time. Plans never contain such a range.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.from.zip(self.until).is_some_and(|(from, until)| from > until)
     }
 
-    /// The times that are in both.
+    /// Returns the intersection of two ranges.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), until: self.until.into_iter().chain(other.until).min() }
     }

@@ -1,4 +1,5 @@
-//! The conditions of filters and orders of runs, on the columns by which runs are indexed.
+//! Translation of the filters and orders of runs into conditions on the columns by which runs are
+//! indexed.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,8 @@ use crate::range::{NumberRange, TextRange, TimeRange};
 use crate::value::Number;
 
 impl RunFilter {
-    /// The asks of its conditions, in their order.
+    /// Returns the condition that each predicate imposes on the columns, in the order of the
+    /// filter.
     #[must_use]
     pub fn asks(&self) -> Vec<Ask<'_>> {
         self.predicates.iter().map(ask).collect()
@@ -52,13 +54,14 @@ fn of_key(column: RunColumn, test: &KeyTest) -> Ask<'_> {
     }
 }
 
-/// The column of a tag. The run name is the tag that MLflow keeps equal to it.
+/// Returns the column of a tag. The run name is stored in a tag, which MLflow keeps in sync with
+/// it.
 fn of_tag(key: &str) -> RunColumn {
     if key == RUN_NAME_TAG { RunColumn::Name } else { RunColumn::Field(format!("tags.{key}")) }
 }
 
 impl RunOrder {
-    /// Its first term, and whether the rest is MLflow's default.
+    /// Returns the first term of the order, and whether the remaining terms are MLflow's default.
     #[must_use]
     pub fn sorting(&self) -> Sorting {
         let default = Self::default().terms;
@@ -75,21 +78,21 @@ impl RunOrder {
             RunSortBy::Number(RunNumber::EndTime) => SortBy::Text(RunColumn::EndTime),
             RunSortBy::Text(RunText::RunId | RunText::UserId | RunText::ArtifactUri) => SortBy::Other,
         };
-        // Among runs that began at once, the id alone is left of the default.
+        // For runs that started at the same time, only the id remains of the default order.
         let ties = if by == SortBy::Time { &default[1..] } else { &default };
         Sorting { direction: first.direction, ties_are_newest_first: rest == ties, by }
     }
 }
 
-/// The values that may pass a comparison with `value`. NaN differs from every value and compares
-/// with none.
+/// Returns the values that may pass a comparison with `value`. NaN is unequal to every value, and
+/// passes no other comparison.
 fn numbers(comparator: Comparator, value: f64) -> NumberRange {
     let numbers = NumberRange { with_nan: false, ..NumberRange::ANY };
-    // The grammar makes no NaN.
+    // The grammar cannot produce NaN.
     if value.is_nan() {
         return NumberRange { with_nan: comparator == Comparator::NotEqual, ..numbers };
     }
-    // The two zeros are one number here and two in a key.
+    // The two zeros are equal here, but have different keys.
     let (least, greatest) = if value == 0.0 { (-0.0, 0.0) } else { (value, value) };
     match comparator {
         Comparator::Equal => NumberRange { least: Some(least), greatest: Some(greatest), ..numbers },
@@ -99,11 +102,11 @@ fn numbers(comparator: Comparator, value: f64) -> NumberRange {
     }
 }
 
-/// The times that may pass a comparison with `value`. At the ends of 64 bits they are too many,
-/// never too few.
+/// Returns the times that may pass a comparison with `value`. Near the limits of 64-bit integers,
+/// the range may be too wide, but never too narrow.
 #[allow(clippy::cast_possible_truncation, reason = "the cast goes to the nearest integer there is")]
 fn times(comparator: Comparator, value: Number) -> TimeRange {
-    // The integers next to the value; the same one twice if it is an integer itself.
+    // The nearest integers below and above the value. Both are the value if it is an integer.
     let (below, above) = match value {
         Number::Integer(value) => (value, value),
         Number::Float(value) if value.is_nan() => return TimeRange::default(),

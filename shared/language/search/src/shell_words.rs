@@ -1,6 +1,7 @@
-//! Splits a text into words the way a POSIX shell does (Python's `shlex.split`, which MLflow uses on orderings).
+//! Splitting a text into words like a POSIX shell. MLflow uses Python's `shlex.split` on orderings.
 
-/// The words of `text`, their quotes removed. `None` if a quote is not closed or a backslash has nothing after it.
+/// Splits `text` into words and removes their quotes. Returns `None` if a quote is not closed, or
+/// if the text ends with a backslash.
 pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -17,8 +18,8 @@ pub(crate) fn split(text: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// Adds the rest up to `quote`. Within double quotes a backslash protects a double quote and a
-/// backslash.
+/// Appends the text up to the closing `quote` to `word`. Within double quotes, a backslash escapes
+/// a double quote or a backslash.
 fn push_quoted(rest: &mut std::str::Chars, quote: char, word: &mut String) -> Option<()> {
     loop {
         match rest.next()? {

@@ -1,7 +1,7 @@
-//! Keys that sort the way MLflow's ORDER BY does.
+//! Keys that sort like MLflow's ORDER BY.
 //!
-//! A key holds the values that an ordering looks at. So rows can be sorted by it. A page can also
-//! go on after it, whether or not its row is still there.
+//! A key contains the values that an ordering compares, so that rows can be sorted by it. A page
+//! can also continue after a key, even if the row of that key no longer exists.
 
 use std::cmp::Ordering;
 
@@ -12,16 +12,18 @@ use crate::model_fields::{ModelFields, latest};
 use crate::model_order::{ModelOrder, ModelSortBy};
 use crate::order_by::{Direction, ExperimentOrder, ExperimentSortBy, RunOrder, RunSortBy, Term};
 
-/// The values a row is sorted by. Keys of one ordering are in the order of their rows, and differ from row to row.
+/// The values that a row is sorted by. Within one ordering, keys sort like their rows, and every
+/// row has a different key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SortKey(pub(crate) Vec<Part>);
 
-/// One value and the way it sorts.
+/// A value, and the direction that it is sorted in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Part(pub(crate) Direction, pub(crate) Cell);
 
-/// One value. The order of the variants of values does not matter: a term yields one of them only.
+/// A value in a sort key. The relative order of the variants for values is irrelevant, because a
+/// term only yields one of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Cell {
     #[serde(rename = "i")]
@@ -36,32 +38,34 @@ pub(crate) enum Cell {
     Missing,
 }
 
-/// The first value a row is sorted by.
+/// The first value that a row is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FirstValue<'a> {
     /// A time.
     Integer(i64),
-    /// The value of a metric, never NaN; both zeros are 0.0.
+    /// The value of a metric, which is never NaN. Both zeros are 0.0.
     Float(f64),
     /// A text.
     Text(&'a str),
-    /// A metric's value that is NaN.
+    /// The value of a metric that is NaN.
     NotANumber,
-    /// The row lacks the value that it is sorted by.
+    /// The row does not have the value that it is sorted by.
     Missing,
 }
 
-/// A float as an integer that sorts like it. JSON has no infinities; this keeps them.
+/// A float as an integer that sorts in the same order. Unlike a JSON number, it can represent
+/// infinities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct SortableFloat(i64);
 
 impl SortableFloat {
     fn new(value: f64) -> Self {
-        // The two zeros are one number in SQL.
+        // The two zeros are equal in SQL.
         let value = if value == 0.0 { 0.0 } else { value };
         let bits = value.to_bits().cast_signed();
-        // Negative floats grow the other way; turning all bits but the sign over rights that.
+        // The bits of negative floats sort in reverse. Inverting all bits except the sign corrects
+        // the order.
         Self(if bits < 0 { bits ^ i64::MAX } else { bits })
     }
 
@@ -97,7 +101,8 @@ impl Cell {
         }
     }
 
-    /// Values come before NaN, and NaN before nothing, in either direction.
+    /// Returns the rank of the cell. Values come before NaN, and NaN before missing values,
+    /// regardless of the direction.
     fn rank(&self) -> u8 {
         match self {
             Self::Integer(_) | Self::Float(_) | Self::Text(_) => 0,
@@ -108,12 +113,13 @@ impl Cell {
 }
 
 impl SortKey {
-    /// The key of these values.
+    /// Creates a key from values and their directions.
     pub(crate) fn of(parts: impl Iterator<Item = (Direction, Cell)>) -> Self {
         Self(parts.map(|(direction, cell)| Part(direction, cell)).collect())
     }
 
-    /// Start time, in ms, and id of the run that this key of MLflow's default order was made from.
+    /// Returns the start time in ms and the id of a run, if this is a key of MLflow's default
+    /// order.
     #[must_use]
     pub fn latest_first(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
@@ -124,15 +130,16 @@ impl SortKey {
         }
     }
 
-    /// The value of the first term. A key made from a row has one; a forged page token may have none, and may have one of
-    /// another kind than its order.
+    /// Returns the value of the first term. Keys that were created from rows always have one. A key
+    /// from a forged page token may have none, or one of the wrong type for its order.
     #[must_use]
     pub fn first_value(&self) -> Option<FirstValue<'_>> {
         self.0.first().map(|part| part.1.value())
     }
 
-    /// Start time, in ms, and id, if the last two terms are MLflow's: the latest first, then by id. Whether the
-    /// number before the id is the start time, the order says.
+    /// Returns the start time in ms and the id, if the last two terms are those of MLflow's default
+    /// order: newest first, then by id. The caller must know from the order whether the number
+    /// before the id is the start time.
     #[must_use]
     pub fn started_and_id(&self) -> Option<(i64, &str)> {
         match self.0.as_slice() {
@@ -161,7 +168,7 @@ impl PartialOrd for Part {
 }
 
 impl RunOrder {
-    /// The key of a run.
+    /// Returns the sort key of a run.
     #[must_use]
     pub fn key(&self, run: &impl RunFields) -> SortKey {
         let part = |term: &Term<RunSortBy>| {
@@ -179,13 +186,13 @@ impl RunOrder {
 }
 
 impl ExperimentOrder {
-    /// The key of an experiment.
+    /// Returns the sort key of an experiment.
     #[must_use]
     pub fn key(&self, experiment: &impl ExperimentFields) -> SortKey {
         let part = |term: &Term<ExperimentSortBy>| {
             let cell = match term.by {
                 ExperimentSortBy::Name => Cell::Text(experiment.name().to_owned()),
-                // An id has 60 bits.
+                // Ids have 60 bits.
                 ExperimentSortBy::Id => Cell::Integer(experiment.id().number().cast_signed()),
                 ExperimentSortBy::Number(attribute) => Cell::Integer(experiment.number(attribute)),
             };
@@ -196,7 +203,7 @@ impl ExperimentOrder {
 }
 
 impl ModelOrder {
-    /// The key of a logged model.
+    /// Returns the sort key of a logged model.
     #[must_use]
     pub fn key(&self, model: &impl ModelFields) -> SortKey {
         let part = |term: &Term<ModelSortBy>| {

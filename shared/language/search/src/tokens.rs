@@ -1,24 +1,27 @@
-//! The tokens by which texts are found: some of their trigrams.
+//! The tokens under which texts are indexed, which are a subset of their trigrams.
 //!
-//! The indexer takes them from texts, the planner from patterns. The index is right because of one
-//! rule, which a test checks: if a text matches a pattern, every token of the pattern is among
-//! those of the text.
+//! The indexer computes them from texts, the planner from patterns. The index is correct because of
+//! an invariant that a test checks: if a text matches a pattern, the tokens of the text include
+//! every token of the pattern.
 //!
-//! One of [`WINDOW`] trigrams in a row is a token, and so is each with a separator between two
-//! characters. The choice depends on the trigrams alone ([`rank`]). So a long enough stretch of a
-//! pattern has the same tokens as every text that contains it. An entry for each trigram would be
-//! twice as many writes (`docs/adr/0046-tokens-of-names.md`).
+//! At least one of [`WINDOW`] consecutive trigrams is a token, and so is every trigram with a
+//! separator between two characters. The choice depends only on the trigrams themselves ([`rank`]),
+//! so a sufficiently long stretch of a pattern has the same tokens as every text that contains it.
+//! Indexing every trigram would take twice as many writes (`docs/adr/0046-tokens-of-names.md`).
 
 use std::collections::BTreeSet;
 
 use crate::like::{self, Piece};
 
-/// Marks the end of a text, as its name in ASCII says. Any character would be right, as trigrams
-/// only propose candidates that are checked later. This one is in hardly any text or pattern, and
-/// so proposes nothing wrong.
+/// The character that marks the end of a text. It is the ASCII control character for that purpose
+/// (ETX).
+///
+/// Any character would be correct, because tokens only select candidates that are checked later.
+/// This one occurs in hardly any text or pattern, so it adds no false candidates.
 pub(crate) const END: char = '\u{3}';
 
-/// Of so many trigrams in a row at least one is a token: of every five characters, and of the last three.
+/// The number of consecutive trigrams of which at least one is a token. As a result, every five
+/// consecutive characters contain a token, and so do the last three characters of a text.
 const WINDOW: usize = 3;
 
 /// The tokens of a text, with ASCII letters in lower case as ILIKE compares them. Two marks of the end are added, so that
@@ -35,7 +38,7 @@ pub fn of_pattern(pattern: &str) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
 }
 
-/// The tokens of texts that equal `text`.
+/// Returns the tokens of texts that are equal to `text`.
 pub(crate) fn of_equal(text: &str) -> Vec<String> {
     of_pieces(&[Piece { text, is_end: true }])
 }
@@ -46,12 +49,12 @@ fn of_pieces(pieces: &[Piece]) -> Vec<String> {
     tokens.filter(|token| seen.insert(token.clone())).collect()
 }
 
-/// The tokens among the trigrams of characters, in their order.
+/// Returns the trigrams of `characters` that are tokens, in their order.
 fn chosen(characters: &[char]) -> Vec<String> {
     let trigrams: Vec<_> = characters.windows(3).map(|trigram| (rank(trigram), trigram)).collect();
     let mut is_token: Vec<_> = trigrams.iter().map(|(rank, _)| rank.is_none()).collect();
     for first in 0..(trigrams.len() + 1).saturating_sub(WINDOW) {
-        // Of equal ones, any will do: they are one token.
+        // Equal trigrams are one token, so any of them can be chosen.
         let least = (first..first + WINDOW).min_by_key(|place| trigrams[*place].0);
         if let Some(place) = least {
             is_token[place] = true;
@@ -61,15 +64,17 @@ fn chosen(characters: &[char]) -> Vec<String> {
     tokens.map(|((_, trigram), _)| trigram.iter().collect()).collect()
 }
 
-/// Ranks trigrams: the least of neighbouring ones is a token. `None` is less than all others, and
-/// so always a token. It is for the end of a word and the beginning of the next, which few texts
-/// share. Other trigrams with a separator say less, and come last. The entries that are stored
-/// follow from this.
+/// Returns the rank of a trigram. The trigram with the lowest rank in a window is a token.
+///
+/// `None` is lower than all other ranks, so such trigrams are always tokens. They consist of the
+/// end of a word and the beginning of the next, a combination that few texts share. Other trigrams
+/// with a separator are less selective, and have the highest ranks. Stored entries depend on this
+/// function.
 fn rank(trigram: &[char]) -> Option<(bool, u64)> {
     let is_separator = |character: &char| !character.is_alphanumeric();
     let is_junction = trigram.get(1).is_some_and(|middle| is_separator(middle) && *middle != END);
     let is_beside_one = trigram.iter().any(is_separator);
-    // FNV-1a; one more multiplication spreads its bits.
+    // FNV-1a, followed by a multiplication that spreads its bits.
     let bytes = trigram.iter().flat_map(|character| u32::from(*character).to_le_bytes());
     let hash = bytes
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
@@ -94,7 +99,7 @@ mod tests {
         tokens.into_iter().map(|token| token.replace(END, "$")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Changing these values changes the meaning of stored entries.
+    /// Guards the meaning of stored entries, which changes with these values.
     #[test]
     fn tokens_are_as_they_are_stored() {
         for (text, expected) in [
@@ -129,7 +134,8 @@ mod tests {
         wanted.iter().all(|token| tokens.contains(token))
     }
 
-    /// A pattern that the text matches, more often than not: some of its characters give way to wildcards.
+    /// A text, and a pattern that usually matches it: some of its characters are replaced by
+    /// wildcards.
     fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
         let text = prop::collection::vec(prop::sample::select(vec!['a', 'B', 'c', 'É', ' ', '-', '1', '\u{3}']), 0..24);
         (text, prop::collection::vec(0_u8..24, 24), any::<bool>()).prop_map(|(text, changes, other_case)| {

@@ -1,4 +1,4 @@
-//! The right side of a comparison (`SearchUtils._get_value`).
+//! The value on the right side of a comparison (`SearchUtils._get_value`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -9,17 +9,18 @@ use crate::identifier::{Family, unquoted};
 use crate::list;
 use crate::syntax::{Kind, Node};
 
-/// A number in a filter. Integers are kept apart so that large ones compare exactly.
+/// A number in a filter. Integers are kept separate from floats so that large integers compare
+/// exactly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// Written without fraction and exponent.
+    /// A number without fraction and exponent.
     Integer(i64),
-    /// Any other.
+    /// Any other number.
     Float(f64),
 }
 
 impl Number {
-    /// Compares a stored integer with this number the way SQLite does (`sqlite3IntFloatCompare`).
+    /// Compares a stored integer with this number in the way of SQLite (`sqlite3IntFloatCompare`).
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the bounds are checked first")]
     pub fn compare_stored(self, stored: i64) -> Ordering {
@@ -36,7 +37,8 @@ impl Number {
         }
     }
 
-    /// Compares a stored float with this number. A NaN is less than any: it is in no place where it could be told apart.
+    /// Compares a stored float with this number. The result for NaN is arbitrary, because neither
+    /// filters nor stored values contain NaN here.
     #[must_use]
     pub fn compare_float(self, stored: f64) -> Ordering {
         match self {
@@ -45,7 +47,7 @@ impl Number {
         }
     }
 
-    /// The greater of two.
+    /// Returns the greater of two numbers.
     pub(crate) fn max(self, other: Self) -> Self {
         let is_less = match self {
             Self::Integer(number) => other.compare_stored(number).is_lt(),
@@ -59,7 +61,8 @@ impl fmt::Display for Number {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Integer(number) => write!(formatter, "{number}"),
-            // The grammar has no word for infinity, but takes numbers that are too large for a float.
+            // The grammar has no literal for infinity, but accepts numbers that are too large for a
+            // float.
             Self::Float(number) if number.is_infinite() => {
                 formatter.write_str(if *number > 0.0 { "1e999" } else { "-1e999" })
             }
@@ -68,7 +71,7 @@ impl fmt::Display for Number {
     }
 }
 
-/// A value as written in a filter.
+/// A literal value in a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Literal {
     Number(Number),
@@ -76,13 +79,13 @@ pub(crate) enum Literal {
     List(Vec<String>),
 }
 
-/// The value a metric is compared with.
+/// Parses the value that a metric is compared with.
 pub(crate) fn metric(node: &Node) -> Result<f64> {
     let number = if node.kind.is_number() { node.text.parse().ok() } else { None };
     number.ok_or_else(|| Error::invalid(format!("Expected numeric value type for metric. Found {}", node.text)))
 }
 
-/// The value a parameter or tag is compared with.
+/// Parses the value that a parameter or a tag is compared with.
 pub(crate) fn keyed_text(family: Family, node: &Node) -> Result<String> {
     text(node).unwrap_or_else(|| {
         Err(Error::invalid(format!(
@@ -92,7 +95,7 @@ pub(crate) fn keyed_text(family: Family, node: &Node) -> Result<String> {
     })
 }
 
-/// The value a numeric attribute is compared with.
+/// Parses the value that a numeric attribute is compared with.
 pub(crate) fn attribute_number(key: &str, node: &Node) -> Result<Number> {
     match node.kind {
         Kind::Integer => node.text.parse().map(Number::Integer).map_err(|_| {
@@ -106,7 +109,8 @@ pub(crate) fn attribute_number(key: &str, node: &Node) -> Result<Number> {
     }
 }
 
-/// The value another attribute is compared with; only the attribute `with_lists` takes lists.
+/// Parses the value that any other attribute is compared with. Only the attribute `with_lists`
+/// accepts lists.
 pub(crate) fn attribute_text(key: &str, node: &Node, with_lists: &str) -> Result<Literal> {
     if let Some(text) = text(node) {
         return text.map(Literal::Text);
@@ -122,7 +126,7 @@ pub(crate) fn attribute_text(key: &str, node: &Node, with_lists: &str) -> Result
     list::strings(node.text).map(Literal::List)
 }
 
-/// The value a dataset's field is compared with.
+/// Parses the value that a field of a dataset is compared with.
 pub(crate) fn dataset(node: &Node) -> Result<Literal> {
     match text(node) {
         Some(text) => text.map(Literal::Text),
@@ -134,8 +138,9 @@ pub(crate) fn dataset(node: &Node) -> Result<Literal> {
     }
 }
 
-/// A string. Double quotes make an identifier of it, which MLflow takes too; without quotes an identifier is refused.
-/// `None` if the node is neither.
+/// Parses a string. A text in double quotes is tokenized as an identifier, which MLflow also
+/// accepts as a string. An identifier without quotes is rejected. Returns `None` if the node is
+/// neither a string nor an identifier.
 pub(crate) fn text(node: &Node) -> Option<Result<String>> {
     if !matches!(node.kind, Kind::SingleQuoted | Kind::Identifier) {
         return None;

@@ -1,4 +1,5 @@
-//! Searches of traces, held against what stock MLflow's own store found (`tests/compare/record_trace_searches.py` recorded it).
+//! Compares searches of traces with the results of stock MLflow's own store, which were recorded by
+//! `tests/compare/record_trace_searches.py`.
 
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
@@ -18,15 +19,15 @@ struct Recorded {
     searches: Vec<(Vec<u64>, String, Vec<String>, Answer)>,
 }
 
-/// What MLflow answered.
+/// The result of MLflow.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    /// The places of the traces.
+    /// The indexes of the traces that were found.
     Found(Vec<usize>),
-    /// A message.
+    /// An error message.
     Refused(String),
-    /// An exception that it did not catch.
+    /// An exception that MLflow did not catch.
     Failed(()),
 }
 
@@ -40,14 +41,15 @@ struct Trace {
     client: Option<String>,
     tags: BTreeMap<String, String>,
     metadata: BTreeMap<String, String>,
-    /// Kind, name, JSON, whether it is valid, and whether it is of the session.
+    /// The kind, the name, the JSON value, whether the assessment is valid, and whether it applies
+    /// to the session.
     assessments: Vec<(String, String, String, bool, bool)>,
     runs: Vec<String>,
     prompts: Vec<String>,
     spans: Vec<Span>,
 }
 
-/// Name, type, status, start and content.
+/// The name, type, status, start time and content.
 #[derive(Deserialize)]
 struct Span(Option<String>, Option<String>, String, i64, String);
 
@@ -126,7 +128,7 @@ impl SpanFields for &Span {
     }
 }
 
-/// The places of the traces that a search finds, in its order; or the message.
+/// Returns the indexes of the traces that a search finds, in its order, or the error message.
 fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[String]) -> Result<Vec<usize>, String> {
     let search = parse_trace_search(filter, order_by).map_err(|error| error.message)?;
     let scope: Vec<_> = (0..traces.len()).filter(|place| experiments.contains(&traces[*place].experiment)).collect();
@@ -138,7 +140,7 @@ fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[Strin
     let passes = |place: &usize| {
         let trace = &traces[*place];
         let passes = search.filter.matches(trace, &sessions) && search.filter.matches_spans(&trace.spans);
-        assert!(!passes || times.contains(trace.time), "{filter} finds what is not between its times");
+        assert!(!passes || times.contains(trace.time), "{filter} finds a trace outside of its time range");
         passes
     };
     let mut found: Vec<_> = scope.into_iter().filter(passes).collect();
@@ -148,7 +150,7 @@ fn search(traces: &[Trace], experiments: &[u64], filter: &str, order_by: &[Strin
 
 #[test]
 fn searches_find_what_mlflow_finds() {
-    // Another recording is given by its path.
+    // The variable selects a different recording by its path.
     let path = std::env::var("TRACE_SEARCHES");
     let path = path.unwrap_or_else(|_| format!("{}/tests/trace_searches.json", env!("CARGO_MANIFEST_DIR")));
     let recorded: Recorded = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
@@ -161,7 +163,7 @@ fn searches_find_what_mlflow_finds() {
             Answer::Refused(message) => Err(message.clone()),
             Answer::Failed(()) => continue,
         };
-        // Python's expressions take more than linear time.
+        // Python's regular expressions support features that may take more than linear time.
         if found.as_ref().is_err_and(|message| message.ends_with("has a look-around, which is not supported.")) {
             continue;
         }

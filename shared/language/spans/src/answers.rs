@@ -1,4 +1,4 @@
-//! A span in MLflow's answers.
+//! Spans in MLflow's responses.
 
 use base64::Engine;
 use base64::display::Base64Display;
@@ -15,14 +15,14 @@ use crate::Span;
 use crate::ids::hex;
 use crate::values::{decoded, dictionary};
 
-/// The span as `traces/get` and `traces/batchGet` answer it: OpenTelemetry's message in JSON, with
-/// the names of the `.proto` file, ids in base64, integers as numbers. Fields with default values
-/// are left out.
+/// Returns the span as `traces/get` and `traces/batchGet` return it: OpenTelemetry's message in
+/// JSON, with the field names of the `.proto` file, IDs in base64, and integers as numbers. Fields
+/// with default values are left out.
 ///
-/// An attribute's value, parsed from its JSON text, is only in memory while that attribute is
-/// written: it may be some ten times as long.
+/// The value that is parsed from an attribute's JSON text is only in memory while that attribute is
+/// being written, because it may be about ten times as large as the text.
 pub fn json(span: &Span) -> impl Serialize {
-    // MLflow leaves out links with impossible ids of traces or spans.
+    // MLflow leaves out links whose trace or span ID is invalid.
     let links = span.links.iter().filter(|link| link.trace_id.len() == 16 && link.span_id.len() == 8);
     let status = span.status.as_ref();
     Answer {
@@ -103,7 +103,7 @@ struct Outcome<'a> {
     code: Option<&'static str>,
 }
 
-/// Bytes, such as an id.
+/// Bytes that are serialized in base64, such as an ID.
 struct Base64<'a>(&'a [u8]);
 
 impl Base64<'_> {
@@ -118,13 +118,13 @@ impl Serialize for Base64<'_> {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// An attribute of a span: the value of its JSON text. A text that is no JSON stays as it is, and
-/// an empty one is null.
+/// An attribute of a span, serialized as the value of its JSON text. A text that is not valid JSON
+/// is kept unchanged, and an empty text becomes null.
 struct Loaded<'a>(&'a KeyValue);
 
 impl Serialize for Loaded<'_> {
@@ -138,7 +138,7 @@ impl Serialize for Loaded<'_> {
     }
 }
 
-/// An attribute of an event or a link, as it is.
+/// An attribute of an event or a link, serialized unchanged.
 struct Plain<'a>(&'a KeyValue);
 
 impl Serialize for Plain<'_> {
@@ -162,7 +162,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The message that holds a value.
+/// The message that contains a value.
 struct Value<'a>(&'a Json);
 
 impl Serialize for Value<'_> {
@@ -171,7 +171,7 @@ impl Serialize for Value<'_> {
         match self.0 {
             Json::Null => {}
             Json::Bool(value) => fields.serialize_entry("bool_value", value)?,
-            // Python fails where an integer has more than 64 bits; here it is answered as a text.
+            // Python fails on integers of more than 64 bits. Here they are returned as text.
             Json::Integer(digits) => match digits.parse::<i64>() {
                 Ok(number) => fields.serialize_entry("int_value", &number)?,
                 Err(_) => fields.serialize_entry("string_value", digits)?,
@@ -188,7 +188,7 @@ impl Serialize for Value<'_> {
     }
 }
 
-/// Protobuf's JSON has words for values that are no numbers in JSON.
+/// Returns the word that protobuf's JSON uses for a value that JSON numbers cannot represent.
 fn word(number: f64) -> Option<&'static str> {
     match number {
         _ if number.is_nan() => Some("NaN"),
@@ -198,7 +198,7 @@ fn word(number: f64) -> Option<&'static str> {
     }
 }
 
-/// The message that holds the values of a list.
+/// The message that contains the values of a list.
 struct Values<'a>(&'a [Json]);
 
 impl Serialize for Values<'_> {
@@ -207,7 +207,7 @@ impl Serialize for Values<'_> {
     }
 }
 
-/// The message that holds the entries of an object.
+/// The message that contains the entries of an object.
 struct Entries<'a>(&'a Object);
 
 impl Serialize for Entries<'_> {
@@ -217,7 +217,7 @@ impl Serialize for Entries<'_> {
     }
 }
 
-/// A list whose items are made one after another.
+/// A list whose items are created one by one during serialization.
 struct Each<M>(M);
 
 impl<M: Fn() -> I, I: IntoIterator<Item: Serialize>> Serialize for Each<M> {
@@ -226,7 +226,8 @@ impl<M: Fn() -> I, I: IntoIterator<Item: Serialize>> Serialize for Each<M> {
     }
 }
 
-/// The span as MLflow stores it and as its file `traces.json` has it: the text that filters on a span's content search.
+/// Returns the span as MLflow stores it, and as its file `traces.json` contains it. Filters on the
+/// content of spans search this text.
 #[must_use]
 pub fn artifact_json(span: &Span) -> String {
     let text = |text: &str| Json::Text(text.to_owned());

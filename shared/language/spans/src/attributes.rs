@@ -1,4 +1,5 @@
-//! The attributes of a span as MLflow has them while it stores it: a Python dictionary from names to JSON texts.
+//! The attributes of a span as MLflow has them while it stores the span: a Python dictionary from
+//! names to JSON texts.
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
@@ -7,26 +8,26 @@ use opentelemetry_proto::tonic::common::v1::KeyValue;
 use crate::Span;
 use crate::values::{decoded, entry, message};
 
-/// The trace's id, in MLflow's form.
+/// ID of the trace in MLflow's form.
 pub(crate) const REQUEST_ID: &str = "mlflow.traceRequestId";
 
-/// Attributes in their order. A text is the content of Python's `str`, as a rule JSON; anything
-/// else was taken over from an event as it was.
+/// Attributes in their order. A text has the content of a Python `str`, usually JSON. Other values
+/// were copied unchanged from an event.
 pub(crate) type Attributes = IndexMap<String, Json>;
 
-/// The JSON text that MLflow makes of a value.
+/// Returns the JSON text that MLflow writes for a value.
 pub(crate) fn dumped(value: &Json) -> Json {
     Json::Text(value.print_unicode())
 }
 
-/// The attributes of an exporter, each value as a JSON text.
+/// Reads an exporter's attributes, with each value as a JSON text.
 pub(crate) fn received(attributes: &[KeyValue]) -> Attributes {
     attributes.iter().map(|attribute| (attribute.key.clone(), dumped_once(decoded(attribute.value.as_ref())))).collect()
 }
 
-/// The JSON text of a value. A text that is JSON of a text, a list or a dictionary already stays as
-/// it is (`sanitize_attributes`). The JSON of a number does not: a client that sends "1" means the
-/// text.
+/// Returns the JSON text of a value. A text that already is the JSON of a text, a list or a
+/// dictionary is kept unchanged (`sanitize_attributes`). The JSON of a number is not: a client that
+/// sends "1" means the text.
 fn dumped_once(value: Json) -> Json {
     match value {
         Json::Text(text) if is_dumped(&text) => Json::Text(text),
@@ -35,28 +36,29 @@ fn dumped_once(value: Json) -> Json {
 }
 
 fn is_dumped(text: &str) -> bool {
-    // Most texts are no JSON, and are not worth reading.
+    // Most texts are not JSON and do not have to be parsed.
     let begins = text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with(['"', '[', '{']);
     begins && crate::text::read(text).is_some()
 }
 
-/// The attributes as they are kept.
+/// Returns the attributes in their stored form.
 pub(crate) fn kept(attributes: Attributes) -> Vec<KeyValue> {
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
 
-/// A kept attribute.
+/// Returns the value of a stored attribute.
 pub(crate) fn value_of(span: &Span, key: &str) -> Option<Json> {
     let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
     Some(decoded(found.value.as_ref()))
 }
 
-/// A kept attribute as a text: the text that its JSON holds, or else the JSON itself.
+/// Returns a stored attribute as a text: the text that its JSON contains, or otherwise the JSON
+/// itself.
 pub(crate) fn text_of(span: &Span, key: &str) -> Option<String> {
     value_of(span, key).map(text)
 }
 
-/// A kept value as a text, likewise.
+/// Returns a stored value as a text: the text that its JSON contains, or otherwise the JSON itself.
 pub(crate) fn text(value: Json) -> String {
     match value {
         Json::Text(text) => match crate::text::read(&text) {

@@ -9,28 +9,28 @@ use crate::attributes::{text_of, value_of};
 use crate::ids::hex;
 use crate::translate::{keys, parsed};
 
-/// Characters of the name of a model or of its provider.
+/// Maximum number of characters in the name of a model or of its provider.
 const MODEL_NAME: usize = 500;
 
-/// The fields that MLflow's store has columns for.
+/// The fields for which MLflow's store has columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Facts<'a> {
-    /// Its id, in hex.
+    /// ID of the span in hex.
     pub span_id: String,
-    /// The id of the span above, in hex; nothing for a root.
+    /// ID of the parent span in hex. `None` for a root.
     pub parent_id: Option<String>,
-    /// Its name.
+    /// Name of the span.
     pub name: &'a str,
-    /// Its type as it is shown, so that filters find it. That includes types that were added for
-    /// other SDKs, which MLflow's filters do not find.
+    /// Type of the span as it is shown, so that filters find it. This includes types that were
+    /// translated from other SDKs, which MLflow's own filters do not find.
     pub span_type: Option<String>,
-    /// `OK`, `ERROR` or `UNSET`.
+    /// Status: `OK`, `ERROR` or `UNSET`.
     pub status: &'static str,
-    /// When it began, in nanoseconds since 1970.
+    /// Start time in nanoseconds since 1970.
     pub start_ns: u64,
-    /// When it ended.
+    /// End time in nanoseconds since 1970.
     pub end_ns: Option<u64>,
-    /// The model it called.
+    /// The model that the span called.
     pub model: Option<String>,
     /// The provider that runs the model.
     pub provider: Option<String>,
@@ -38,7 +38,7 @@ pub struct Facts<'a> {
     pub cost: [Option<f64>; 3],
 }
 
-/// Reads them.
+/// Reads these fields from a span.
 #[must_use]
 pub fn facts(span: &Span) -> Facts<'_> {
     let name = |key: &str| match value_of(span, key).map(|value| parsed(&value)) {

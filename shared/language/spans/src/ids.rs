@@ -1,17 +1,18 @@
-//! Ids of traces and spans.
+//! IDs of traces and spans.
 
 use std::fmt::Write;
 
-/// The beginning of every id of a trace that was made from OpenTelemetry's.
+/// Prefix of all trace IDs that were created from OpenTelemetry IDs.
 const PREFIX: &str = "tr-";
 
-/// MLflow's id of a trace: `tr-` and the id in hex.
+/// Returns MLflow's ID of a trace: `tr-` and the OpenTelemetry ID in hex.
 #[must_use]
 pub fn trace_id_text(id: &[u8; 16]) -> String {
     format!("{PREFIX}{}", hex(id))
 }
 
-/// The bytes of MLflow's id of a trace; `None` where it was not made from OpenTelemetry's.
+/// Returns the OpenTelemetry ID in MLflow's ID of a trace, or `None` if the ID was not created from
+/// one.
 #[must_use]
 pub fn trace_id(text: &str) -> Option<[u8; 16]> {
     let digits = text.strip_prefix(PREFIX)?;
@@ -22,7 +23,7 @@ pub fn trace_id(text: &str) -> Option<[u8; 16]> {
     u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
 }
 
-/// Bytes in hex.
+/// Formats bytes in hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
@@ -30,8 +31,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// An id as a number of `N` bytes: shorter ones are filled up, and longer ones are accepted if
-/// their extra bytes are zero.
+/// Converts an ID to a number of `N` bytes. Shorter IDs are padded with zeros. Longer IDs are
+/// accepted if their extra bytes are zero.
 pub(crate) fn sized<const N: usize>(id: &[u8]) -> Option<[u8; N]> {
     let significant = &id[id.iter().position(|byte| *byte != 0).unwrap_or(id.len())..];
     let mut sized = [0; N];

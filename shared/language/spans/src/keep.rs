@@ -1,4 +1,4 @@
-//! From a span that an exporter sent to the one that is kept.
+//! Conversion of a span that an exporter sent to the span that is stored.
 
 use mlflow_api::Json;
 use mlflow_api::json::Object;
@@ -12,12 +12,13 @@ use crate::refusal::Refusal;
 use crate::translate::{Event, translate};
 use crate::values::{dictionary, entry, message};
 
-/// The name under which MLflow shows which program sent a root.
+/// Attribute in which MLflow shows the program that sent a root.
 const SERVICE_NAME: &str = "service.name";
 
-/// Converts a span as MLflow's store would. Attributes become JSON texts, names of some SDKs are
-/// translated, and ids get their full length. Fields that MLflow drops are dropped (the kind, the
-/// state, counts of dropped data). `service` is set on a root. Returns its trace's id with it.
+/// Converts a span as MLflow's store does. Attributes become JSON texts, the attributes of some
+/// SDKs are translated, and IDs get their full length. Fields that MLflow drops are dropped (the
+/// kind, the state, and counts of dropped data). `service` is set on a root. Returns the span with
+/// the ID of its trace.
 pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span), Refusal> {
     if sent.trace_id.is_empty() || sent.span_id.is_empty() {
         return Err(Refusal::new(422, "Cannot convert OpenTelemetry span to MLflow span"));
@@ -26,7 +27,7 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
     let trace_id: [u8; 16] = sized(&sent.trace_id).ok_or_else(failed)?;
     let span_id: [u8; 8] = sized(&sent.span_id).ok_or_else(failed)?;
     let parent: [u8; 8] = sized(&sent.parent_span_id).ok_or_else(failed)?;
-    // No date; MLflow's database has no room for them.
+    // Such times are not valid dates, and MLflow's database cannot store them.
     if [sent.start_time_unix_nano, sent.end_time_unix_nano].into_iter().any(|time| i64::try_from(time).is_err()) {
         return Err(failed());
     }
@@ -54,7 +55,8 @@ pub(crate) fn keep(sent: Span, service: Option<&str>) -> Result<([u8; 16], Span)
     Ok((trace_id, whole))
 }
 
-/// Attributes of an event or a link, which MLflow keeps as they are; but bytes become a text, and a key comes once.
+/// Returns the attributes of an event or a link, which MLflow stores unchanged, except that bytes
+/// become text and keys are deduplicated.
 fn plain(attributes: Object) -> Vec<KeyValue> {
     attributes.into_iter().map(|(key, value)| entry(key, message(value))).collect()
 }
@@ -87,7 +89,7 @@ fn link(sent: &span::Link) -> span::Link {
     }
 }
 
-/// A status; only an error has a message.
+/// Converts a status. Only errors have a message.
 fn status(sent: Status) -> Option<Status> {
     match sent.code() {
         StatusCode::Unset => None,

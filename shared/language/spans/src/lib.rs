@@ -1,14 +1,16 @@
-//! Spans of traces: what exporters send, how spans are kept, and what MLflow makes of them.
+//! Spans of traces: the formats that exporters send, the stored format, and what MLflow derives
+//! from spans.
 //!
-//! Pure: no I/O, no table. [`read`] splits the body of an OTLP request by trace (`otlp/`). It makes
-//! [`Span`]s as MLflow's store keeps them (`keep.rs`): each attribute is a JSON text. MLflow adds
-//! attributes for the conventions of other SDKs, and so does `translate/`. [`pack`] makes bytes of
-//! them for an item of the table; packing traces into blocks is the indexer's. [`json`] and
-//! [`artifact_json`] make MLflow's answers. [`summarize`] makes what spans say about their trace,
-//! with tokens and their cost (`summary.rs`, `usage.rs`).
+//! The crate does no I/O and does not use the table. [`read`] splits the body of an OTLP request by
+//! trace (`otlp/`). It creates [`Span`]s as MLflow's store keeps them (`keep.rs`), with each
+//! attribute as a JSON text. MLflow adds attributes for the conventions of other SDKs, and so does
+//! `translate/`. [`pack`] encodes spans as bytes for an item of the table. Packing traces into
+//! blocks is the indexer's task. [`json`] and [`artifact_json`] produce MLflow's responses.
+//! [`summarize`] derives a trace's facts from its spans, including tokens and their cost
+//! (`summary.rs`, `usage.rs`).
 //!
-//! The size of a body after decompression bounds what clients send, and the parsers bound nesting.
-//! Nothing here recurses deeper.
+//! The size of a body after decompression limits what clients can send, and the parsers limit
+//! nesting. No function here recurses deeper than that.
 
 mod answers;
 mod attributes;

@@ -1,4 +1,4 @@
-//! Spans as bytes for items of the table.
+//! Encoding of spans as bytes for items of the table.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -14,58 +14,60 @@ use zstd::stream::write::Encoder;
 
 use crate::Span;
 
-/// Most bytes before packing: a little more than the largest readable export of a trace.
+/// Maximum number of bytes before compression, slightly more than the largest readable export of a
+/// trace.
 pub(crate) const LARGEST: usize = 64 << 20;
 
-/// zstd's default. Higher levels gain some percent on an export of some KB, and take several times as long.
+/// Compression level, zstd's default. Higher levels gain a few percent on an export of some KB, and
+/// take several times as long.
 const LEVEL: i32 = 3;
 
-/// The first byte of packed spans. It names the dictionary that they were packed with.
+/// First byte of packed spans. It identifies the dictionary that they were packed with.
 const FORMAT: u8 = 1;
 
-/// The number of the field of a `ScopeSpans` that has the spans.
+/// Field number of the spans in a `ScopeSpans`.
 const SPANS: u32 = 2;
 
-/// A sample of spans of the usual SDKs; a small export becomes a quarter smaller with it. It is
-/// never changed, as spans that were packed with it cannot be read without it. Another dictionary
-/// gets a format of its own. It is the message made from `tests/fixtures/typical.json`.
+/// A sample of spans of common SDKs, which makes a small export a quarter smaller. It must never
+/// change, because spans that were packed with it cannot be read without it. Another dictionary
+/// gets a format of its own. It is the message created from `tests/fixtures/typical.json`.
 const DICTIONARY: &[u8] = include_bytes!("dictionary.bin");
 
 static ENCODING: LazyLock<EncoderDictionary<'static>> = LazyLock::new(|| EncoderDictionary::copy(DICTIONARY, LEVEL));
 static DECODING: LazyLock<DecoderDictionary<'static>> = LazyLock::new(|| DecoderDictionary::copy(DICTIONARY));
 
-/// The spans of one export, compressed.
+/// The compressed spans of one export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// The compressed bytes, cut into parts; nearly always one. They belong together in this order.
+    /// Compressed bytes, split into parts in this order. There is nearly always a single part.
     pub parts: Vec<Vec<u8>>,
 }
 
-/// Packs the spans of one export into parts of at most so many bytes.
+/// Packs the spans of one export into parts of at most `limit` bytes.
 #[must_use]
 pub fn pack(spans: &[Span], limit: usize) -> Packed {
     let message = message(spans);
-    // Compressing in memory does not fail.
+    // Compressing in memory cannot fail.
     let packed = compressed(&message).unwrap_or_default();
     Packed { parts: packed.chunks(limit.max(1)).map(<[u8]>::to_vec).collect() }
 }
 
-/// Bytes of spans before they are compressed.
+/// Returns the size of spans in bytes before compression.
 #[must_use]
 pub fn size(spans: &[Span]) -> usize {
     encoded_len_repeated(SPANS, spans)
 }
 
-/// Spans as they are before they are compressed.
+/// Encodes spans as they are before compression.
 #[must_use]
 pub fn message(spans: &[Span]) -> Vec<u8> {
-    // A `ScopeSpans` with nothing else in it; making one would need a copy of the spans.
+    // A `ScopeSpans` with no other fields. Creating one would require a copy of the spans.
     let mut message = Vec::with_capacity(size(spans));
     encode_repeated(SPANS, spans, &mut message);
     message
 }
 
-/// The spans of a [`message`].
+/// Decodes the spans of a [`message`].
 pub fn of_message(message: &[u8]) -> Result<Vec<Span>, Unreadable> {
     ScopeSpans::decode(message).map(|scope| scope.spans).map_err(|_| Unreadable)
 }
@@ -77,7 +79,7 @@ fn compressed(message: &[u8]) -> io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Bytes that [`pack`] did not make.
+/// Error for bytes that were not written by [`pack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unreadable;
 
@@ -89,13 +91,13 @@ impl fmt::Display for Unreadable {
 
 impl std::error::Error for Unreadable {}
 
-/// The spans of one export, of its parts joined in their order.
+/// Unpacks the spans of one export from its joined parts.
 pub fn unpack(joined: &[u8]) -> Result<Vec<Span>, Unreadable> {
     unpack_within(joined, &mut LARGEST.clone())?.ok_or(Unreadable)
 }
 
-/// The same, as long as they take no more than `left` bytes, and `None` if they take more. Their
-/// size is subtracted from `left`.
+/// Unpacks the spans of one export if they take at most `left` bytes, and subtracts their size from
+/// `left`. Returns `None` if they take more.
 pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>>, Unreadable> {
     let mut message = Vec::new();
     let frame = joined.strip_prefix(&[FORMAT]).ok_or(Unreadable)?;
@@ -106,9 +108,9 @@ pub fn unpack_within(joined: &[u8], left: &mut usize) -> Result<Option<Vec<Span>
     of_message(&message).map(Some)
 }
 
-/// All spans of a trace, from its exports in the order in which they came. Of several spans with
-/// one id, the last counts. As in MLflow, roots come first, then spans that began earlier, then
-/// those that came earlier.
+/// Joins the exports of a trace, given in order of arrival, and returns all its spans. Of several
+/// spans with the same ID, the last one is kept. As in MLflow, roots come first, then spans that
+/// started earlier, then spans that arrived earlier.
 #[must_use]
 pub fn join(exports: impl IntoIterator<Item = Vec<Span>>) -> Vec<Span> {
     let latest: IndexMap<Vec<u8>, Span> =

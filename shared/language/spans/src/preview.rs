@@ -1,19 +1,20 @@
-//! The short forms of a trace's request and response that lists show.
+//! The previews of a trace's request and response that lists show.
 
 use mlflow_api::Json;
 use mlflow_api::limits::truncated;
 
-/// Characters of a preview.
+/// Maximum number of characters in a preview.
 const LONGEST: usize = 1000;
 
-/// There is no preview, as a text has an unexpected form.
+/// Error for a text of an unexpected form, which has no preview.
 pub(crate) struct Odd;
 
-/// The preview of an attribute: of a chat the text of its last message from `role`, of anything else its JSON.
+/// Returns the preview of an attribute: for a chat, the text of the last message from `role`, and
+/// for anything else its JSON.
 pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
     let (text, parsed) = match value {
         Json::Text(text) => (text.clone(), crate::text::read(text)),
-        // MLflow prints a dictionary, and fails for a list.
+        // MLflow prints a dictionary and fails on a list.
         Json::Object(_) => (value.print(), Some(value.clone())),
         _ => return Err(Odd),
     };
@@ -31,7 +32,7 @@ pub(crate) fn preview(value: &Json, role: &str) -> Result<String, Odd> {
     Ok(format!("{}...", truncated(LONGEST - 3, &content)))
 }
 
-/// The messages of `OpenAI`'s chat completions and responses; nothing where there are none.
+/// Returns the messages of `OpenAI`'s chat completions and responses, or `None` if there are none.
 fn messages(value: &Json) -> Option<Vec<&Json>> {
     let object = value.object()?;
     let list = |name: &str| match object.get(name) {
@@ -66,7 +67,7 @@ fn last<'a>(messages: &[&'a Json], role: &str) -> Option<&'a Json> {
     messages.iter().rev().find(from).or(messages.last()).copied()
 }
 
-/// The text of a message, or of the first of its parts that is one.
+/// Returns the text of a message, or the first of its parts that is a text.
 fn content(message: &Json) -> Option<&Json> {
     match message.object()?.get("content")? {
         text @ Json::Text(_) => Some(text),

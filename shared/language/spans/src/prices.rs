@@ -1,7 +1,7 @@
-//! The cost of tokens, by the catalogue of prices that comes with MLflow.
+//! The cost of tokens, according to the price catalogue that comes with MLflow.
 //!
-//! MLflow's server asks the internet for a newer catalogue first, once a day for each provider;
-//! this one does not.
+//! MLflow's server first requests a newer catalogue from the internet, once a day for each
+//! provider. This server does not.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,9 +10,9 @@ use mlflow_api::Json;
 
 use crate::translate::keys;
 
-/// A line per model: its name and five prices in US dollars for a million tokens. Each price may be
-/// missing. Lines of a provider follow a line `[provider]`. `tests/compare/record_prices.py` writes
-/// it.
+/// One line per model: its name and five prices in US dollars per million tokens, each of which may
+/// be missing. The lines of a provider follow a line `[provider]`. The file is written by
+/// `tests/compare/record_prices.py`.
 const CATALOGUE: &str = include_str!("prices.tsv");
 
 /// Prices of one token.
@@ -27,11 +27,12 @@ struct Price {
 
 struct Catalogue {
     of_provider: HashMap<(&'static str, &'static str), Price>,
-    /// Where no provider is known: that of the first, in alphabetical order, that takes money.
+    /// Prices for requests without a known provider: those of the first provider, in alphabetical
+    /// order, that charges for the model.
     of_any: HashMap<&'static str, Price>,
 }
 
-/// Read with the first span that has tokens; that takes some milliseconds.
+/// Parsed when the first span with tokens arrives, which takes a few milliseconds.
 static PRICES: LazyLock<Catalogue> = LazyLock::new(|| read(CATALOGUE));
 
 fn read(text: &'static str) -> Catalogue {
@@ -62,7 +63,8 @@ fn read(text: &'static str) -> Catalogue {
     catalogue
 }
 
-/// The cost of tokens, as the value of `mlflow.llm.cost`; nothing for a model that is not in the catalogue.
+/// Returns the cost of tokens, as the value of `mlflow.llm.cost`. Returns `None` for a model that
+/// is not in the catalogue.
 pub(crate) fn cost(model: &Json, usage: &Json, provider: Option<&Json>) -> Option<Json> {
     let Json::Text(model) = model else { return None };
     if model.is_empty() || ["gateway:/", "endpoints:/"].into_iter().any(|prefix| model.starts_with(prefix)) {
@@ -96,7 +98,8 @@ struct Tokens {
 }
 
 impl Tokens {
-    /// Nothing where there are none, or where one is no number.
+    /// Reads the counts. Returns `None` if there are no tokens, or one of the counts is not a
+    /// number.
     fn of(usage: &Json) -> Option<Self> {
         let usage = usage.object()?;
         let count = |key: &str| match usage.get(key) {
@@ -118,7 +121,8 @@ impl Tokens {
         (tokens.input != 0.0 || tokens.output != 0.0).then_some(tokens)
     }
 
-    /// The cost of the model's input, and of its output. Cached tokens are part of the input.
+    /// Returns the cost of the model's input and of its output. Cached tokens are part of the
+    /// input.
     fn cost(&self, price: Price) -> (f64, f64) {
         let rate = price.input.unwrap_or_default();
         let creation_rate = price.cache_creation.unwrap_or(rate);

@@ -1,13 +1,13 @@
-//! Answers to exports that cannot be read.
+//! Responses to exports that cannot be read.
 
 use serde_json::json;
 
-/// MLflow's answer to an export that it does not take.
+/// MLflow's response to an export that it does not accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The HTTP status.
+    /// HTTP status.
     pub status: u16,
-    /// The reason.
+    /// Reason for the rejection.
     pub detail: String,
 }
 
@@ -16,12 +16,12 @@ impl Refusal {
         Self { status, detail: detail.into() }
     }
 
-    /// Nothing that could be parsed.
+    /// Returns the response to a body that cannot be parsed.
     pub(crate) fn format() -> Self {
         Self::new(400, "Invalid OpenTelemetry format")
     }
 
-    /// The answer's body, which is JSON.
+    /// Returns the body of the response, which is JSON.
     #[must_use]
     pub fn body(&self) -> String {
         json!({ "detail": self.detail }).to_string()

@@ -1,4 +1,4 @@
-//! Facts about a trace from its spans, as MLflow's store derives them when it logs the spans.
+//! Facts about a trace that MLflow's store derives from its spans when it logs them.
 
 use indexmap::IndexMap;
 use mlflow_api::{Json, Result, limits};
@@ -11,33 +11,33 @@ use crate::translate::keys;
 use crate::usage::Usage;
 use crate::values::decoded;
 
-/// Characters of a session's id.
+/// Maximum number of characters in a session's ID.
 const SESSION: usize = 250;
-/// Characters of a trace's name.
+/// Maximum number of characters in a trace's name.
 const TRACE_NAME: usize = 4096;
-/// Attributes of a root that are tags of the trace begin with it.
+/// Prefix of the root's attributes that are tags of the trace.
 const TAG: &str = "mlflow.traceTag.";
-/// The tag that is the trace's name.
+/// The tag with the trace's name.
 const NAME_TAG: &str = "mlflow.traceName";
 
-/// Facts about a trace from its spans.
+/// Facts about a trace, derived from its spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// When the first of them began, in milliseconds since 1970.
+    /// Start time of the earliest span, in milliseconds since 1970.
     pub start_ms: i64,
-    /// When the last of them ended; nothing where none has.
+    /// End time of the last span to end. `None` if no span has ended.
     pub end_ms: Option<i64>,
-    /// How many they are.
+    /// Number of spans.
     pub spans: usize,
-    /// The facts of the root, if it is among them.
+    /// Facts of the root, if it is among the spans.
     pub root: Option<Root>,
     /// The session that the trace belongs to.
     pub session: Option<String>,
-    /// On whose behalf it ran.
+    /// The user on whose behalf the trace ran.
     pub user: Option<String>,
-    /// The trace's name, if the root says one.
+    /// Name of the trace, if the root has one.
     pub trace_name: Option<String>,
-    /// Tags of the root. They win over those of the sender's resource.
+    /// Tags of the root. They take precedence over those of the sender's resource.
     pub tags: Vec<(String, String)>,
     /// Tokens and cost.
     pub usage: Usage,
@@ -46,27 +46,27 @@ pub struct Summary {
 /// The facts of a trace's root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// The span's name.
+    /// Name of the span.
     pub name: String,
-    /// How the trace ended.
+    /// Outcome of the trace.
     pub state: State,
-    /// Its input, in short.
+    /// Preview of the input.
     pub request_preview: Option<String>,
-    /// Its output, in short.
+    /// Preview of the output.
     pub response_preview: Option<String>,
 }
 
-/// How a trace ended.
+/// The outcome of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Well.
+    /// Success.
     Ok,
-    /// With an error.
+    /// Failure.
     Error,
 }
 
 impl State {
-    /// MLflow's word for it.
+    /// Returns MLflow's word for the state.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -81,8 +81,8 @@ impl State {
     }
 }
 
-/// The summary of the spans of one export, or of all spans of a trace. An error is MLflow's for
-/// spans that are too long. Nothing of the export is to be stored then.
+/// Summarizes the spans of one export, or all spans of a trace. Returns MLflow's error if the
+/// session ID or the trace name is too long. Nothing of the export may be stored in that case.
 pub fn summarize(spans: &[Span]) -> Result<Summary> {
     let start = spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
     let end = spans.iter().map(|span| span.end_time_unix_nano).max().filter(|end| milliseconds(*end) > 0);
@@ -97,7 +97,7 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         tags: Vec::new(),
         usage: Usage::default(),
     };
-    // Of all roots: a trace may have many thousands.
+    // Collected from all roots: a trace may have many thousands.
     let mut tags = IndexMap::new();
     for span in spans {
         summary.usage.add(span);
@@ -116,14 +116,15 @@ pub fn summarize(spans: &[Span]) -> Result<Summary> {
         }
     }
     summary.tags = tags.into_iter().collect();
-    // An empty one says nothing, but the first that is said counts.
+    // An empty value has no meaning, but still only the first value counts.
     summary.session = summary.session.filter(|session| !session.is_empty());
     summary.user = summary.user.filter(|user| !user.is_empty());
     Ok(summary)
 }
 
 impl Summary {
-    /// Of several roots the first says how the trace ended, and the last everything else.
+    /// Adds the facts of a root. If there are several roots, the first one determines the state,
+    /// and the last one everything else.
     fn take_root(&mut self, span: &Span, tags: &mut IndexMap<String, String>) -> Result<()> {
         let state = self.root.as_ref().map_or_else(|| State::of(span), |root| root.state);
         let (request_preview, response_preview) = previews(span);

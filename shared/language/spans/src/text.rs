@@ -2,24 +2,25 @@
 
 use mlflow_api::Json;
 
-/// Values in one JSON text, about. Each takes about 64 bytes in memory and at least two in the text: more of them would fill a server's.
+/// Approximate maximum number of values in one JSON text. Each takes about 64 bytes in memory and
+/// at least two bytes in the text, so more of them could exhaust a server's memory.
 const MOST: usize = 2_000_000;
 
-/// The value of a JSON text; `None` where it is no JSON, or has more values than are read.
+/// Parses a JSON text. Returns `None` if the text is not JSON, or has too many values.
 pub(crate) fn read(text: &str) -> Option<Json> {
-    // As a rule, a text is too short for that.
+    // Most texts are too short to have that many values.
     if text.len() > MOST && values(text) > MOST {
         return None;
     }
     Json::parse_lossy(text)
 }
 
-/// How many values a JSON text has, by the marks before them.
+/// Counts the values in a JSON text by the marks that precede them.
 fn values(text: &str) -> usize {
     marks(text.as_bytes(), |byte| matches!(byte, b'{' | b'[' | b',' | b':'))
 }
 
-/// How many marks of a kind JSON has outside of its strings.
+/// Counts the marks of a kind outside of strings in JSON.
 pub(crate) fn marks(json: &[u8], is_mark: impl Fn(u8) -> bool) -> usize {
     let (mut count, mut is_text, mut is_escaped) = (0, false, false);
     for byte in json {

@@ -1,8 +1,8 @@
-//! Tokens and cost of a trace, from those of its spans.
+//! Tokens and cost of a trace, derived from those of its spans.
 //!
-//! Some SDKs count on each call of a model, some on the agent above, and some on both. So spans
-//! below one that counts are not counted again. That needs the tree: a [`Usage`] keeps every span's
-//! place in it, and two of one trace can be merged.
+//! Some SDKs count on each call of a model, some on the agent above it, and some on both.
+//! Descendants of a span with counts are therefore not counted again. This requires the tree, so a
+//! [`Usage`] stores the position of every span in it. Two usages of one trace can be merged.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ const COUNTS: [&str; 6] = [
     keys::CACHE_CREATION_1HR,
 ];
 
-/// Of [`COUNTS`], those that a trace has even where its spans say nothing of them.
+/// Number of leading elements of [`COUNTS`] that a trace has even if its spans do not contain them.
 const ALWAYS: usize = 3;
 
 const COSTS: [&str; 3] = [keys::INPUT_COST, keys::OUTPUT_COST, keys::TOTAL_COST];
@@ -52,18 +52,18 @@ impl Usage {
         self.nodes.insert(span.span_id.clone(), node);
     }
 
-    /// Whether no span says anything of tokens or cost.
+    /// Checks whether no span has tokens or cost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.values().all(|node| node.tokens.is_none() && node.cost.is_none())
     }
 
-    /// Adds later spans; of several with the same id, the later one counts.
+    /// Adds later spans. If spans have the same ID, the later one is kept.
     pub fn merge(&mut self, later: Self) {
         self.nodes.extend(later.nodes);
     }
 
-    /// The counts, each with its name; empty where no span counts.
+    /// Returns the counts, each with its name. Empty if no span has counts.
     #[must_use]
     pub fn token_counts(&self) -> Vec<(&'static str, i64)> {
         let sums = self.sums(&COUNTS, |node| node.tokens.as_ref());
@@ -74,7 +74,7 @@ impl Usage {
         counts.collect()
     }
 
-    /// The cost in US dollars, each part with its name; empty where no span has a cost.
+    /// Returns the costs in US dollars, each with its name. Empty if no span has a cost.
     #[must_use]
     pub fn costs(&self) -> Vec<(&'static str, f64)> {
         let sums = self.sums(&COSTS, |node| node.cost.as_ref());
@@ -82,20 +82,21 @@ impl Usage {
         costs.filter(|(_, cost)| cost.is_finite()).collect()
     }
 
-    /// The value of the metadata `mlflow.trace.tokenUsage`.
+    /// Returns the value of the metadata `mlflow.trace.tokenUsage`.
     #[must_use]
     pub fn tokens(&self) -> Option<String> {
         let counts = self.token_counts().into_iter();
         printed(counts.map(|(name, count)| (name.to_owned(), Json::Integer(count.to_string()))).collect())
     }
 
-    /// The value of the metadata `mlflow.trace.cost`.
+    /// Returns the value of the metadata `mlflow.trace.cost`.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         printed(self.costs().into_iter().map(|(name, cost)| (name.to_owned(), Json::Float(cost))).collect())
     }
 
-    /// Sums over the spans that have any, but not over those below them; nothing at all where no span has any.
+    /// Sums over the spans that have values, but not over their descendants. Empty if no span has
+    /// values.
     fn sums<const N: usize>(
         &self,
         names: &[&'static str; N],
@@ -110,7 +111,7 @@ impl Usage {
                 waiting.push(id);
             }
         }
-        // Floats are added up in MLflow's order, as their sum depends on it.
+        // Floats are added in MLflow's order, because the sum depends on it.
         let mut sums = [None; N];
         let mut any = false;
         while let Some(id) = waiting.pop() {
@@ -134,7 +135,7 @@ fn printed(object: Object) -> Option<String> {
     (!object.is_empty()).then(|| Json::Object(object).print())
 }
 
-/// A number as Python adds them up. Other values are left out.
+/// A number as Python adds it. Other values are left out.
 #[derive(Clone, Copy, Debug)]
 enum Sum {
     Integer(i128),
@@ -166,7 +167,7 @@ impl Sum {
         }
     }
 
-    /// A whole number that a column of a database takes.
+    /// Returns the sum as an integer that fits into a database column.
     fn count(self) -> Option<i64> {
         match self {
             Self::Integer(number) => i64::try_from(number).ok(),

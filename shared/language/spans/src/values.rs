@@ -1,10 +1,11 @@
-//! Values of attributes: OpenTelemetry's messages, and the JSON that Python makes of them.
+//! Attribute values: OpenTelemetry's messages, and the JSON that Python derives from them.
 
 use mlflow_api::{Json, python};
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 
-/// The value that MLflow decodes; bytes, which JSON does not have, as Python prints them.
+/// Returns the value that MLflow decodes. Bytes, which JSON does not have, become text as Python
+/// prints them.
 pub(crate) fn decoded(value: Option<&AnyValue>) -> Json {
     match value.and_then(|value| value.value.as_ref()) {
         None => Json::Null,
@@ -21,7 +22,7 @@ pub(crate) fn decoded(value: Option<&AnyValue>) -> Json {
     }
 }
 
-/// The message of a JSON value. An integer that it has no room for becomes a text.
+/// Returns the message of a JSON value. An integer that does not fit becomes a text.
 pub(crate) fn message(value: Json) -> AnyValue {
     let value = match value {
         Json::Null => return AnyValue::default(),
@@ -37,12 +38,13 @@ pub(crate) fn message(value: Json) -> AnyValue {
     AnyValue { value: Some(value) }
 }
 
-/// An entry of a list of attributes.
+/// Creates an entry of a list of attributes.
 pub(crate) fn entry(key: String, value: AnyValue) -> KeyValue {
     KeyValue { key, value: Some(value), ..KeyValue::default() }
 }
 
-/// Attributes as a Python dictionary: of those with the same key the last value, in the first place.
+/// Converts attributes to a Python dictionary: a repeated key has its last value at its first
+/// position.
 pub(crate) fn dictionary(attributes: &[KeyValue]) -> mlflow_api::json::Object {
     attributes.iter().map(|attribute| (attribute.key.clone(), decoded(attribute.value.as_ref()))).collect()
 }

@@ -1,4 +1,5 @@
-//! The access key of a server, and the check of requests signed with it (AWS Signature Version 4).
+//! The access key of a server, and verification of requests signed with it (AWS Signature Version
+//! 4).
 
 use std::fmt;
 use std::fmt::Write;
@@ -16,10 +17,10 @@ use subtle::ConstantTimeEq;
 
 use crate::wire::Answer;
 
-/// How far a request's time may be from this machine's, as in AWS.
+/// Maximum difference between a request's time and the clock of this machine, as in AWS.
 const LEEWAY: Duration = Duration::from_mins(15);
 
-/// An access key. A server answers only requests signed with its own.
+/// An access key. A server only answers requests that are signed with its own key.
 #[derive(Clone)]
 pub struct AccessKey {
     id: String,
@@ -33,18 +34,18 @@ impl fmt::Debug for AccessKey {
 }
 
 impl AccessKey {
-    /// A new key from the operating system's randomness, as long as AWS's.
+    /// Returns a new key from the operating system's random numbers, as long as AWS's.
     pub(crate) fn random() -> Self {
         Self { id: format!("LOCAL{:015X}", rand::random::<u64>() >> 4), secret: hex(&rand::random::<[u8; 20]>()) }
     }
 
-    /// The access key id.
+    /// Returns the access key id.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The secret access key.
+    /// Returns the secret access key.
     #[must_use]
     pub fn secret(&self) -> &str {
         &self.secret
@@ -54,7 +55,8 @@ impl AccessKey {
         Credentials::new(&self.id, &self.secret, None, None, "embedded-engine")
     }
 
-    /// Whether a request was signed with this key, as it is, and not long ago. If not, DynamoDB's error.
+    /// Checks that a request was recently signed with this key, and was not changed since.
+    /// Otherwise returns the reason, which becomes DynamoDB's error.
     pub(crate) fn check(&self, now: SystemTime, request: &Parts, body: &[u8]) -> Result<(), Refusal> {
         let authorization = header(&request.headers, "authorization").ok_or(Refusal::Missing)?;
         let signed = Signed::read(authorization).ok_or(Refusal::Incomplete)?;
@@ -78,7 +80,7 @@ impl AccessKey {
     }
 }
 
-/// Why a request is not answered.
+/// The reason why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Missing,
@@ -89,7 +91,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// DynamoDB's words for it.
+    /// Returns the error response, in DynamoDB's words.
     pub(crate) fn into_answer(self) -> Answer {
         let (kind, message) = match self {
             Self::Missing => ("MissingAuthenticationTokenException", "Request is missing Authentication Token"),
@@ -114,13 +116,13 @@ impl Refusal {
     }
 }
 
-/// The parts of the header `Authorization`.
+/// The parts of the `Authorization` header.
 struct Signed<'a> {
     key_id: &'a str,
     date: &'a str,
     region: &'a str,
     service: &'a str,
-    /// Names of the headers that were signed, in lower case and sorted.
+    /// Names of the signed headers, in lower case and sorted.
     headers: &'a str,
     signature: &'a str,
 }
@@ -136,10 +138,10 @@ impl<'a> Signed<'a> {
         Some(Self { key_id, date, region, service, headers, signature })
     }
 
-    /// The text that a signature is made from: the request without headers that were not signed.
-    /// `None` if a decisive part of the request was not signed.
+    /// Returns the canonical request, which the signature is computed from. It leaves out unsigned
+    /// headers. `None` if an essential part of the request was not signed.
     fn canonical(&self, request: &Parts, body: &[u8]) -> Option<String> {
-        // DynamoDB's requests have one path and no query.
+        // DynamoDB's requests have a single path and no query.
         if request.uri.path() != "/" || request.uri.query().is_some() {
             return None;
         }
@@ -158,14 +160,14 @@ impl<'a> Signed<'a> {
     }
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?
 }
 
-/// A time such as `20260102T030405Z`.
+/// Parses a time such as `20260102T030405Z`.
 fn instant(time: &str) -> Option<SystemTime> {
     let (date, time) = time.strip_suffix('Z')?.split_once('T')?;
     let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
@@ -180,7 +182,7 @@ fn digest(bytes: &[u8]) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
     })

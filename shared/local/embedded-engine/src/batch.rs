@@ -1,20 +1,20 @@
-//! The JSON of batches.
+//! Helpers for the JSON of batches.
 
 use serde_json::{Map, Value};
 
-/// The field of a batch's answer with the unprocessed entries.
+/// Returns the field of a batch's response that lists the unprocessed entries.
 pub(crate) fn unprocessed(operation: &str) -> &'static str {
     if operation == "BatchGetItem" { "UnprocessedKeys" } else { "UnprocessedItems" }
 }
 
-/// Adds entries of a table to the unprocessed ones in an answer.
+/// Adds a table's entries to the unprocessed ones in a response.
 pub(crate) fn add(unprocessed: &mut Value, table: String, rest: Value) {
     if !unprocessed.is_object() {
         *unprocessed = Value::Object(Map::new());
     }
     let Some(tables) = unprocessed.as_object_mut() else { return };
     match tables.get_mut(&table) {
-        // The engine itself left some: a batch is cut at 16 MB.
+        // The engine left some itself: it cuts a batch at 16 MB.
         Some(already) => {
             let mut rest = rest;
             if let (Some(already), Some(rest)) = (entries(already), entries(&mut rest)) {
@@ -27,7 +27,7 @@ pub(crate) fn add(unprocessed: &mut Value, table: String, rest: Value) {
     }
 }
 
-/// The write requests of a table, or its keys to get.
+/// Returns a table's write requests, or its keys to get.
 pub(crate) fn entries(request: &mut Value) -> Option<&mut Vec<Value>> {
     match request {
         Value::Array(requests) => Some(requests),

@@ -1,11 +1,11 @@
-//! Batches that only put items: most of the indexer's writes, and spans with the marks of their
-//! traces.
+//! A fast path for batches that only put items: most of the indexer's writes, and spans with the
+//! marks of their traces.
 //!
-//! In a transaction, each item of a batch reads the item that it replaces, looks for the stream's
-//! last number, and makes a record with both images. The stream's filter may then drop that record.
-//! The engine's import looks up the table's indexes and the stream's last number once per batch. It
-//! makes no record where none of the items is wanted. Where one is, it makes one of each, and the
-//! filter drops the others.
+//! In the engine's own operation, each item of a batch reads the item it replaces, looks up the
+//! last sequence number of the stream, and makes a record with both images, which the stream's
+//! filter may then drop. The engine's import looks up the table's indexes and the last sequence
+//! number once per batch. It makes no records if the filter passes none of the items. Otherwise it
+//! makes one for each item, and the filter drops the others.
 
 use std::collections::HashSet;
 
@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 
 use crate::stream_filter::{Filters, StreamFilter};
 
-/// Items in a batch, as DynamoDB has it.
+/// DynamoDB's limit for the number of items in a batch.
 const MOST_ITEMS: usize = 25;
-/// A request that is shorter than this, in bytes, has no item that is too big for DynamoDB. The import does not look.
+/// Length of a request, in bytes, below which none of its items can exceed DynamoDB's maximum size.
+/// The import does not check it.
 const LONGEST: usize = 400_000;
 
 #[derive(Deserialize)]
@@ -35,9 +36,9 @@ struct Index {
     projection: Value,
 }
 
-/// Carries a `BatchWriteItem` out, in one commit, and returns the answer. `None`, with nothing
-/// written, if it is no such batch, or one that may have to be refused: the engine's own operation
-/// says why.
+/// Executes a `BatchWriteItem` in one commit and returns the response. Returns `None`, with nothing
+/// written, for batches that the fast path does not support, including any that might fail
+/// validation. The regular operation handles those and reports the error.
 pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Option<String> {
     if body.len() >= LONGEST {
         return None;
@@ -70,7 +71,7 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     let mut seen = HashSet::new();
     for item in &items {
         let key = names.iter().map(|key| item.get(&key.attribute)).collect::<Option<Vec<_>>>()?;
-        // DynamoDB refuses the same key twice.
+        // DynamoDB rejects batches that contain a key twice.
         if !seen.insert(serde_json::to_string(&key).ok()?) {
             return None;
         }
@@ -85,8 +86,8 @@ pub(crate) fn import(database: &Database, filters: &Filters, body: &[u8]) -> Opt
     Some(answer.to_string())
 }
 
-/// The write units of putting new items. An item that replaces another counts as a new one, too: to
-/// look for it would take as long as the rest of the batch.
+/// Returns the write units of putting new items. Items that replace others are counted as new ones
+/// too, because looking these up would take as long as the rest of the batch.
 fn consumption(table: &TableMetadata, names: &[Key], items: &[Item]) -> Option<f64> {
     let mut indexes: Vec<Index> = Vec::new();
     for definitions in [&table.lsi_definitions, &table.gsi_definitions].into_iter().flatten() {
@@ -107,7 +108,7 @@ fn consumption(table: &TableMetadata, names: &[Key], items: &[Item]) -> Option<f
     Some(units)
 }
 
-/// The item of a put, and whether the filter wants a record of it.
+/// Returns the item of a put, and whether the filter passes its record.
 fn put(mut write: Value, filter: StreamFilter) -> Option<(Item, bool)> {
     let write = write.as_object_mut()?;
     if write.len() != 1 {
@@ -175,7 +176,7 @@ mod tests {
         let local = |value: &str| json!({ "local": { "S": value } });
         for (writes, in_index) in [
             (vec![put("1", &local("x")), put("2", &local("x")), put("3", &json!({ "rev": { "N": "1" } }))], 2),
-            // Items that are replaced are found at their new place only.
+            // Items that are replaced are only found by their new index keys.
             (vec![put("1", &local("y")), put("2", &json!({}))], 0),
         ] {
             assert!(is_imported(&engine, &batch(&writes)));
@@ -243,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_import_consumes_what_the_engine_says_of_the_same_batch() {
-        // Without a filter of its stream, a table's batches are not imported.
+        // Batches of a table without a stream filter are not imported.
         let (fast, own) = (filtered().await, with_table().await);
         let local = |value: &str, size: usize| json!({ "local": { "S": value }, "global": { "S": "g" }, "text": { "S": "x".repeat(size) } });
         let long = "l".repeat(1_020);

@@ -1,4 +1,4 @@
-//! Clients of the AWS SDK that need no account.
+//! AWS SDK clients that need no account.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -8,14 +8,16 @@ use aws_sdk_dynamodb::config::{
 
 use crate::AccessKey;
 
-/// A client whose requests go to `http_client`, whatever they are addressed to. It signs nothing:
-/// to sign is a sixth of what the client computes, and nobody in this process looks at it.
+/// Returns a client that sends all requests to `http_client`, whatever their address. It does not
+/// sign them: signing is a sixth of the client's CPU time, and nothing in this process verifies
+/// signatures.
 #[must_use]
 pub fn client_over(http_client: SharedHttpClient) -> Client {
     Client::from_conf(base().allow_no_auth().http_client(http_client).build())
 }
 
-/// A client for an engine that listens at `url` and takes any access key, as DynamoDB Local does.
+/// Returns a client for an engine that listens at `url` and accepts any access key, like DynamoDB
+/// Local.
 #[must_use]
 pub fn client_for_endpoint(url: &str) -> Client {
     Client::from_conf(
@@ -26,14 +28,15 @@ pub fn client_for_endpoint(url: &str) -> Client {
     )
 }
 
-/// A client for an engine that listens at `url` and has this access key.
+/// Returns a client for an engine that listens at `url` and has this access key.
 #[must_use]
 pub fn client_with_key(url: &str, key: &AccessKey) -> Client {
     Client::from_conf(base().endpoint_url(url).credentials_provider(key.credentials()).build())
 }
 
-/// The caller retries, as it knows whether a write may be repeated. No watch is kept on slow
-/// answers, so that a call held back for a test stays held.
+/// Returns the common configuration. Retries are left to the caller, which knows whether a write
+/// can be repeated. Stalled-stream protection is off, so that a call that a test holds back is not
+/// aborted.
 fn base() -> Builder {
     Builder::new()
         .behavior_version(BehaviorVersion::latest())

@@ -1,41 +1,42 @@
-//! The layout of the engine's items in the file.
+//! The layout of the engine's items in SQLite.
 //!
-//! The engine gives each row an id of SQLite's and keeps an index by key in addition to the rows.
-//! So a key is there three times (row, index, the item's JSON), a replaced row moves to the end,
-//! and a write touches three pages.
+//! The engine's rows have SQLite row ids, with a separate index by key. So each key is stored three
+//! times (row, index, and the item's JSON), a replaced row moves to the end, and a write touches
+//! three pages.
 //!
-//! Right after the engine has made a table, its SQLite tables are therefore replaced by ones that
-//! are clustered by their primary keys (`WITHOUT ROWID`). The engine's statements are the same, a
-//! key is there twice, and a write touches one page. Data that is read in the order of keys is also
-//! stored in that order.
+//! Therefore, right after the engine has created a table, its SQLite tables are replaced by tables
+//! that are clustered by their primary keys (`WITHOUT ROWID`). The engine's statements stay the
+//! same, a key is stored twice, and a write touches one page. Data that is read in key order is
+//! also stored in this order.
 //!
-//! In a file, the items themselves are kept without their keys ([`without_keys`]), so that these
-//! are there once. In memory they are whole: each statement about a view is compiled with the
-//! view's own, which takes as long as carrying it out.
+//! In a file, items are stored without their keys ([`without_keys`]), so that these are stored only
+//! once. In memory, items are stored whole: SQLite would compile each statement on a view together
+//! with the view's definition, which takes as long as executing it.
 
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::{Error, without_keys};
 
-/// Bytes of a page in a new file. Clustered, a row of up to a quarter of a page is kept in one piece; of a longer one the rest takes
-/// whole pages: run documents and the indexer's copies are longer than a quarter of SQLite's usual 4 KB.
+/// Page size of a new file, in bytes. In a clustered table, a row of up to a quarter of a page is
+/// stored in one piece, and the rest of a longer one takes up whole pages. With SQLite's default of
+/// 4 KB, run documents and the indexer's copies would be longer than a quarter of a page.
 const PAGE: u32 = 8_192;
 
-/// The SQLite tables of the engine's tables that are not clustered: name, statement that makes it. A table has one, and one for
-/// each of its indexes, named after it.
+/// Selects the SQLite tables of the engine's tables that are not clustered: name and `CREATE`
+/// statement. A table has one SQLite table, and one for each of its indexes, named after it.
 const UNCLUSTERED: &str = "
     SELECT made.name, made.sql FROM sqlite_master made JOIN _tables known
         ON made.name = known.table_name OR substr(made.name, 1, length(known.table_name) + 2) = known.table_name || '::'
     WHERE made.type = 'table' AND made.sql NOT LIKE '%WITHOUT ROWID'";
 
-/// Prepares an empty file; one that holds something stays as it is.
+/// Sets the page size of an empty file. Has no effect on a file that already has content.
 pub(crate) fn set_page_size(connection: &Connection) -> Result<(), Error> {
-    // The mode is written to the file, and fixes the size of its pages.
+    // Setting the journal mode writes to the file, which fixes the page size.
     Ok(connection.execute_batch(&format!("PRAGMA page_size = {PAGE}; PRAGMA journal_mode = WAL;"))?)
 }
 
-/// Clusters the tables that are not clustered yet, with their items; those of a file without their
-/// keys.
+/// Clusters the tables that are not clustered yet, including their items. On disk, their keys are
+/// removed from the items where possible.
 pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let tables: Vec<(String, String)> = {
@@ -48,7 +49,7 @@ pub(crate) fn cluster_tables(connection: &mut Connection, on_disk: bool) -> Resu
             continue;
         }
         let quoted = format!("\"{}\"", name.replace('"', "\"\""));
-        // Not the engine's statement: the table stays as the engine made it.
+        // Not the engine's usual statement: leave the table as the engine created it.
         let Some(columns) = statement.strip_prefix(&format!("CREATE TABLE {quoted}")) else { continue };
         let indexes: Vec<String> = {
             let mut indexes = transaction
@@ -122,7 +123,7 @@ mod tests {
         }
     }
 
-    /// As another process may have made it, or a version that did not cluster.
+    /// Such tables are created by another process, or by a version that did not cluster tables.
     #[tokio::test]
     async fn a_table_that_holds_something_keeps_it() {
         for on_disk in [false, true] {

@@ -1,4 +1,4 @@
-//! The engine as an HTTP client of the AWS SDK, without HTTP.
+//! The engine as an HTTP client for the AWS SDK, without HTTP.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::{Error, without_keys};
 pub(crate) struct InProcess {
     pub(crate) database: Database,
     pub(crate) side: Arc<SideConnection>,
-    /// The log that a write waits for; `None` in memory.
+    /// The log that writes wait for. `None` in memory.
     pub(crate) log: Option<Arc<Log>>,
-    /// The readers; in memory, the database itself reads.
+    /// Engines for concurrent reads. `None` in memory, where the database itself reads.
     pub(crate) readers: Option<Arc<Readers>>,
     pub(crate) filters: Arc<Filters>,
     pub(crate) threads: Arc<Threads>,
@@ -39,8 +39,8 @@ impl fmt::Debug for InProcess {
 }
 
 impl InProcess {
-    /// Runs a call on the engine's threads. `None` if the engine has failed, and the outcome of the
-    /// call is unknown.
+    /// Runs a call on the engine's threads. Returns `None` if the engine has failed and the outcome
+    /// of the call is unknown.
     pub(crate) async fn call(&self, operation: String, body: Vec<u8>) -> Option<Answer> {
         let engine = self.clone();
         if Readers::run(&operation) {
@@ -50,7 +50,7 @@ impl InProcess {
         self.threads.write(log, move || engine.carry_out(&operation, &body)).await
     }
 
-    /// Runs an operation; its writes may not be on the disk yet.
+    /// Runs an operation. When it returns, its writes may not be on disk yet.
     fn carry_out(&self, operation: &str, body: &[u8]) -> Answer {
         if let Some(reader) = self.readers.as_ref().and_then(|readers| readers.for_operation(operation)) {
             return operations::run(&reader, operation, body);
@@ -77,18 +77,19 @@ impl InProcess {
     fn change_tables(&self, operation: &str, body: &[u8]) -> Answer {
         let prepared = operations::deleted_table(operation, body).map_or(Ok(()), |table| self.give_back(&table));
         let answer = self.run_alone(operation, body);
-        // Also if it was refused: a table that was to be deleted is there all the same.
+        // Even if the operation was refused, because a table that was to be deleted then still
+        // exists.
         if let Err(error) = prepared.and_then(|()| self.bring_into_order()) {
-            tracing::error!(%error, operation, "the engine's tables could not be brought into order");
+            tracing::error!(%error, operation, "the layout of the engine's tables could not be updated");
             return Answer::failed();
         }
         answer
     }
 
-    /// Restores the form of a table that the engine expects, so that it can drop it.
+    /// Restores the table layout that the engine expects, so that it can drop the table.
     fn give_back(&self, table: &str) -> Result<(), Error> {
         without_keys::restore(&mut self.side.connection(), table)?;
-        // It reads something, and so notices that the schema has changed. Told to drop a table, it would not look.
+        // A read makes the engine notice that the schema has changed. Dropping a table would not.
         self.database.table_count()?;
         Ok(())
     }
@@ -113,7 +114,7 @@ async fn answer(engine: InProcess, request: HttpRequest) -> Result<HttpResponse,
     answer.into_sdk_response()
 }
 
-/// The engine has failed, and the outcome of the request is unknown.
+/// Returns the error for a failed engine, where the outcome of the request is unknown.
 pub(crate) fn failed() -> ConnectorError {
     ConnectorError::other("the engine has failed".into(), None)
 }

@@ -26,26 +26,26 @@ use crate::threads::Threads;
 use crate::wire::Answer;
 use crate::{Error, Server, client_over};
 
-/// The database's file in the engine's directory.
+/// File of the database in the engine's directory.
 const FILE: &str = "dynamodb.sqlite";
-/// SQLite's log of it.
+/// SQLite's write-ahead log of the database.
 const LOG: &str = "dynamodb.sqlite-wal";
-/// Locked by the process that opens the file.
+/// File that is locked by a process while it opens the database.
 const OPENING_LOCK: &str = "opening.lock";
-/// Locked by the process that reads the stream.
+/// File that is locked by the process that reads the streams.
 const STREAM_LOCK: &str = "stream.lock";
 
-/// Held by the one process that reads the streams, as long as this lives.
+/// A lock that is held by the one process that reads the streams. Dropping it releases the lock.
 pub(crate) struct StreamLock {
     _file: Option<File>,
 }
 
-/// An embedded DynamoDB. A clone is the same engine.
+/// An embedded DynamoDB. Clones share the same engine.
 #[derive(Clone)]
 pub struct Engine {
     database: Database,
     side: Arc<SideConnection>,
-    /// Nothing for an engine in memory, as the log.
+    /// `None` for an engine in memory, like the log.
     directory: Option<PathBuf>,
     log: Option<Arc<Log>>,
     readers: Option<Arc<Readers>>,
@@ -60,20 +60,21 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Opens the engine in a directory, which is made if missing, for its owner only.
+    /// Opens the engine in a directory. If the directory is missing, it is created with permissions
+    /// for its owner only.
     ///
-    /// A write is answered when it is on the disk. Several processes may have the same directory
-    /// open; they open it one after the other.
+    /// A write is answered when it is on disk. Several processes may have the same directory open;
+    /// they open it one after the other.
     pub fn open(directory: &Path) -> Result<Self, Error> {
         Self::open_as(directory, |log| {
-            // As long as a connection has the database open, SQLite keeps the log's file.
+            // SQLite keeps the log's file while the database has an open connection.
             let file = open_private(log)?;
             Ok(Log::new(move || file.sync_data()))
         })
     }
 
-    /// The same. `sync` gets the log's path, and returns once the log is on the disk. It is for
-    /// tests of power cuts.
+    /// Opens the engine in a directory with a custom `sync`, for tests of power cuts. `sync` gets
+    /// the log's path and returns when the log is on disk.
     pub fn open_syncing(
         directory: &Path,
         sync: impl Fn(&Path) -> io::Result<()> + Send + Sync + 'static,
@@ -86,19 +87,20 @@ impl Engine {
 
     fn open_as(directory: &Path, log: impl FnOnce(&Path) -> io::Result<Log>) -> Result<Self, Error> {
         let made = make_private(directory)?;
-        // Absolute, so that SQLite takes no part of it for a URI.
+        // An absolute path, so that SQLite does not parse it as a URI.
         let directory = directory.canonicalize()?;
-        // One process opens it at a time, and others wait. SQLite would fail them at once while one
-        // makes the file.
+        // One process opens the database at a time, and others wait. Without this lock, SQLite
+        // would return an error to the others while one creates the file.
         let opening = open_private(&directory.join(OPENING_LOCK))?;
         if let Err(TryLockError::WouldBlock) = opening.try_lock() {
-            tracing::info!("another process opens the data; waiting for it");
+            tracing::info!("another process is opening the data; waiting for it");
         }
         opening.lock()?;
         let file = directory.join(FILE);
-        // SQLite gives its journals the permissions of the database.
+        // SQLite creates its journals with the permissions of the database.
         open_private(&file)?;
-        // SQLite syncs its files, and the directory for its journals; that the directory itself is there is left to its maker.
+        // SQLite syncs its files, and the directory when it creates journals. It does not make sure
+        // that the directory itself, which may be new, is on disk.
         for directory in directory.ancestors().take(made + 1) {
             File::open(directory)?.sync_all()?;
         }
@@ -110,22 +112,23 @@ impl Engine {
         let engine = Self::at(path, side, true)?;
         let readers = Readers::open(path)?;
         let log = log(&directory.join(LOG))?;
-        // The changes of the database so far.
+        // Sync the changes that were made while opening.
         log.wait()?;
         Ok(Self { directory: Some(directory), log: Some(Arc::new(log)), readers: Some(Arc::new(readers)), ..engine })
     }
 
-    /// An engine of its own in memory, gone when its last clone is.
+    /// Creates an engine in memory with a database of its own. It is gone when its last clone is
+    /// dropped.
     pub fn memory() -> Result<Self, Error> {
         let location = place_in_memory();
         let side = SideConnection::open(&location)?;
         Self::at(&location, side, false)
     }
 
-    /// A copy of this engine as it is now, in memory.
+    /// Returns a copy of the current state, in memory.
     pub fn snapshot(&self) -> Result<Self, Error> {
         let location = place_in_memory();
-        // Opened first: a place in memory lasts as long as it has connections.
+        // Opened first, because a database in memory only exists while it has connections.
         let side = SideConnection::open(&location)?;
         self.database.vacuum_into(&location)?;
         Self::at(&location, side, false)
@@ -140,13 +143,14 @@ impl Engine {
         Ok(Self { database, side, directory: None, log: None, readers: None, filters, threads })
     }
 
-    /// A client of the AWS SDK that calls the engine without a socket, signs with no one's credentials and never retries.
+    /// Returns an AWS SDK client that calls the engine without a socket, does not sign requests and
+    /// never retries.
     #[must_use]
     pub fn client(&self) -> Client {
         client_over(self.http_client())
     }
 
-    /// The HTTP client of [`client`](Self::client), for a client that is configured otherwise.
+    /// Returns the HTTP client of [`client`](Self::client), for clients with another configuration.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = self.connector();
@@ -157,7 +161,7 @@ impl Engine {
         SharedHttpConnector::new(self.in_process())
     }
 
-    /// Serves the engine on a loopback address, with an access key of its own; port 0 takes a free one.
+    /// Serves the engine on a loopback address, with a new access key. Port 0 picks a free port.
     pub async fn serve(&self, address: impl Into<SocketAddr>) -> Result<Server, Error> {
         Server::start(self.in_process(), address.into()).await
     }
@@ -173,8 +177,8 @@ impl Engine {
         }
     }
 
-    /// Runs one operation on DynamoDB's own JSON, by its name: for the operations on streams, which belong to another client
-    /// of the SDK.
+    /// Runs one operation by its name, with DynamoDB's JSON. Needed for operations on streams,
+    /// which are in a different SDK client.
     pub async fn call(&self, operation: &'static str, request: Value) -> Result<Value, Error> {
         let answer = self.in_process().call(operation.to_owned(), request.to_string().into_bytes()).await;
         let Answer { status, body } = answer.ok_or_else(|| io::Error::other("the engine has failed"))?;
@@ -184,7 +188,8 @@ impl Engine {
         serde_json::from_str(&body).map_err(|error| io::Error::from(error).into())
     }
 
-    /// The lock that the reader of streams holds; nothing, while another process holds it. An engine in memory has one process.
+    /// Acquires the lock of the stream reader. Returns `None` if another process holds it. An
+    /// engine in memory belongs to a single process and needs no lock.
     pub(crate) fn lock_streams(&self) -> Result<Option<StreamLock>, Error> {
         let Some(directory) = &self.directory else { return Ok(Some(StreamLock { _file: None })) };
         let file = open_private(&directory.join(STREAM_LOCK))?;
@@ -195,7 +200,8 @@ impl Engine {
         }
     }
 
-    /// Deletes the records of a table's stream up to this one, and says how many there were.
+    /// Deletes the records of a table's stream up to and including this one, and returns their
+    /// number.
     pub async fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
         let (side, log) = (Arc::clone(&self.side), self.log.clone());
         let (table, number) = (table.to_owned(), sequence_number.to_owned());
@@ -207,8 +213,8 @@ impl Engine {
         .await?
     }
 
-    /// Keeps records that the reader does not want out of a table's stream, from now on, as
-    /// [`StreamFilter`] says.
+    /// From now on, keeps records that the reader does not need out of a table's stream, according
+    /// to a [`StreamFilter`].
     pub async fn filter_stream(&self, table: &str, filter: StreamFilter) -> Result<(), Error> {
         let (side, filters, table) = (Arc::clone(&self.side), Arc::clone(&self.filters), table.to_owned());
         tokio::task::spawn_blocking(move || {
@@ -219,14 +225,15 @@ impl Engine {
         .await?
     }
 
-    /// Ends a table's stream: from now on no record is made of its changes. For tests that do not read it, as each write makes one of both
-    /// images.
+    /// Disables a table's stream, so that changes are no longer recorded. For tests that do not
+    /// read the stream, because each write records both images.
     pub async fn end_stream(&self, table: &str) -> Result<(), Error> {
         let end = json!({ "TableName": table, "StreamSpecification": { "StreamEnabled": false } });
         self.call("UpdateTable", end).await.map(|_| ())
     }
 
-    /// Every item of a table, in DynamoDB's JSON and in no order. For tests: nothing else looks at a table so.
+    /// Returns all items of a table, as DynamoDB's JSON and in no particular order. Only for tests:
+    /// nothing else scans a table.
     pub async fn items(&self, table: &str) -> Result<Vec<Value>, Error> {
         let mut items = Vec::new();
         let mut start = Value::Null;
@@ -246,22 +253,24 @@ impl Engine {
         }
     }
 
-    /// Deletes the stream records older than that and says how many there were. DynamoDB keeps them for a day, the engine
-    /// for ever.
+    /// Deletes the stream records that are older than this, and returns their number. DynamoDB
+    /// keeps records for a day; the engine keeps them until they are deleted.
     pub async fn trim_stream(&self, older_than: Duration) -> Result<usize, Error> {
         let side = Arc::clone(&self.side);
         tokio::task::spawn_blocking(move || side.trim_stream(older_than)).await?
     }
 
-    /// Deletes the items whose time to live has passed, and returns their number. DynamoDB does so
-    /// by itself, some time within days; the engine only when told. Unlike DynamoDB it also deletes
-    /// items that expired more than five years ago, and its stream does not say who deleted them.
+    /// Deletes the items whose time to live has passed, and returns their number. DynamoDB does
+    /// this in the background, within days; the engine only does it here. Unlike DynamoDB, it also
+    /// deletes items that expired more than five years ago, and its stream does not record that the
+    /// deletion was due to expiry.
     ///
     /// # Errors
     /// The file cannot be read or written.
     pub async fn sweep_ttl(&self) -> Result<usize, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        // A process of an earlier version may have made a table meanwhile, without the index.
+        // A process of an earlier version may have created a table without the index in the
+        // meantime.
         self.with_side(expiry::index).await?;
         let mut deleted = 0;
         for table in self.with_side(|connection| expiry::expiring(connection)).await? {
@@ -272,13 +281,13 @@ impl Engine {
                     move |connection| table.expired(connection, now)
                 });
                 let (keys, is_more) = found.await?;
-                // Together, so that they share the waits for the disk.
+                // Concurrent, so that they share the waits for the disk.
                 let deletions = keys.iter().map(|key| self.call("DeleteItem", table.deletion(key, now)));
                 let before = deleted;
                 for outcome in join_all(deletions).await {
                     match outcome {
                         Ok(_) => deleted += 1,
-                        // It has got more time, or somebody else has deleted it.
+                        // Its expiry was postponed, or it was already deleted.
                         Err(Error::Refused(answer)) if answer.contains("ConditionalCheckFailed") => {}
                         Err(error) => return Err(error),
                     }
@@ -291,7 +300,7 @@ impl Engine {
         Ok(deleted)
     }
 
-    /// Does something with the second connection, on a thread that may block.
+    /// Runs a closure with the second connection, on a thread that may block.
     async fn with_side<T: Send + 'static>(
         &self,
         run: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
@@ -306,22 +315,24 @@ impl Engine {
     }
 }
 
-/// Makes a directory for its owner only, and those above it that are missing; says how many there were to make.
+/// Creates a directory, and its missing parents, with permissions for the owner only. Returns the
+/// number of directories that were missing.
 fn make_private(directory: &Path) -> io::Result<usize> {
     let missing = directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists()).count();
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     Ok(missing)
 }
 
-/// Opens a file for its owner only, and makes it if missing.
+/// Opens a file with permissions for the owner only, and creates it if it is missing.
 fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-/// A new name for a database in memory.
+/// Returns a new name for a database in memory.
 ///
-/// SQLite's `memdb` keeps a database by name for all connections of the process, with the same locks as a file. (A shared
-/// cache would do so too, but fails a connection at once where the other holds a lock instead of letting it wait.)
+/// SQLite's `memdb` shares a database by name between all connections of the process, with the same
+/// locks as a file. (A shared cache would also do this, but returns an error immediately instead of
+/// waiting while another connection holds a lock.)
 fn place_in_memory() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("file:/engine-{}?vfs=memdb", NEXT.fetch_add(1, Ordering::Relaxed))

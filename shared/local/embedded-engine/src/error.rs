@@ -1,23 +1,23 @@
 use std::io;
 
-/// Failures of the engine itself. Errors of a client's request are in the answer to it.
+/// Failures of the engine itself. Errors of a client's request are in its response instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The directory or the socket could not be used.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// SQLite refused a statement other than the engine's: the indexes on the stream's table,
-    /// trimming.
+    /// SQLite rejected a statement other than the engine's: for example, creating the indexes of
+    /// the stream's table, or trimming it.
     #[error("the engine's database: {0}")]
     Sqlite(#[from] rusqlite::Error),
-    /// The engine refused to open or to copy itself.
+    /// The engine could not be opened or copied.
     #[error("the engine: {0}")]
     Engine(#[from] dynoxide::DynoxideError),
-    /// The answer to [`Engine::call`](crate::Engine::call) is an error: DynamoDB's JSON.
+    /// The response to [`Engine::call`](crate::Engine::call) is an error, given as DynamoDB's JSON.
     #[error("refused: {0}")]
     Refused(String),
-    /// The server on the loopback port stopped by itself.
+    /// The server on the loopback port stopped because of an error.
     #[error("the engine's server: {0}")]
     Server(String),
 }

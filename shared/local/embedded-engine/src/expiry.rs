@@ -1,20 +1,20 @@
-//! Items whose time to live has passed, found by an index.
+//! Indexes of items by their time to live.
 //!
-//! The engine's own sweep reads every item of a table. With half a million runs, that takes a core
-//! for longer than the pause to the next sweep. So each SQLite table with a time to live gets an
-//! index of the items that have one. The sweep reads what has expired, and nothing else.
+//! The engine's own sweep reads all items of a table. With half a million runs, this takes one core
+//! longer than the interval between sweeps. So each SQLite table with a time to live gets an index
+//! of the items that have one, and the sweep reads only what has expired.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde_json::{Value, json};
 
 use crate::Error;
 
-/// Expired items that are looked up at once.
+/// Number of expired items to look up at a time.
 const PAGE: usize = 100;
 
-/// Every table of the engine, with its keys and the attribute that holds its time to live, where it
-/// has one. SQLite's paths know no way to write a quote or a backslash. So such names have no
-/// index, and their items stay.
+/// Selects the engine's tables, with their keys and the attribute of their time to live, if they
+/// have one. SQLite's JSON paths cannot express a quote or a backslash, so tables with such an
+/// attribute name get no index, and their items are not expired.
 const TABLES: &str = r#"
     SELECT table_name, key_schema,
         CASE WHEN ttl_enabled AND NOT instr(ttl_attribute, '"') AND NOT instr(ttl_attribute, '\') THEN ttl_attribute END
@@ -23,9 +23,9 @@ const TABLES: &str = r#"
 /// A table of the engine.
 struct Known {
     name: String,
-    /// The names of the keys.
+    /// Names of the key attributes.
     keys: Vec<String>,
-    /// The attribute with the second since 1970 after which an item has expired.
+    /// Name of the attribute with the time after which an item has expired, in seconds since 1970.
     attribute: Option<String>,
 }
 
@@ -36,29 +36,29 @@ pub(crate) struct Expiring {
     attribute: String,
 }
 
-/// Where an item is, and the content by which it is found to have expired.
+/// The SQLite table of a table's items, and the column that shows whether they have expired.
 struct Place {
-    /// The SQLite table.
+    /// Name of the SQLite table.
     rows: String,
-    /// The column with the item's JSON.
+    /// Column with the item's JSON.
     column: &'static str,
 }
 
-/// Makes the indexes that are missing, and drops those of tables without a time to live. A table
-/// that has items already is read once.
+/// Creates missing indexes, and drops those of tables without a time to live. Reads a table that
+/// already has items once.
 pub(crate) fn index(connection: &mut Connection) -> Result<(), Error> {
     if changes(connection)?.is_empty() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Another process may have made them meanwhile.
+    // Another process may have created them in the meantime.
     for change in changes(&transaction)? {
         transaction.execute_batch(&change)?;
     }
     Ok(transaction.commit()?)
 }
 
-/// The tables of the engine.
+/// Returns the engine's tables.
 fn known(connection: &Connection) -> Result<Vec<Known>, Error> {
     let mut tables = connection.prepare_cached(TABLES)?;
     let tables = tables.query_map([], |row| {
@@ -69,7 +69,7 @@ fn known(connection: &Connection) -> Result<Vec<Known>, Error> {
     Ok(tables.collect::<Result<_, _>>()?)
 }
 
-/// The statements that are missing.
+/// Returns the statements that bring the indexes up to date.
 fn changes(connection: &Connection) -> Result<Vec<String>, Error> {
     let mut changes = Vec::new();
     for Known { name: table, attribute, .. } in known(connection)? {
@@ -88,24 +88,24 @@ fn changes(connection: &Connection) -> Result<Vec<String>, Error> {
     Ok(changes)
 }
 
-/// The statement that makes a table's index.
+/// Returns the statement that creates a table's index.
 fn definition(table: &str, place: &Place, attribute: &str) -> String {
     let Place { rows, column } = place;
     let (has, at) = terms(column, attribute);
     format!("CREATE INDEX {} ON {}({at}) WHERE {has}", quoted(&index_of(table)), quoted(rows))
 }
 
-/// Whether an item may have a time to live, and the time: what the index is made of, in SQL.
+/// Returns the two SQL terms of the index: whether an item may have a time to live, and its value.
 fn terms(column: &str, attribute: &str) -> (String, String) {
     let attribute = json!(attribute).to_string();
     let (needle, path) = (format!("{attribute}:{{\"N\":"), format!("$.{attribute}.N"));
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
-    // Most items have none, and need no more than this.
+    // Most items have none, and evaluate only this term.
     let has = format!("instr({column}, {})", text(&needle));
     (has, format!("CAST(json_extract({column}, {}) AS INTEGER)", text(&path)))
 }
 
-/// Where the items of a table are: items in a file are kept without their keys.
+/// Returns where the items of a table are stored. In a file, they are stored without their keys.
 fn place(connection: &Connection, table: &str) -> Result<Place, Error> {
     let rows = format!("_rows::{table}");
     let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
@@ -117,7 +117,7 @@ fn place(connection: &Connection, table: &str) -> Result<Place, Error> {
     })
 }
 
-/// The tables whose items expire.
+/// Returns the tables whose items expire.
 pub(crate) fn expiring(connection: &Connection) -> Result<Vec<Expiring>, Error> {
     let tables = known(connection)?.into_iter();
     let expiring = tables
@@ -126,7 +126,7 @@ pub(crate) fn expiring(connection: &Connection) -> Result<Vec<Expiring>, Error> 
 }
 
 impl Expiring {
-    /// The keys of some items whose time is that second or an earlier one, the oldest first; and
+    /// Returns the keys of some items that have expired by the second `now`, the oldest first, and
     /// whether there may be more.
     pub(crate) fn expired(&self, connection: &Connection, now: u64) -> Result<(Vec<Value>, bool), Error> {
         let place = place(connection, &self.table)?;
@@ -147,7 +147,8 @@ impl Expiring {
         Ok((keys, found.len() == PAGE))
     }
 
-    /// Finds the keys in the index, up to a time, and so many.
+    /// Returns the statement that finds expired items in the index. Its parameters are the time and
+    /// the maximum number of items.
     fn statement(&self, place: &Place) -> String {
         let (has, at) = terms(place.column, &self.attribute);
         format!(
@@ -157,7 +158,8 @@ impl Expiring {
         )
     }
 
-    /// The request that deletes an item, unless it has got more time meanwhile.
+    /// Returns the request that deletes an item, on condition that its expiry has not been
+    /// postponed in the meantime.
     pub(crate) fn deletion(&self, key: &Value, now: u64) -> Value {
         json!({
             "TableName": self.table,
@@ -183,7 +185,7 @@ mod tests {
 
     use crate::Engine;
 
-    /// A table whose items expire by this attribute.
+    /// Creates a table whose items expire by this attribute.
     async fn create(engine: &Engine, attribute: &str) {
         let table = json!({
             "TableName": "table",
@@ -197,7 +199,7 @@ mod tests {
         engine.call("UpdateTimeToLive", ttl).await.unwrap();
     }
 
-    /// How SQLite finds the expired items of the one table.
+    /// Returns SQLite's query plan for finding the expired items of the only table.
     fn plan(engine: &Engine) -> String {
         let connection = engine.side().connection();
         let expiring = super::expiring(&connection).unwrap().pop().unwrap();

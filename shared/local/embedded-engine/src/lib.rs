@@ -1,11 +1,11 @@
 //! DynamoDB in the same process, for laptops and tests.
 //!
 //! [`Engine`] holds a dynoxide database (DynamoDB's operations over SQLite) in a directory or in
-//! memory. The rest of the project meets it as an ordinary [`Client`](aws_sdk_dynamodb::Client).
-//! [`Engine::client`] calls it without a socket. [`Engine::serve`] puts it on a loopback port, for
-//! callers with its access key. [`faults`] adds failures on request: throttling, conflicts, lost
-//! answers, stale indexes. [`limits`] adds a limit that DynamoDB has and the engine does not: the
-//! throughput of a partition.
+//! memory. The rest of the project uses it through an ordinary
+//! [`Client`](aws_sdk_dynamodb::Client): [`Engine::client`] calls it without a socket, and
+//! [`Engine::serve`] puts it on a loopback port for callers with its access key. [`faults`] injects
+//! failures on request: throttling, conflicts, lost responses, stale indexes. [`limits`] adds
+//! limits that DynamoDB has and the engine does not, such as the throughput of a partition.
 //!
 //! No deployed function depends on this crate.
 

@@ -1,21 +1,22 @@
-//! Waiting for the disk: many commits share one wait.
+//! Syncs the write-ahead log to disk, so that many commits share one sync.
 //!
 //! SQLite is built so that a commit only writes to its log (`.cargo/config.toml`:
-//! `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is answered, [`Log::wait`] has the log on
-//! the disk. If SQLite synced with each commit, the engine's one lock would be held meanwhile, and
-//! all calls would wait for each sync. This way, commits during a sync are covered by the next one.
-//! A read may see a write some moments before that is on the disk; an acknowledged write is there.
+//! `SQLITE_DEFAULT_WAL_SYNCHRONOUS`). Before an operation is answered, [`Log::wait`] syncs the log.
+//! If SQLite synced in each commit, it would hold the engine's only lock meanwhile, and all calls
+//! would wait for each sync. This way, commits during a sync are covered by the next one. A read
+//! may see a write some moments before it is on disk, but an acknowledged write always is.
 //!
-//! Where SQLite is built without that, it syncs with each commit, and this once more.
+//! If SQLite is built without this setting, it syncs in each commit, and the sync here is
+//! redundant.
 
 use std::fmt;
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Has the log's content on the disk.
+/// A function that syncs the log to disk.
 type ToDisk = Box<dyn Fn() -> io::Result<()> + Send + Sync>;
 
-/// The log of a database on disk.
+/// The write-ahead log of a database on disk.
 pub(crate) struct Log {
     sync: ToDisk,
     state: Mutex<State>,
@@ -24,9 +25,9 @@ pub(crate) struct Log {
 
 #[derive(Default)]
 struct State {
-    /// How many have committed and come to wait.
+    /// Number of commits whose callers have started to wait.
     arrived: u64,
-    /// How many of them are on the disk.
+    /// Number of those that are on disk.
     synced: u64,
     is_syncing: bool,
     has_failed: bool,
@@ -43,31 +44,31 @@ impl Log {
         Self { sync: Box::new(sync), state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// Blocks until everything that the caller has committed is on the disk.
+    /// Blocks until everything that the caller has committed is on disk.
     ///
     /// # Errors
-    /// The disk refused, this time or before. The operating system may have forgotten data that it
-    /// could not write, so a later sync that succeeds says nothing.
+    /// The sync failed, now or earlier. After a failed sync, the operating system may have dropped
+    /// the data that it could not write, so a later successful sync proves nothing.
     pub(crate) fn wait(&self) -> io::Result<()> {
         self.wait_for(self.arrive())
     }
 
-    /// A place in the queue for the disk, for the data that the caller has committed.
+    /// Returns a place in the queue for the next sync, for the data that the caller has committed.
     pub(crate) fn arrive(&self) -> u64 {
         let mut state = self.state();
         state.arrived += 1;
         state.arrived
     }
 
-    /// Blocks until the commit with this place is on the disk.
+    /// Blocks until the commit with this place is on disk.
     ///
     /// # Errors
-    /// As [`Log::wait`].
+    /// See [`Log::wait`].
     pub(crate) fn wait_for(&self, place: u64) -> io::Result<()> {
         let mut state = self.state();
         loop {
             if state.has_failed {
-                return Err(io::Error::other("the disk refused to take the log"));
+                return Err(io::Error::other("the log could not be synced to disk"));
             }
             if state.synced >= place {
                 return Ok(());
@@ -85,7 +86,7 @@ impl Log {
             match outcome {
                 Ok(()) => state.synced = covered,
                 Err(error) => {
-                    tracing::error!(%error, "the log could not be written to the disk");
+                    tracing::error!(%error, "the log could not be synced to disk");
                     state.has_failed = true;
                 }
             }

@@ -1,4 +1,4 @@
-//! The engine's operations by their names on the wire.
+//! The engine's operations, by the names they have on the wire.
 
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use crate::wire::Answer;
 
-/// Longest request in bytes, as DynamoDB has it.
+/// Maximum length of a request in bytes, as in DynamoDB.
 pub(crate) const LONGEST_REQUEST: usize = 16 * 1024 * 1024;
 
-/// The answer to a batch of writes that are all done.
+/// The response to a batch of writes that were all processed.
 pub(crate) const ALL_PROCESSED: &str = r#"{"UnprocessedItems":{}}"#;
 
-/// The answer to a request that is longer.
+/// Returns the response to a request that exceeds the maximum length.
 pub(crate) fn too_long() -> Answer {
     let body = r#"{"__type":"RequestEntityTooLarge","message":"HTTP content length exceeded 16777216 bytes."}"#;
     Answer { status: 413, body: body.to_owned() }
@@ -25,12 +25,12 @@ pub(crate) fn writes(operation: &str) -> bool {
     !reads.contains(&operation) && !operation.starts_with("Describe") && !operation.starts_with("List")
 }
 
-/// Whether an operation changes which tables and indexes there are, or their settings.
+/// Whether an operation changes the set of tables and indexes, or their settings.
 pub(crate) fn changes_tables(operation: &str) -> bool {
     ["CreateTable", "UpdateTable", "DeleteTable", "UpdateTimeToLive"].contains(&operation)
 }
 
-/// The table that an operation deletes, by its name or its ARN.
+/// Returns the table that an operation deletes, which the request names or gives as an ARN.
 pub(crate) fn deleted_table(operation: &str, body: &[u8]) -> Option<String> {
     if operation != "DeleteTable" {
         return None;
@@ -40,7 +40,7 @@ pub(crate) fn deleted_table(operation: &str, body: &[u8]) -> Option<String> {
     Some(named.rsplit_once('/').map_or(named, |(_, name)| name).to_owned())
 }
 
-/// Runs one operation. Blocks: the engine has one lock.
+/// Runs one operation. Blocks, because the engine has a single lock.
 pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     if body.len() > LONGEST_REQUEST {
         return too_long();
@@ -55,19 +55,21 @@ pub(crate) fn run(database: &Database, operation: &str, body: &[u8]) -> Answer {
     }
 }
 
-/// Runs one operation on a database on disk. A batch of writes is one commit: the engine by
-/// itself commits each of them, and 25 took 100 ms when each commit waited for the disk. A batch may be executed in any order and in part, so at once too; only the
-/// capacity it consumes would be counted otherwise, so that a caller who asks for it gets the engine's own batch.
+/// Runs one operation on a database on disk. A batch of writes becomes one commit: the engine
+/// itself would commit each write, and 25 writes took 100 ms when each commit waited for the disk.
+/// A batch may be executed in any order and in part, so executing it atomically is allowed. Only
+/// its consumed capacity would differ, so a caller that requests it gets the engine's own batch.
 pub(crate) fn run_on_disk(database: &Database, operation: &str, body: &[u8]) -> Answer {
     let as_one = (operation == "BatchWriteItem").then(|| as_transaction(body)).flatten();
     if let Some(Ok(_)) = as_one.and_then(|body| dispatch(database, "TransactWriteItems", &body)) {
         return Answer::ok(ALL_PROCESSED.to_owned());
     }
-    // Anything but a batch that can be one transaction is executed, or refused, as it is.
+    // Everything else is executed, or refused, as it is.
     run(database, operation, body)
 }
 
-/// The writes of a batch as a transaction.
+/// Converts a batch of writes to a transaction. Returns `None` for batches that cannot be
+/// converted.
 fn as_transaction(body: &[u8]) -> Option<Vec<u8>> {
     let batch: Value = serde_json::from_slice(body).ok()?;
     if ["ReturnConsumedCapacity", "ReturnItemCollectionMetrics"].iter().any(|wanted| !batch[*wanted].is_null()) {
@@ -87,7 +89,7 @@ fn as_transaction(body: &[u8]) -> Option<Vec<u8>> {
     serde_json::to_vec(&json!({ "TransactItems": items })).ok()
 }
 
-/// dynoxide holds the same list, but does not lend it.
+/// Calls the method of an operation. dynoxide has the same list, but does not export it.
 fn dispatch(database: &Database, operation: &str, body: &[u8]) -> Option<Result<String, DynoxideError>> {
     let answer = match operation {
         "GetItem" => answer(body, |request| database.get_item(request)),
@@ -131,8 +133,8 @@ where
     serde_json::to_string(&answer).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// The engine's own request types name mistakes in a prefix of the message. The rest is JSON of the
-/// wrong shape, which the SDK does not send.
+/// Converts a parse error to DynamoDB's error. The engine's request types mark invalid values with
+/// a prefix of the message. Other errors are malformed JSON, which the SDK does not send.
 fn unreadable(error: &serde_json::Error) -> DynoxideError {
     let message = error.to_string();
     let position = message.rfind(" at line ").unwrap_or(message.len());

@@ -1,8 +1,8 @@
 //! Reads that do not wait for the engine's lock.
 //!
-//! The engine runs one operation at a time, reads included. On disk, SQLite lets others read while
-//! one writes. So reads get connections of their own, each an engine over the same file. They see
-//! the data that was committed when they begin.
+//! The engine runs one operation at a time, including reads. On disk, SQLite allows reads during a
+//! write. So reads use connections of their own, each of which is an engine over the same file.
+//! They see the data that was committed when they begin.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,8 @@ use dynoxide::Database;
 
 use crate::Error;
 
-/// Engines that only read. As many as may read at a time; two cores have no use for more.
+/// Number of engines for reads, which limits the number of concurrent reads. Two cores have no use
+/// for more.
 const READERS: usize = 2;
 
 pub(crate) struct Readers {
@@ -28,19 +29,19 @@ impl fmt::Debug for Readers {
 }
 
 impl Readers {
-    /// Opens the engines over a file that the writing one has open.
+    /// Opens the engines over a file that the writing engine has open.
     pub(crate) fn open(location: &str) -> Result<Self, Error> {
         let databases = RwLock::new(open(location)?);
         Ok(Self { location: location.to_owned(), databases, next: AtomicUsize::new(0) })
     }
 
-    /// Whether an operation may run at the same time as writes. It must have one answer from one
-    /// place, or be possible in any order.
+    /// Whether an operation may run concurrently with writes. It must be a single statement,
+    /// or consist of reads whose order does not matter.
     pub(crate) fn run(operation: &str) -> bool {
         ["GetItem", "Query", "BatchGetItem", "GetRecords"].contains(&operation)
     }
 
-    /// A reading engine, if the operation may run at the same time as writes.
+    /// Returns an engine for reads if the operation may run concurrently with writes.
     pub(crate) fn for_operation(&self, operation: &str) -> Option<Database> {
         if !Self::run(operation) {
             return None;
@@ -50,8 +51,8 @@ impl Readers {
         databases.get(turn % databases.len().max(1)).cloned()
     }
 
-    /// Opens the readers again: an engine remembers what it knows of a table, and the tables have
-    /// changed.
+    /// Reopens the engines after the tables have changed, because an engine caches the metadata of
+    /// tables.
     pub(crate) fn renew(&self) -> Result<(), Error> {
         let renewed = open(&self.location)?;
         *self.databases.write().unwrap_or_else(PoisonError::into_inner) = renewed;

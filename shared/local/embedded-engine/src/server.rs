@@ -22,9 +22,11 @@ use crate::operations::{self, LONGEST_REQUEST};
 use crate::wire::{self, Answer};
 use crate::{Error, client_with_key};
 
-/// The engine on a loopback port. Dropped, it stops as well, but nobody waits for it.
+/// The engine on a loopback port. Dropping it stops it as well, without waiting for requests in
+/// flight.
 ///
-/// It answers requests that are signed with its [access key](Self::access_key), and none of a page in a browser.
+/// It only answers requests that are signed with its [access key](Self::access_key), and none from
+/// a page in a browser.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -35,7 +37,7 @@ pub struct Server {
 
 impl Server {
     pub(crate) async fn start(engine: InProcess, address: SocketAddr) -> Result<Self, Error> {
-        // Signed requests are not secret: requests and answers would be read on the way.
+        // Signatures do not encrypt: requests and responses could be read on the network.
         if !address.ip().is_loopback() {
             let refusal = format!("{address} is not a loopback address");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, refusal).into());
@@ -48,7 +50,7 @@ impl Server {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {
-                // An error means that the handle was dropped, which stops the server too.
+                // An error means that the handle was dropped, which also stops the server.
                 let _ = stopped.await;
             };
             axum::serve(listener, app).with_graceful_shutdown(stopped).await.map_err(|error| error.to_string())
@@ -56,34 +58,34 @@ impl Server {
         Ok(Self { address, access_key, stop, task })
     }
 
-    /// The address it listens on, with the port that was chosen if port 0 was asked for.
+    /// Returns the address that it listens on, with the actual port if port 0 was requested.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address as an endpoint of the AWS SDK.
+    /// Returns the address as an endpoint of the AWS SDK.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// The key that requests have to be signed with. It is made when the server starts, and gone
-    /// with it.
+    /// Returns the key that requests have to be signed with. It is generated when the server
+    /// starts, and is not stored.
     #[must_use]
     pub fn access_key(&self) -> &AccessKey {
         &self.access_key
     }
 
-    /// A client of this server.
+    /// Returns a client of this server.
     #[must_use]
     pub fn client(&self) -> Client {
         client_with_key(&self.url(), &self.access_key)
     }
 
-    /// Accepts no more connections and returns when the requests under way are answered.
+    /// Stops accepting connections, and returns when the requests in flight are answered.
     pub async fn shutdown(self) -> Result<(), Error> {
-        // An error means that it has stopped already; why, the task says.
+        // An error means that it has already stopped. The task then returns the reason.
         let _ = self.stop.send(());
         self.task.await?.map_err(Error::Server)
     }

@@ -1,14 +1,17 @@
-//! A second SQLite connection to the engine's database, for what the engine does not do itself.
+//! A second SQLite connection to the engine's database, for what the engine does not support.
 //!
-//! This, [`expiry`](crate::expiry), [`clustered`](crate::clustered) and
-//! [`without_keys`](crate::without_keys) rely on dynoxide's private schema. This does on one table:
+//! This module, [`expiry`](crate::expiry), [`clustered`](crate::clustered) and
+//! [`without_keys`](crate::without_keys) rely on dynoxide's private schema. This module relies on
+//! one table:
 //!
-//! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER seconds, ...)`
+//! `_stream_records(id, table_name, ..., sequence_number TEXT, shard_id, created_at INTEGER, ...)`
 //!
-//! and on its numbers: a stored one plus [`FIRST_NUMBER`] is the one that the stream's readers see.
+//! with `created_at` in seconds, and on its sequence numbers: readers of the stream see a stored
+//! number plus [`FIRST_NUMBER`].
 //!
-//! The manifest therefore pins dynoxide to one version, and the tests below ask SQLite whether the indexes still serve the
-//! engine's own statements. If the table ever changes, opening fails or a test does; nothing is silently wrong.
+//! The manifest therefore pins dynoxide to one version, and the tests below check with SQLite that
+//! the engine's own statements still use the indexes. If the table ever changes, opening the
+//! database fails or a test does, so a mismatch cannot go unnoticed.
 
 use std::io;
 use std::path::Path;
@@ -19,46 +22,49 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::Error;
 
-/// Each write to a table with a stream asks for the stream's greatest sequence number, and a reader of the stream seeks
-/// one; without these both read the whole stream, and the ten-thousandth write costs twenty times the first.
+/// Indexes of the stream's records. Each write to a table with a stream looks up the highest
+/// sequence number of the stream, and a reader looks up a given one. Without the indexes, both
+/// would read the whole stream, and the ten-thousandth write would cost twenty times the first.
 const INDEXES: &str = "
     CREATE INDEX IF NOT EXISTS app_stream_sequence
         ON _stream_records(table_name, CAST(sequence_number AS INTEGER));
     CREATE INDEX IF NOT EXISTS app_stream_shard
         ON _stream_records(table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
-/// Records deleted in one transaction: few enough that a request that waits for it does not notice.
+/// Number of records to delete in one transaction. Small enough that requests that wait for it are
+/// not noticeably delayed.
 const TRIMMED_AT_ONCE: i64 = 500;
 
-/// The first number of a record for readers of the stream: it has 21 digits, as DynamoDB's have.
+/// Offset of the sequence numbers that readers of the stream see. It has 21 digits, like DynamoDB's
+/// numbers.
 const FIRST_NUMBER: u128 = 100_000_000_000_000_000_000;
 
-/// As long as the engine's own connection waits for a lock while it opens: another process may be
-/// making an index of a large file.
+/// Timeout for locks, the same as that of the engine's own connection while it opens: another
+/// process may be creating an index of a large file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) struct SideConnection(Mutex<Connection>);
 
 impl SideConnection {
-    /// Opens the database at a path or URI. An empty database is created where there is none.
+    /// Opens the database at a path or URI, or creates an empty one if it is missing.
     pub(crate) fn open(location: impl AsRef<Path>) -> Result<Self, Error> {
         let connection = Connection::open(location)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         Ok(Self(Mutex::new(connection)))
     }
 
-    /// Adds the indexes; the engine must have made its tables.
+    /// Creates the indexes. The engine must have created its tables.
     pub(crate) fn index_streams(&self) -> Result<(), Error> {
         Ok(self.connection().execute_batch(INDEXES)?)
     }
 
-    /// Deletes the stream records older than `age`, and says how many there were.
+    /// Deletes the stream records that are older than `age`, and returns their number.
     pub(crate) fn trim_stream(&self, age: Duration) -> Result<usize, Error> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         self.trim_before(i64::try_from(now.saturating_sub(age).as_secs()).unwrap_or(i64::MAX))
     }
 
-    /// Deletes the stream records made before a second since 1970.
+    /// Deletes the stream records made before a time, in seconds since 1970.
     fn trim_before(&self, second: i64) -> Result<usize, Error> {
         let connection = self.connection();
         let Some(end) = first_to_keep(&connection, second)? else { return Ok(0) };
@@ -75,17 +81,18 @@ impl SideConnection {
         }
     }
 
-    /// Deletes the records of a table's stream up to this one, the oldest first, and says how many there were.
+    /// Deletes the records of a table's stream up to and including this one, oldest first, and
+    /// returns their number.
     pub(crate) fn trim_stream_through(&self, table: &str, sequence_number: &str) -> Result<usize, Error> {
         let last = stored_number(sequence_number).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidInput, format!("no sequence number: {sequence_number}"))
+            io::Error::new(io::ErrorKind::InvalidInput, format!("not a sequence number: {sequence_number}"))
         })?;
         let connection = self.connection();
         let mut trimmed = 0;
         loop {
             let deleted = connection.execute(TRIM_THROUGH, params![table, last, TRIMMED_AT_ONCE])?;
             trimmed += deleted;
-            // Fewer than asked for: there are no more.
+            // Fewer than the limit: there are no more.
             if i64::try_from(deleted).is_ok_and(|deleted| deleted < TRIMMED_AT_ONCE) {
                 return Ok(trimmed);
             }
@@ -97,18 +104,19 @@ impl SideConnection {
     }
 }
 
-/// Deletes the oldest records up to a number.
+/// Deletes a table's oldest records up to a sequence number.
 const TRIM_THROUGH: &str = "
     DELETE FROM _stream_records WHERE id IN (
         SELECT id FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) <= ?2
         ORDER BY CAST(sequence_number AS INTEGER) LIMIT ?3)";
 
-/// The number in the table of a number that a reader of the stream was told.
+/// Converts a sequence number that a reader of the stream has seen to the stored number.
 fn stored_number(sequence_number: &str) -> Option<i64> {
     sequence_number.parse::<u128>().ok()?.checked_sub(FIRST_NUMBER)?.try_into().ok()
 }
 
-/// The id below which every record was made before the second. Ids grow with time, so this reads the old records only.
+/// Returns the id below which all records were made before a time, in seconds since 1970. Ids
+/// increase with time, so only older records are read.
 fn first_to_keep(connection: &Connection, second: i64) -> Result<Option<i64>, Error> {
     let first_young = connection
         .query_row("SELECT id FROM _stream_records WHERE created_at >= ?1 ORDER BY id LIMIT 1", [second], |row| {
@@ -138,7 +146,7 @@ mod tests {
         rows.unwrap().collect::<Result<Vec<_>, _>>().unwrap().join("; ")
     }
 
-    /// The statements are dynoxide's, word for word.
+    /// The statements are copied verbatim from dynoxide.
     #[test]
     fn the_engines_own_statements_use_the_indexes() {
         let engine = Engine::memory().unwrap();
@@ -171,7 +179,7 @@ mod tests {
         assert!(!plan.contains("SCAN") && !plan.contains("TEMP"), "{plan}");
     }
 
-    /// An engine with a table that has a stream.
+    /// Creates a table with a stream in an engine.
     async fn with_stream(engine: Engine) -> Engine {
         let table = json!({
             "TableName": "table",
@@ -214,7 +222,7 @@ mod tests {
 
         assert_eq!(engine.side().trim_before(i64::MAX).unwrap(), 1);
         put(&engine, "later").await;
-        assert!(sequence_numbers(engine.side())[0] > left[0], "a trimmed stream does not begin anew");
+        assert!(sequence_numbers(engine.side())[0] > left[0], "numbers of a trimmed stream keep increasing");
     }
 
     #[tokio::test]
@@ -230,7 +238,7 @@ mod tests {
         assert_eq!(sequence_numbers(engine.side()).len(), 6);
     }
 
-    /// Neither waits so long for the other that it fails.
+    /// Neither waits for the other long enough to fail.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_stream_is_trimmed_while_it_is_written() {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A table's stream as Lambda reads it.
+//! Reader of a table's stream, in the format that Lambda delivers.
 
 use std::fmt;
 use std::io;
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use crate::engine::{Engine, StreamLock};
 use crate::error::Error;
 
-/// Records asked for in one request. Two images of 400 KB each may be in a record.
+/// Number of records per request. A record may have two images of 400 KB each.
 const PAGE: usize = 100;
-/// A batch holds no further record when it is this long, in bytes: Lambda takes 6 MB.
+/// Size in bytes from which no further record is added to a batch. Lambda accepts 6 MB.
 const LONGEST_BATCH: u64 = 4_000_000;
 
-/// The one reader of a table's stream.
+/// The only reader of a table's stream.
 ///
-/// It has no position of its own: the stream begins with the first record that was not delivered
-/// yet. Delivered records are deleted with [`forget_through`](Self::forget_through). So a reader
-/// that starts again loses nothing, and the stream stays small.
+/// It has no position of its own: the stream begins with the first record that has not been
+/// delivered. Delivered records are deleted with [`forget_through`](Self::forget_through). So a
+/// reader that restarts loses nothing, and the stream stays small.
 pub struct StreamReader {
     engine: Engine,
     table: String,
     arn: String,
-    /// Where the stream begins. The engine's iterators do not expire.
+    /// Iterator at the start of the stream. The engine's iterators do not expire.
     horizon: Value,
     _lock: StreamLock,
 }
@@ -34,8 +34,9 @@ impl fmt::Debug for StreamReader {
 }
 
 impl Engine {
-    /// The stream of a table, for one reader: nothing while another process reads it, since two would carry over the same
-    /// records. (An engine in memory has one process; that it has one reader is left to that.)
+    /// Returns the reader of a table's stream. Returns `None` while another process reads it,
+    /// because two readers would process the same records. (An engine in memory belongs to one
+    /// process, which has to make sure that it has only one reader.)
     pub async fn stream(&self, table: &str) -> Result<Option<StreamReader>, Error> {
         match self.lock_streams()? {
             None => Ok(None),
@@ -51,7 +52,7 @@ impl StreamReader {
             return Err(io::Error::new(io::ErrorKind::NotFound, format!("the table {table} has no stream")).into());
         };
         let stream = engine.call("DescribeStream", json!({ "StreamArn": arn })).await?;
-        // The engine has one shard a table.
+        // In the engine, each stream has a single shard.
         let shard = stream.pointer("/StreamDescription/Shards/0/ShardId");
         let from_start = json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         let mut iterator = engine.call("GetShardIterator", from_start).await?;
@@ -59,8 +60,8 @@ impl StreamReader {
         Ok(Self { engine, table: table.to_owned(), arn, horizon, _lock: lock })
     }
 
-    /// The oldest records, at most so many and about 4 MB of them, in the form in which Lambda delivers them. The same ones
-    /// again, until they are forgotten.
+    /// Returns the oldest records, up to `limit` and about 4 MB, in the format that Lambda
+    /// delivers. Returns the same records again until they are deleted.
     pub async fn oldest(&self, limit: usize) -> Result<Vec<Value>, Error> {
         let mut records = Vec::new();
         let mut length = 0;
@@ -73,7 +74,7 @@ impl StreamReader {
             let is_last = read.len() < asked;
             for mut record in read {
                 length += record.pointer("/dynamodb/SizeBytes").and_then(Value::as_u64).unwrap_or_default();
-                // One record always fits; without it the reader would not get on.
+                // The first record always fits. Without it, the reader would not make progress.
                 if length > LONGEST_BATCH && !records.is_empty() {
                     return Ok(records);
                 }
@@ -87,7 +88,8 @@ impl StreamReader {
         Ok(records)
     }
 
-    /// Deletes the records up to this one, by its `SequenceNumber`: they have been carried over.
+    /// Deletes the records up to and including the one with this `SequenceNumber`, after they have
+    /// been processed.
     pub async fn forget_through(&self, sequence_number: &str) -> Result<usize, Error> {
         self.engine.trim_stream_through(&self.table, sequence_number).await
     }

@@ -1,10 +1,10 @@
-//! The changes that get into a table's stream.
+//! A filter of the changes that are recorded in a table's stream.
 //!
 //! The engine makes a record of each write, with the item before and after. The stream's reader
-//! reads each record, drops it or delivers it, and deletes it. Most are about the indexer's own
-//! writes: of some forty records of a run, four are wanted. So the reader may give a filter, and
-//! other records are never written. DynamoDB has no such filter; Lambda has one between the stream
-//! and the function.
+//! reads each record, drops or delivers it, and deletes it. Most are about the indexer's own
+//! writes: of some forty records per run, the reader needs four. So the reader may set a filter,
+//! and records that do not pass it are never written. DynamoDB has no such filter; with Lambda, the
+//! filter is between the stream and the function.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -13,12 +13,12 @@ use rusqlite::Connection;
 
 use crate::Error;
 
-/// The records that the reader of a stream wants, by attributes of the item.
+/// The records that the reader of a stream needs, by attributes of their items.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamFilter {
-    /// A new item, or a changed one, that has one of these afterwards.
+    /// Attributes of which a new or changed item must have at least one after the write.
     pub written_with: &'static [&'static str],
-    /// A removed item that had this.
+    /// Attribute that a removed item must have had.
     pub removed_with: &'static str,
 }
 
@@ -27,7 +27,7 @@ pub struct StreamFilter {
 pub(crate) struct Filters(RwLock<HashMap<String, StreamFilter>>);
 
 impl Filters {
-    /// The filter of a table's stream.
+    /// Returns the filter of a table's stream.
     pub(crate) fn of(&self, table: &str) -> Option<StreamFilter> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(table).copied()
     }
@@ -37,14 +37,14 @@ impl Filters {
     }
 }
 
-/// Keeps other changes of a table out of its stream from now on, also after the next start, until there is another filter. The
-/// table has one stream; other tables have theirs as before.
+/// From now on, keeps other changes of a table out of its stream. The filter also applies after a
+/// restart, until another one is set. It does not affect the streams of other tables.
 pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) -> Result<(), Error> {
     let has_none = |attribute: &&str| format!("json_type(NEW.new_image, {}) IS NULL", path(attribute));
     let has_none = filter.written_with.iter().map(has_none).collect::<Vec<_>>().join(" AND ");
     let removed = path(filter.removed_with);
     let (name, table) = (format!("\"app_stream_filter::{}\"", table.replace('"', "\"\"")), text(table));
-    // Dropped and made in one transaction: no write goes between.
+    // Dropped and created in one transaction, so that no write can occur in between.
     Ok(connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;
          DROP TRIGGER IF EXISTS {name};
@@ -57,12 +57,12 @@ pub(crate) fn set(connection: &Connection, table: &str, filter: StreamFilter) ->
     ))?)
 }
 
-/// Where an attribute is in an image.
+/// Returns the JSON path of an attribute in an image, as an SQL string.
 fn path(attribute: &str) -> String {
     text(&format!("$.\"{attribute}\""))
 }
 
-/// A text in a statement.
+/// Returns a text as an SQL string.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
@@ -87,7 +87,7 @@ mod tests {
                     "StreamSpecification": { "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" },
                 });
                 engine.call("CreateTable", table).await.unwrap();
-                // The second takes the place of the first.
+                // The second filter replaces the first.
                 for written_with in [&["something"] as &[_], &["mark", "ask"]] {
                     let filter = StreamFilter { written_with, removed_with: "rev" };
                     engine.filter_stream("filtered", filter).await.unwrap();
@@ -103,7 +103,7 @@ mod tests {
                 engine.call("PutItem", item("1: not", plain)).await.unwrap();
                 engine.call("PutItem", item("2: wanted", mark.clone())).await.unwrap();
                 engine.call("PutItem", item("3: not", rev.clone())).await.unwrap();
-                // Its earlier state does not matter.
+                // The earlier state of the item does not matter.
                 engine.call("PutItem", item("2: wanted", rev)).await.unwrap();
                 engine.call("PutItem", item("4: wanted", mark)).await.unwrap();
                 engine.call("PutItem", item("5: wanted", json!({ "ask": { "N": "1" } }))).await.unwrap();

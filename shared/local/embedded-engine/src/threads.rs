@@ -1,9 +1,10 @@
 //! The threads of an engine.
 //!
-//! Operations run one at a time, whoever asks. So a thread for each call would only wait for
-//! others, and memory would be allocated by one thread and freed by another. Instead, a few threads
-//! of the engine's own take the calls in turn. A write that has to wait for the disk is handed on.
-//! The next one runs meanwhile, and the waiting writes share one sync.
+//! Operations run one at a time in any case. If each call had a thread, the threads would mostly
+//! wait for each other, and memory would be allocated by one thread and freed by another. Instead,
+//! the engine has a few threads that take turns at the calls. A write that has to wait for the disk
+//! is passed on to another thread, so that the next call can run in the meantime, and waiting
+//! writes share one sync.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,21 +17,21 @@ use tokio::sync::oneshot;
 use crate::log::Log;
 use crate::wire::Answer;
 
-/// Threads that run calls that may write. One reads a request or makes an answer of JSON while
-/// another has the engine.
+/// Number of threads for calls that may write. While one thread is in the engine, the other can
+/// parse a request or serialize a response.
 const WRITING: usize = 2;
-/// Threads that read at the same time as those; only on disk.
+/// Number of threads for reads that run concurrently with writes. Only on disk.
 const READING: usize = 2;
 
-/// A call, and the receiver of its answer.
+/// A call, with the channel for its response.
 struct Call {
     run: Box<dyn FnOnce() -> Answer + Send>,
-    /// The log that has to be on the disk before the answer, if the call succeeds.
+    /// The log that has to be synced before the response is sent, if the call succeeds.
     log: Option<Arc<Log>>,
     reply: oneshot::Sender<Answer>,
 }
 
-/// A write that is to be answered when the disk has it: its place in the log's queue.
+/// A write that is answered once it is on disk, with its place in the log's queue.
 struct Written {
     log: Arc<Log>,
     place: u64,
@@ -38,7 +39,8 @@ struct Written {
     reply: oneshot::Sender<Answer>,
 }
 
-/// They end when the last clone of their engine is gone and all is answered.
+/// The threads of an engine. They end when the last clone of the engine is dropped and all calls
+/// are answered.
 pub(crate) struct Threads {
     writes: Sender<Call>,
     reads: Option<Sender<Call>>,
@@ -51,11 +53,11 @@ impl fmt::Debug for Threads {
 }
 
 impl Threads {
-    /// Starts them. In memory no operation waits for a disk, and no read runs at the same time as a
-    /// write.
+    /// Starts the threads. In memory, no operation waits for a disk, and reads do not run
+    /// concurrently with writes.
     ///
     /// # Errors
-    /// The operating system's, where it has no threads left.
+    /// The operating system cannot start more threads.
     pub(crate) fn start(on_disk: bool) -> std::io::Result<Self> {
         let (writes, calls) = mpsc::channel();
         if !on_disk {
@@ -70,8 +72,8 @@ impl Threads {
         Ok(Self { writes, reads: Some(reads) })
     }
 
-    /// Runs a call that writes; it is answered when the log is on the disk, where there is one.
-    /// `None` if the engine has failed, and the outcome of the call is unknown.
+    /// Runs a call that may write. If there is a log, the call is answered once the log is synced.
+    /// Returns `None` if the engine has failed and the outcome of the call is unknown.
     pub(crate) async fn write(
         &self,
         log: Option<Arc<Log>>,
@@ -82,7 +84,7 @@ impl Threads {
         answer.await.ok()
     }
 
-    /// Runs a call that reads, at the same time as writes where the engine can.
+    /// Runs a call that reads, concurrently with writes if the engine supports it.
     pub(crate) async fn read(&self, run: impl FnOnce() -> Answer + Send + 'static) -> Option<Answer> {
         let (reply, answer) = oneshot::channel();
         let reads = self.reads.as_ref().unwrap_or(&self.writes);
@@ -94,18 +96,18 @@ impl Threads {
 impl Call {
     fn run(self, to_disk: Option<&Sender<Written>>) {
         let Self { run, log, reply } = self;
-        // A call that panics takes its own answer with it, not the thread.
+        // A panic only loses the response to this call. The thread survives.
         let Ok(answer) = catch_unwind(AssertUnwindSafe(run)) else {
             tracing::error!("the engine has failed");
             return;
         };
-        // A refused call has written nothing. And the caller may have gone away.
+        // A refused call has written nothing. The receiver may be gone.
         match log.filter(|_| answer.status == 200) {
             Some(log) => {
                 let written = Written { place: log.arrive(), log, answer, reply };
                 match to_disk {
                     Some(to_disk) => drop(to_disk.send(written)),
-                    // Nobody else waits for the disk.
+                    // No other write waits for the disk.
                     None => written.sync_and_answer(),
                 }
             }
@@ -157,7 +159,7 @@ mod tests {
         Answer::ok(body.to_owned())
     }
 
-    /// A call that waits here lasts until the other end is gone.
+    /// Returns a function that blocks until the returned sender is dropped.
     fn barrier() -> (Sender<()>, impl FnOnce() + Send) {
         let (open, closed) = mpsc::channel::<()>();
         let wait = move || {
@@ -170,7 +172,7 @@ mod tests {
         call.await.unwrap().body
     }
 
-    /// Whether a call is not answered for a while.
+    /// Whether a call stays unanswered for a while.
     async fn waits(call: &mut (impl Future<Output = Option<Answer>> + Unpin)) -> bool {
         tokio::time::timeout(Duration::from_millis(100), call).await.is_err()
     }
@@ -206,7 +208,7 @@ mod tests {
                 assert_eq!(body(read).await, "read");
                 drop(opens);
             } else {
-                assert!(waits(&mut read).await, "one engine, one queue");
+                assert!(waits(&mut read).await, "all calls share one queue");
                 drop(opens);
                 assert_eq!(body(read).await, "read");
             }
@@ -240,13 +242,13 @@ mod tests {
         while ran.load(Ordering::SeqCst) < 10 * WRITING as u64 {
             assert!(tokio::time::timeout(Duration::from_millis(10), &mut calls).await.is_err());
         }
-        // A refused write has written nothing, and a write without a log waits for none.
+        // A refused write has written nothing, and a write without a log does not wait for one.
         let refused = || Answer { status: 400, body: "refused".to_owned() };
         assert_eq!(body(threads.write(Some(Arc::clone(&log)), refused)).await, "refused");
         assert_eq!(body(threads.write(None, || answer("no log"))).await, "no log");
         drop(open);
         assert_eq!(calls.await.into_iter().flatten().count(), 10 * WRITING);
-        assert!(syncs.load(Ordering::SeqCst) < 5, "what came together shares a wait");
+        assert!(syncs.load(Ordering::SeqCst) < 5, "concurrent writes share a sync");
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! Requests and answers in the form that the AWS SDK and the engine exchange.
+//! Requests and responses, as the AWS SDK and the engine exchange them.
 
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -7,10 +7,10 @@ use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
 
-/// The type of requests and answers.
+/// Content type of requests and responses.
 pub(crate) const CONTENT_TYPE: &str = "application/x-amz-json-1.0";
 
-/// The answer to one request: DynamoDB's JSON.
+/// The response to one request, as DynamoDB's JSON.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -22,7 +22,8 @@ impl Answer {
         Self { status: 200, body }
     }
 
-    /// The engine itself has failed: DynamoDB's error for a request with unknown outcome.
+    /// Returns DynamoDB's error for a request with unknown outcome, for failures of the engine
+    /// itself.
     pub(crate) fn failed() -> Self {
         Self { status: 500, body: r#"{"__type":"com.amazonaws.dynamodb.v20120810#InternalServerError"}"#.to_owned() }
     }
@@ -35,23 +36,25 @@ impl Answer {
     }
 }
 
-/// The operation that the header `x-amz-target` names: `PutItem`. Empty if it names none.
+/// Returns the operation that an `x-amz-target` header names, such as `PutItem`. Empty if it names
+/// none.
 pub(crate) fn operation_named(target: &str) -> &str {
     target.rsplit_once('.').map_or("", |(_, operation)| operation)
 }
 
-/// The operation a request is for: `PutItem`. Empty when the request names none.
+/// Returns the operation of a request, such as `PutItem`. Empty if the request names none.
 pub(crate) fn operation(request: &HttpRequest) -> &str {
     operation_named(request.headers().get("x-amz-target").unwrap_or_default())
 }
 
-/// The whole of a body. Those of the SDK and of the engine are in memory already; those of a server arrive in parts.
+/// Returns the whole body. Bodies of the SDK and of the engine are in memory already; those from a
+/// server arrive in parts.
 pub(crate) async fn whole(body: SdkBody) -> Result<Vec<u8>, ConnectorError> {
     let bytes = ByteStream::new(body).collect().await.map_err(|error| ConnectorError::io(error.into()))?;
     Ok(bytes.to_vec())
 }
 
-/// Reads a request's JSON; the request can be sent on.
+/// Parses a request's JSON. The returned request can still be sent.
 pub(crate) async fn read(mut request: HttpRequest) -> Result<(HttpRequest, Value), ConnectorError> {
     let body = whole(request.take_body()).await?;
     let json = serde_json::from_slice(&body).map_err(|error| ConnectorError::user(error.into()))?;
@@ -59,8 +62,8 @@ pub(crate) async fn read(mut request: HttpRequest) -> Result<(HttpRequest, Value
     Ok((request, json))
 }
 
-/// The request with another body. Its signature no longer fits, which only an engine on a socket
-/// checks.
+/// Returns the request with another body. Its signature becomes invalid, but only an engine behind
+/// a socket verifies signatures.
 pub(crate) fn with_request(mut request: HttpRequest, json: &Value) -> HttpRequest {
     let body = json.to_string();
     request.headers_mut().insert("content-length", body.len().to_string());
@@ -68,14 +71,14 @@ pub(crate) fn with_request(mut request: HttpRequest, json: &Value) -> HttpReques
     request
 }
 
-/// Reads an answer's JSON; for [`with_answer`].
+/// Parses a response's JSON. The returned response is for [`with_answer`].
 pub(crate) async fn read_answer(mut response: HttpResponse) -> Result<(HttpResponse, Value), ConnectorError> {
     let body = whole(response.take_body()).await?;
     let json = serde_json::from_slice(&body).map_err(|error| ConnectorError::other(error.into(), None))?;
     Ok((response, json))
 }
 
-/// The answer with another body, and without the headers that describe the one it had.
+/// Returns the response with another body, and without the headers that describe the previous one.
 pub(crate) fn with_answer(mut response: HttpResponse, json: &Value) -> HttpResponse {
     response.headers_mut().remove("content-length");
     response.headers_mut().remove("x-amz-crc32");

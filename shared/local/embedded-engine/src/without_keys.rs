@@ -1,13 +1,13 @@
-//! Items that are kept without their keys, in a file.
+//! Storage of items without their keys, in a file.
 //!
-//! The engine keeps an item as JSON, its key included, and the key in columns of its own. Many
-//! items are little more than their keys. A run with its entries in the index takes 9 KB, and 3.6
-//! of them are keys in JSON. So the engine's table becomes a view of a table that has the JSON
-//! without the keys. Triggers take the engine's writes to the view. The engine's statements are the
-//! same, and it reads items with their keys first.
+//! The engine stores an item as JSON that includes its key, and also the key in columns of its own.
+//! Many items are little more than their keys: a run with its index entries takes 9 KB, of which
+//! 3.6 KB are keys in JSON. So the engine's table is replaced by a view of a table with the JSON
+//! without the keys. Triggers redirect the engine's writes from the view. The engine's statements
+//! stay the same, and it reads items with their keys first.
 //!
-//! An item whose JSON has a NUL character is kept whole, after a space: SQLite's functions end a
-//! text there.
+//! An item whose JSON contains a NUL character is stored whole, prefixed with a space, because
+//! SQLite's functions end a text at this character.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::Deserialize;
@@ -28,7 +28,8 @@ struct Definition {
     attribute_type: String,
 }
 
-/// Puts a view in the place of one of the engine's tables; says whether it did. A table has to have two keys of texts with plain names. The caller has a transaction.
+/// Replaces one of the engine's tables by a view, and returns whether it did. Only supports tables
+/// that have two string keys with plain names. The caller must have an open transaction.
 pub(crate) fn replace(connection: &Connection, table: &str) -> Result<bool, Error> {
     let Some((partition, sort)) = text_keys(connection, table)? else { return Ok(false) };
     let (name, rows) = names(table);
@@ -41,8 +42,8 @@ pub(crate) fn replace(connection: &Connection, table: &str) -> Result<bool, Erro
             r"CASE WHEN instr({item}, '\u0000') THEN ' ' || {item} ELSE coalesce(nullif(json_remove({item}, {paths}), '{{}}'), '') END"
         )
     };
-    // The engine's hash of a partition key, in hexadecimal digits. Parallel scans find their
-    // segment by it. Any other text is kept as it is.
+    // The engine's hash of a partition key in hexadecimal digits, by which parallel scans find
+    // their segment. Any other text is stored as it is.
     let packed = |hash: &str| format!("coalesce(unhex({hash}), {hash})");
     connection.execute_batch(&format!(
         "CREATE TABLE {rows} (
@@ -69,7 +70,7 @@ pub(crate) fn replace(connection: &Connection, table: &str) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Gives the engine its table back, which it is going to drop.
+/// Restores a table as the engine expects it, so that the engine can drop it.
 pub(crate) fn restore(connection: &mut Connection, table: &str) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let is_view = "SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?1";
@@ -89,7 +90,8 @@ pub(crate) fn restore(connection: &mut Connection, table: &str) -> Result<(), Er
     Ok(transaction.commit()?)
 }
 
-/// The names of a table's partition key and sort key, if both are texts and the names need no quotes.
+/// Returns the names of a table's partition key and sort key, if both are strings and the names
+/// need no quotes.
 fn text_keys(connection: &Connection, table: &str) -> Result<Option<(String, String)>, Error> {
     let known = connection
         .query_row(
@@ -115,7 +117,7 @@ fn text_keys(connection: &Connection, table: &str) -> Result<Option<(String, Str
     Ok(named("HASH").zip(named("RANGE")))
 }
 
-/// The name of a table, and that of the rows that its view shows, for statements.
+/// Returns the quoted names of a table's view and of the table with its rows.
 fn names(table: &str) -> (String, String) {
     (quoted(table), quoted(&format!("_rows::{table}")))
 }
@@ -171,7 +173,7 @@ mod tests {
                     let mut key = item.clone();
                     key.as_object_mut().unwrap().retain(|name, _| name == "PK" || name == "SK");
                     let got = engine.call("GetItem", json!({ "TableName": "a.table-1", "Key": key })).await.unwrap();
-                    // The engine writes a number in its own way.
+                    // The engine normalizes numbers.
                     let same = |value: &Value| value.to_string().replace("1E+2", "100");
                     assert_eq!(sorted(&got["Item"]).to_string().replace("1E+2", "100"), same(&sorted(&item)));
                     items.push(key);
@@ -185,7 +187,7 @@ mod tests {
         }
     }
 
-    /// With attributes in one order, whatever order the engine has them in.
+    /// Sorts attributes by name, because the engine may return them in any order.
     fn sorted(value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -214,7 +216,7 @@ mod tests {
         assert!(kept[2].starts_with(" {"), "{kept:?}");
     }
 
-    /// The hash by which a segment is found is kept in another form than the engine's own.
+    /// The hash that locates a segment is not stored in the engine's own form.
     #[tokio::test]
     async fn a_parallel_scan_finds_in_a_file_what_it_finds_in_memory() {
         let directory = tempfile::tempdir().unwrap();
@@ -248,7 +250,7 @@ mod tests {
             for _ in 0..2 {
                 engine = with_table(engine).await;
                 engine.call("PutItem", item.clone()).await.unwrap();
-                // Refused: it is there already. It stays as it is.
+                // Refused: there is no such table. The existing one stays as it is.
                 assert!(engine.call("DeleteTable", json!({ "TableName": "another" })).await.is_err());
                 assert_eq!(engine.items("a.table-1").await.unwrap(), [item["Item"].clone()]);
                 engine.call("DeleteTable", json!({ "TableName": "a.table-1" })).await.unwrap();

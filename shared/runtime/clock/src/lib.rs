@@ -1,6 +1,6 @@
-//! What time it is, how long ago something was, waiting, and computing that takes long.
+//! Time: the current time, elapsed time, sleeping, and long computations.
 //!
-//! A model of a load has a clock of its own for its thread: [`Simulation`]. All other code has the
+//! A load model has a simulated clock for its thread: [`Simulation`]. All other code uses the
 //! clocks of the machine.
 
 mod simulation;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub use simulation::Simulation;
 use tokio::task::JoinError;
 
-/// Milliseconds since 1970, as MLflow keeps times.
+/// Returns the current time in milliseconds since 1970, the unit of MLflow's times.
 #[must_use]
 pub fn now_ms() -> i64 {
     let elapsed = Moment::now().time.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Waits for so long.
+/// Sleeps for a duration.
 pub async fn sleep(duration: Duration) {
     match simulation::sleep(duration) {
         Some(sleep) => sleep.await,
@@ -25,11 +25,11 @@ pub async fn sleep(duration: Duration) {
     }
 }
 
-/// Runs a long computation on a thread for that, as an async worker has others to serve. In a
-/// simulation it runs at once, and takes none of the simulated time.
+/// Runs a long computation on a blocking thread, so that it does not hold up other tasks. In a
+/// simulation, it runs immediately and takes no simulated time.
 ///
 /// # Errors
-/// If it panicked.
+/// The computation panicked.
 pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'static) -> Result<T, JoinError> {
     if simulation::now().is_some() {
         return Ok(compute());
@@ -37,13 +37,13 @@ pub async fn aside<T: Send + 'static>(compute: impl FnOnce() -> T + Send + 'stat
     tokio::task::spawn_blocking(compute).await
 }
 
-/// Bytes from which on computing with them takes milliseconds.
+/// Size in bytes from which a computation takes milliseconds.
 const LONG: usize = 64 << 10;
 
-/// Computes something of so many bytes: [`aside`], where that takes long.
+/// Runs a computation over this number of bytes, with [`aside`] if it takes long.
 ///
 /// # Errors
-/// If it panicked there.
+/// The computation panicked in [`aside`].
 pub async fn aside_from<T: Send + 'static>(
     bytes: usize,
     compute: impl FnOnce() -> T + Send + 'static,
@@ -51,22 +51,23 @@ pub async fn aside_from<T: Send + 'static>(
     if bytes < LONG { Ok(compute()) } else { aside(compute).await }
 }
 
-/// A moment of this process, to say later how long ago it was.
+/// A point in time of this process, from which elapsed time is measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Moment {
-    // Both clocks: a frozen sandbox may stop one of them.
+    // Both clocks are needed, because freezing a sandbox may stop one of them.
     instant: Instant,
     time: SystemTime,
 }
 
 impl Moment {
-    /// This moment.
+    /// Returns the current time.
     #[must_use]
     pub fn now() -> Self {
         simulation::now().unwrap_or_else(Self::of_the_machine)
     }
 
-    /// How long ago it was, by whichever clock says more; for ever, where the wall clock was set back.
+    /// Returns the time that has elapsed since this moment, by whichever clock shows more. If the
+    /// wall clock was set back, returns [`Duration::MAX`].
     #[must_use]
     pub fn age(&self) -> Duration {
         let now = Self::now();
@@ -78,7 +79,7 @@ impl Moment {
         Self { instant: Instant::now(), time: SystemTime::now() }
     }
 
-    /// So much later.
+    /// Returns the moment that is later by a duration.
     fn after(self, duration: Duration) -> Self {
         Self { instant: self.instant + duration, time: self.time + duration }
     }

@@ -1,4 +1,4 @@
-//! A clock that does not move until it is told to.
+//! A simulated clock that only advances on request.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,32 +14,34 @@ thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
 }
 
-/// When in a second one begins. DynamoDB leaves out a number's zeros at its end: a time in ms that ends in one takes a byte less,
-/// and a thousand items with it would be metered as a unit less.
+/// Offset of the start within a second. DynamoDB does not store trailing zeros of a number: a time
+/// in ms that ends in zero takes one byte less, and a thousand items with it would be metered with
+/// one unit less.
 const BEGIN: Duration = Duration::from_millis(123);
 
 struct Clock {
     begin: Moment,
     elapsed: Duration,
-    /// The sleepers, by the time at which they wake, and then in the order in which they fell
+    /// Sleeping tasks, by the time at which they wake up, then in the order in which they fell
     /// asleep.
     sleepers: BTreeMap<(Duration, u64), Waker>,
     asleep: u64,
-    /// The task that moves the clock on when a task falls asleep.
+    /// The task that advances the clock when a task falls asleep.
     driver: Option<Waker>,
 }
 
-/// The clock of this thread, for as long as this lives: everything on the thread finds its time. It
-/// does not move until [`advance`](Self::advance) sets it to the next time at which somebody is
-/// woken.
+/// The simulated clock of the current thread, used by all code on the thread until this is dropped.
+/// It stands still until [`advance`](Self::advance) sets it to the next time at which a task wakes
+/// up.
 #[derive(Debug)]
 pub struct Simulation {
-    /// It belongs to its thread.
+    /// Makes this type neither `Send` nor `Sync`, because the clock belongs to its thread.
     _of_this_thread: PhantomData<*const ()>,
 }
 
 impl Simulation {
-    /// Begins one within the next two seconds, at their [`BEGIN`]. A thread has one at a time: a second one takes the place of the first.
+    /// Starts a simulation, at [`BEGIN`] within one of the next two seconds. A thread has one
+    /// simulation at a time: starting another one replaces it.
     #[must_use]
     pub fn begin() -> Self {
         let now = Moment::of_the_machine();
@@ -50,13 +52,14 @@ impl Simulation {
         Self { _of_this_thread: PhantomData }
     }
 
-    /// How long ago it began.
+    /// Returns the simulated time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.elapsed).unwrap_or_default())
     }
 
-    /// Goes on to the next time at which somebody is to be woken, and wakes them. Says no if nobody sleeps.
+    /// Advances the clock to the next time at which tasks wake up, and wakes them. Returns `false`
+    /// if no task is sleeping.
     #[must_use]
     pub fn advance(&self) -> bool {
         let woken = CLOCK.with_borrow_mut(|clock| {
@@ -66,13 +69,14 @@ impl Simulation {
             let later = clock.sleepers.split_off(&(clock.elapsed, u64::MAX));
             Some(std::mem::replace(&mut clock.sleepers, later))
         });
-        // Not while the clock is borrowed: a woken task may look at it.
+        // Not while the clock is borrowed, because a woken task may read it.
         let is_any = woken.is_some();
         woken.into_iter().flatten().for_each(|(_, waker)| waker.wake());
         is_any
     }
 
-    /// Has it go on whenever somebody sleeps, so that nobody waits. Never ends.
+    /// Advances the clock whenever a task falls asleep, so that no task waits in real time. Never
+    /// returns.
     pub async fn drive(&self) {
         poll_fn::<(), _>(|context| {
             while self.advance() {}
@@ -89,28 +93,29 @@ impl Simulation {
 
 impl Drop for Simulation {
     fn drop(&mut self) {
-        // Wakers are dropped after the borrow: the last one of a task drops its sleepers, too.
+        // The wakers are dropped after the borrow ends, because dropping the last waker of a task
+        // drops its sleepers, too.
         let ended = CLOCK.with_borrow_mut(Option::take);
         drop(ended);
     }
 }
 
-/// The moment of this thread's simulation, if it has one.
+/// Returns the current time of this thread's simulation, if there is one.
 pub(crate) fn now() -> Option<Moment> {
     CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.begin.after(clock.elapsed)))
 }
 
-/// Sleeping in this thread's simulation, if it has one.
+/// Returns a future that sleeps in this thread's simulation, if there is one.
 pub(crate) fn sleep(duration: Duration) -> Option<impl Future<Output = ()> + Send> {
     let until = CLOCK.with_borrow(|clock| clock.as_ref().map(|clock| clock.elapsed + duration))?;
     Some(Sleep { until, number: None })
 }
 
-/// A sleeper. Time does not pass for one that was dropped, such as the other half of a call that
-/// failed.
+/// A sleeping task. Dropping it, for example because the other half of a joined call has failed,
+/// removes it, so that the clock does not advance for it.
 struct Sleep {
     until: Duration,
-    /// Its number among the sleepers, once it is one of them.
+    /// Number among the sleepers. `None` until it is one of them.
     number: Option<u64>,
 }
 
@@ -139,7 +144,8 @@ impl Drop for Sleep {
     fn drop(&mut self) {
         let Some(number) = self.number else { return };
         let forget = |clock: &RefCell<Option<Clock>>| {
-            // Nobody is woken while the clock is borrowed. Only its end drops sleepers then.
+            // No task is woken while the clock is borrowed. At that time, sleepers are only dropped
+            // if the simulation ends.
             let mut clock = clock.try_borrow_mut().ok()?;
             clock.as_mut()?.sleepers.remove(&(self.until, number))
         };
@@ -191,7 +197,7 @@ mod tests {
         let simulation = Simulation::begin();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let hours = async {
-            // Nobody polls the driver for this one.
+            // The driver is not polled for this task.
             let spawned = tokio::spawn(crate::sleep(Duration::from_hours(2)));
             crate::sleep(Duration::from_hours(1)).await;
             spawned.await.unwrap();

@@ -1,10 +1,10 @@
-//! Clients for AWS's services.
+//! HTTPS clients for AWS services.
 //!
-//! A machine has a list of the authorities that it trusts. An empty container has none. With the
-//! feature `built-in-roots`, the program has Mozilla's list in it, and uses it where the machine
-//! has no list. The machine's own list comes first, since it may name the authority of a proxy.
-//! The table, the bucket and the search for credentials all ask here, so they trust the same
-//! authorities.
+//! A machine usually has root certificates; an empty container has none. With the feature
+//! `built-in-roots`, the program contains Mozilla's list, and uses it if the machine has no
+//! certificates. The machine's own certificates take precedence, since they may include that of a
+//! proxy. The table, the bucket and the lookup of credentials all use the clients of this crate, so
+//! they trust the same certificates.
 
 #[cfg(feature = "built-in-roots")]
 mod built_in;
@@ -14,19 +14,19 @@ use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::{Builder, Connector};
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient, SharedHttpConnector};
 
-/// A client for an SDK, if it needs another than the SDK's own.
+/// Returns a client for an AWS SDK. Returns `None` if the default client of the SDK is sufficient.
 ///
 /// # Errors
-/// The roots in the program cannot be read.
+/// The built-in root certificates cannot be read.
 pub fn client() -> Result<Option<SharedHttpClient>, String> {
     let Some(context) = context()? else { return Ok(None) };
     Ok(Some(Builder::new().tls_provider(provider()).tls_context(context).build_https()))
 }
 
-/// A connector for requests that no SDK sends.
+/// Returns a connector for requests that are not sent by an SDK.
 ///
 /// # Errors
-/// The roots in the program cannot be read.
+/// The built-in root certificates cannot be read.
 pub fn connector() -> Result<SharedHttpConnector, String> {
     let builder = Connector::builder().connector_settings(HttpConnectorSettings::builder().build());
     let builder = builder.tls_provider(provider());
@@ -45,7 +45,7 @@ fn provider() -> Provider {
 use built_in::context;
 
 #[cfg(not(feature = "built-in-roots"))]
-#[expect(clippy::unnecessary_wraps, reason = "with the roots in the program, it can fail")]
+#[expect(clippy::unnecessary_wraps, reason = "with built-in roots, it can fail")]
 fn context() -> Result<Option<aws_smithy_http_client::tls::TlsContext>, String> {
     Ok(None)
 }

@@ -1,7 +1,8 @@
-//! Changing a document.
+//! Changes documents.
 //!
-//! The update is sent as if nothing stood in its way, with conditions; a refusal brings the document as it is, and the next
-//! attempt is planned from that.
+//! Updates are optimistic: the first one is sent with conditions, without reading the document. If
+//! it is refused, the response contains the current document, and the next attempt is planned from
+//! it.
 
 use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAGS};
 use entities::entry_name;
@@ -12,9 +13,10 @@ use crate::document::{Change, Document, INLINE_VALUE};
 use crate::entries::{FULL_AT, last_of_each, maps_size};
 use crate::plan::{ENTRIES, Plan, plan_change};
 
-/// A change of more bytes than this is planned from the document, not sent on the off-chance.
+/// Size limit of optimistic changes in bytes. A larger change is planned from the document.
 const OPTIMISTIC: usize = 16 << 10;
-/// Params whose equality an optimistic update checks; of more it only checks that they are new. An expression has 4 KB.
+/// Maximum number of params whose equality an optimistic update checks. With more params it only
+/// checks that they are new, because an expression may have at most 4 KB.
 const CHECKED_PARAMS: usize = 20;
 
 impl Change {
@@ -29,10 +31,11 @@ impl Change {
     }
 }
 
-/// Changes a document, and returns its new state. One request where no condition refuses it.
+/// Changes a document and returns its new state. One request if no condition refuses it.
 ///
 /// # Errors
-/// The document's own, and that of params that differ; then nothing was written.
+/// Returns the document's own errors, and an error for params that have other values already.
+/// Nothing is written in that case.
 pub async fn change(table: &Table, document: &impl Document, change: Change) -> Result<Item> {
     let mut change = change;
     let mut seen = None;
@@ -62,8 +65,8 @@ pub async fn change(table: &Table, document: &impl Document, change: Change) -> 
                 document.check(item.as_ref())?;
                 seen = item;
             }
-            // Another request changed it between our read and our transaction. Or it has no room
-            // for entries that we did not expect to need rows.
+            // Another request changed the document between the read and the transaction, or the
+            // document has no room for entries that were not expected to need rows.
             Err(failure @ (Failure::Cancelled(_) | Failure::TooLarge)) => {
                 if seen.is_some() && failure == Failure::TooLarge {
                     return Err(failure.into());
@@ -85,21 +88,21 @@ async fn carry_out(table: &Table, document: &impl Document, plan: &Plan) -> tabl
     let writes: Vec<_> = std::iter::once(Write::Update(update)).chain(rows).collect();
     table.transact(&writes).await?;
     let item = table.get(plan.update.key()).await?;
-    item.ok_or_else(|| Failure::Unexpected("a document vanished".to_owned()))
+    item.ok_or_else(|| Failure::Unexpected("a document disappeared while it was being changed".to_owned()))
 }
 
-/// Marks a document full when it has become so.
+/// Marks a document as full once it is.
 async fn close_if_full(table: &Table, item: Item) -> Result<Item> {
     let Some(key) = item.key().filter(|_| !item.has(FULL) && maps_size(&item) > FULL_AT) else { return Ok(item) };
     match table.update(&Update::new(key).set(FULL, number(1))).await {
-        // A document that is gone by now needs no mark.
+        // A document that has been deleted in the meantime needs no flag.
         Err(Failure::Refused { .. }) => Ok(item),
         outcome => Ok(outcome?),
     }
 }
 
-/// The update to send when nothing is known of the document: all of it inline, refused if any
-/// condition fails.
+/// Builds the update for a document that has not been read: everything is stored inline, and the
+/// update is refused if any condition fails.
 fn optimistic(document: &impl Document, change: &Change) -> Plan {
     let mut update = Update::new(document.key()).only_if(document.writable());
     for (attribute, value) in &change.set {

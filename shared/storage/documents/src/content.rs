@@ -1,12 +1,13 @@
-//! Long contents: compressed in an item or, if they are too big for it, in parts next to it.
+//! Long contents. They are compressed and stored in an item, or in parts next to it if they are too
+//! big.
 //!
-//! Several domains keep long texts: datasets of runs, records and schemas of evaluation datasets,
-//! scorers. `entities::content` compresses and cuts texts. The keys
-//! of parts are the caller's.
+//! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
+//! and scorers. `entities::content` compresses and splits the texts. The callers define the keys of
+//! the parts.
 //!
-//! Parts are named by a hash of the content and of the entity that it belongs to. So they may be
-//! written again, and are never changed. If the content may be replaced or deleted, its parts are
-//! of one packing only: see [`pack_once`].
+//! The key of a part contains a hash of the content and of the entity that it belongs to. A part
+//! may therefore be written again, but never changes. If the content can be replaced or deleted,
+//! its parts must not be shared with any other packing: see [`pack_once`].
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -18,21 +19,22 @@ use mlflow_api::{Error, Result};
 use rand::RngExt;
 use table::{Item, Table, Update, Value, bytes, number, text};
 
-/// Bytes of compressed content that an item holds itself. An item has room for 400 KB, a transaction for 4 MB.
+/// Number of bytes of compressed content that an item holds itself. An item has room for 400 KB,
+/// and a transaction for 4 MB.
 pub const INLINE: usize = 256 << 10;
 
-/// The attributes of an item about a long content.
+/// Attributes of an item that describe a long content.
 const ATTRIBUTES: [&str; 4] = [CONTENT.name(), CONTENT_SIZE.name(), CONTENT_ID.name(), CONTENT_PARTS.name()];
 
-/// A content as it is kept.
+/// A content in its stored form.
 pub struct Packed {
     attributes: Vec<(&'static str, Value)>,
-    /// Items to be written before the one that names them.
+    /// Items that must be written before the item that refers to them.
     pub parts: Vec<Item>,
 }
 
-/// Packs the content of the entity called `owner`. It goes into the item itself if it has at most
-/// `inline` bytes when compressed. `part_key` makes the keys of its parts.
+/// Packs the content of the entity called `owner`. The content is stored in the item itself if its
+/// compressed size is at most `inline` bytes. `part_key` creates the keys of its parts.
 #[must_use]
 pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let compressed = compress(content);
@@ -53,8 +55,9 @@ pub fn pack(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDi
     Packed { attributes: [size].into_iter().chain(named).collect(), parts }
 }
 
-/// The same with parts that no other packing has, not even of the same content. So they may be deleted at any later time, and more
-/// than once: nobody else names them.
+/// Packs a content into parts that belong to this packing only, even if the same content is packed
+/// again. Such parts may be deleted at any later time and more than once, because no other item
+/// refers to them.
 #[must_use]
 pub fn pack_once(owner: &str, content: &str, inline: usize, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Packed {
     let once: u64 = rand::rng().random();
@@ -62,13 +65,13 @@ pub fn pack_once(owner: &str, content: &str, inline: usize, part_key: impl Fn(&W
 }
 
 impl Packed {
-    /// The item with the content.
+    /// Adds the content to an item.
     #[must_use]
     pub fn on(&self, item: Item) -> Item {
         self.attributes.iter().fold(item, |item, (name, value)| item.with(*name, value.clone()))
     }
 
-    /// The update, which then sets the content in place of another.
+    /// Adds the content to an update, replacing the previous content.
     #[must_use]
     pub fn set_by(&self, update: Update) -> Update {
         ATTRIBUTES.into_iter().fold(update, |update, name| {
@@ -79,14 +82,14 @@ impl Packed {
         })
     }
 
-    /// Keys of the parts.
+    /// Returns the keys of the parts.
     #[must_use]
     pub fn part_keys(&self) -> Vec<Key> {
         self.parts.iter().filter_map(Item::key).collect()
     }
 }
 
-/// The keys of the parts of an item's content, if it has any.
+/// Returns the keys of the parts of an item's content. Empty if it has no parts.
 #[must_use]
 pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -> Vec<Key> {
     let Some(id) = item.get(CONTENT_ID) else { return Vec::new() };
@@ -94,8 +97,8 @@ pub fn part_keys(item: &Item, part_key: impl Fn(&WideDigest, &Ordinal) -> Key) -
     (0..count).map(|part| part_key(&id, &Ordinal(part))).collect()
 }
 
-/// An item's content; its parts are among `found`. Nothing, where one is missing or cannot be read: the item was changed since it was
-/// read, or is broken.
+/// Unpacks an item's content, whose parts are among `found`. Returns `None` if a part is missing or
+/// unreadable: the item has been changed since it was read, or is corrupt.
 #[must_use]
 pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl BuildHasher>) -> Option<String> {
     let held = |item: &Item| item.bytes(CONTENT).map(<[u8]>::to_vec);
@@ -105,12 +108,14 @@ pub fn unpack(item: &Item, part_keys: &[Key], found: &HashMap<Key, Item, impl Bu
         let parts: Option<Vec<_>> = part_keys.iter().map(|key| found.get(key).and_then(held)).collect();
         parts.map(|parts| parts.concat())
     };
-    // A compressed text that was cut off can be decompressed as far as it goes.
+    // A truncated compressed text can be decompressed up to its end, so the size is compared as
+    // well.
     decompress(&bytes?).filter(|content| content.len() == size(item))
 }
 
-/// An item's content, of the item as it is now where its parts were replaced since it was read; nothing, where it is gone, or
-/// has no content any more. No request unless the content has parts.
+/// Reads an item's content. If the parts have been replaced since the item was read, the item is
+/// read again. Returns `None` if the item is gone or no longer has a content. No request unless the
+/// content has parts.
 pub async fn read(
     table: &Table,
     item: &Item,
@@ -119,7 +124,8 @@ pub async fn read(
     Ok(read_with_item(table, item.clone(), part_key).await?.map(|(_, content)| content))
 }
 
-/// The same with the item that the content is of: the one given, or as it is now.
+/// Reads an item's content, and returns it with the item that it belongs to: the given item, or its
+/// current version.
 pub async fn read_with_item(
     table: &Table,
     mut item: Item,
@@ -138,11 +144,11 @@ pub async fn read_with_item(
             _ => return Ok(None),
         }
     }
-    // A defect of ours.
-    Err(Error::internal(format!("a content cannot be read: {:?}", item.key())))
+    // Only a bug can cause this.
+    Err(Error::internal(format!("the content of an item cannot be read: {:?}", item.key())))
 }
 
-/// Bytes of an item's content.
+/// Returns the size of an item's content in bytes.
 #[must_use]
 pub fn size(item: &Item) -> usize {
     item.get(CONTENT_SIZE).and_then(|size| usize::try_from(size).ok()).unwrap_or_default()

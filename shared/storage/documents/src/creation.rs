@@ -1,4 +1,4 @@
-//! The beginnings of new documents.
+//! Creation of documents.
 
 use entities::attributes::{Attribute, FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS, Texts};
 use entities::entry_name;
@@ -8,13 +8,13 @@ use table::{Item, Map, map, number, text};
 use crate::document::{Document, INLINE_VALUE};
 use crate::entries::{FULL_AT, last_of_each, row};
 
-/// The beginning of a new document: its item with tags and flags, and the rows of further tags.
+/// Builds a new document: its item with tags and flags, and rows for the tags that do not fit.
 #[must_use]
 pub fn new_document(item: Item, tags: &[(String, String)], row_key: impl Fn(&Name) -> Key) -> (Item, Vec<Item>) {
     new_document_with(INLINE_VALUE, item, tags, row_key)
 }
 
-/// The same for a document whose values may be of another length ([`Document::inline_value`]).
+/// Builds a new document with another limit for inline values ([`Document::inline_value`]).
 #[must_use]
 pub fn new_document_with(
     inline_value: usize,
@@ -27,7 +27,7 @@ pub fn new_document_with(
     (begin(inline_value, item, (TAGS, TAG_ROWS.name()), tags, row_key, &mut room, &mut rows), rows)
 }
 
-/// The beginning of a new document with params.
+/// Builds a new document with params and tags.
 #[must_use]
 pub fn new_document_with_params(
     item: Item,
@@ -44,8 +44,8 @@ pub fn new_document_with_params(
     (begin(inline, item, (TAGS, TAG_ROWS.name()), tags, tag_row, &mut room, &mut rows), rows)
 }
 
-/// Gives a new document one of its maps, with the entries that fit, and the flag that there are
-/// rows of the others.
+/// Adds one map to a new document, with the entries that fit. Sets the flag for rows if there are
+/// other entries.
 fn begin(
     inline_value: usize,
     item: Item,

@@ -4,33 +4,34 @@ use key_schema::{Key, Name};
 use mlflow_api::{Error, Result, python};
 use table::{Condition, Item, Update, Value};
 
-/// Longest value, in bytes, that goes into the document itself.
+/// Maximum size, in bytes, of a value that is stored in the document itself.
 pub const INLINE_VALUE: usize = 1_024;
 
 /// A document that can be changed.
 pub trait Document {
-    /// Its key.
+    /// Returns the document's key.
     fn key(&self) -> Key;
-    /// The key of a param's row. A document without params may use the key of a tag's row: it is
-    /// never used.
+    /// Returns the key of a param's row. A document without params can keep this default
+    /// implementation, which is never called.
     fn param_row(&self, param: &Name) -> Key {
         self.tag_row(param)
     }
-    /// The key of a tag's row.
+    /// Returns the key of a tag's row.
     fn tag_row(&self, tag: &Name) -> Key;
-    /// Longest value of a tag, in bytes, that goes into the document itself while it is not full.
+    /// Maximum size, in bytes, of a tag's value that is stored in the document itself while the
+    /// document is not full.
     fn inline_value(&self) -> usize {
         INLINE_VALUE
     }
-    /// The condition under which it may be written.
+    /// Returns the condition under which the document may be written.
     fn writable(&self) -> Condition;
-    /// The write as it is sent: it adds the changes that come with any change of the document.
+    /// Completes an update with changes that accompany every change of the document.
     fn finished(&self, update: Update) -> Update {
         update
     }
-    /// MLflow's error if it may not be written as it is.
+    /// Returns MLflow's error if the document may not be written in its current state.
     fn check(&self, item: Option<&Item>) -> Result<()>;
-    /// MLflow's error about params that have another value already.
+    /// Returns MLflow's error for params that have other values already.
     fn params_differ(&self, conflicts: &[Conflict]) -> Error {
         Error::invalid(format!("Params have other values already: {}", print_conflicts(conflicts)))
     }
@@ -39,20 +40,20 @@ pub trait Document {
 /// A param that has another value already.
 #[derive(Clone, Debug)]
 pub struct Conflict {
-    /// The param.
+    /// Key of the param.
     pub key: String,
-    /// The value it has.
+    /// Value that the param has.
     pub old_value: String,
-    /// The value it was to get.
+    /// Value that the param was supposed to get.
     pub new_value: String,
 }
 
-/// A change of a document. Of a key that comes twice, the last value counts.
+/// A change of a document. If a key occurs more than once, its last value applies.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// Params; one that is there with another value is an error.
+    /// Params. An existing param with another value is an error.
     pub params: Vec<(String, String)>,
-    /// Tags; one that is there gets the new value.
+    /// Tags. An existing tag gets the new value.
     pub tags: Vec<(String, String)>,
     /// Other attributes to set.
     pub set: Vec<(&'static str, Value)>,
@@ -66,7 +67,7 @@ pub(crate) fn conflict(key: &str, old_value: &str, new_value: &str) -> Conflict 
     Conflict { key: key.to_owned(), old_value: old_value.to_owned(), new_value: new_value.to_owned() }
 }
 
-/// The conflicts as Python prints them.
+/// Formats the conflicts as Python prints them.
 #[must_use]
 pub fn print_conflicts(conflicts: &[Conflict]) -> String {
     let printed: Vec<_> = conflicts

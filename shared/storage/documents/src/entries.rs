@@ -1,4 +1,4 @@
-//! Params and tags as entries of a document's maps, or as rows.
+//! Params and tags, as entries of a document's maps or as rows.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,16 @@ use key_schema::Key;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Value, Write, text};
 
-/// Size of a document's maps, in bytes, from which on new keys get rows: each change of a document costs its whole size.
+/// Size of a document's maps, in bytes, above which new keys get rows. Every change of a document
+/// is charged for its whole size.
 pub const FULL_AT: usize = 48 << 10;
-/// Rows in one transaction, in addition to the document.
+/// Maximum number of rows in one transaction, in addition to the document.
 const ROWS: usize = 99;
-/// Bytes of rows in one transaction, which takes 4 MB with the document.
+/// Maximum number of bytes of rows in one transaction, which may have 4 MB including the document.
 const ROW_BYTES: usize = 3 << 20;
 
-/// Largest entry, in bytes of key and value: a row has room for 400 KB, its key and names included.
+/// Maximum size of an entry, in bytes of key and value. A row has room for 400 KB, including its
+/// key and attribute names.
 const ENTRY: usize = 380 << 10;
 
 /// Rows of one transaction.
@@ -25,8 +27,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Whether there is room for one more row. There always is for the first: DynamoDB refuses a
-    /// row that is too large for an item.
+    /// Checks whether there is room for one more row, and reserves it. The first row always fits:
+    /// DynamoDB refuses rows that are too large for an item.
     pub(crate) fn take(&mut self, bytes: usize) -> bool {
         let has_room = self.items.is_empty() || (self.items.len() < ROWS && self.bytes + bytes <= ROW_BYTES);
         self.bytes += if has_room { bytes } else { 0 };
@@ -34,8 +36,9 @@ impl Rows {
     }
 }
 
-/// Adds rows to the writes that make their document, as many as one transaction takes with it; returns the others. Those have to be
-/// written before: nobody finds a row without its document, but a document without its rows is half of one.
+/// Adds as many rows to the writes that create their document as fit into one transaction, and
+/// returns the others. The others must be written first: a row without a document is never found,
+/// but a document without all its rows would be incomplete.
 #[must_use]
 pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     let mut taken = Rows::default();
@@ -52,20 +55,21 @@ pub fn take_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Vec<Item> {
     rest
 }
 
-/// The same where the rows must not be written before, as another document of the same key may find them.
+/// Adds all rows to the writes that create their document. Used where rows must not be written
+/// first, because another document with the same key might find them.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` if they are more than a transaction takes.
+/// Returns `INVALID_PARAMETER_VALUE` if the rows do not fit into one transaction.
 pub fn take_all_rows(writes: &mut Vec<Write>, rows: Vec<Item>) -> Result<()> {
     if take_rows(writes, rows).is_empty() {
         return Ok(());
     }
     Err(Error::invalid(
-        "The tags are too many or too large for one request. Please set some of them in further requests.",
+        "There are too many tags, or they are too large, for one request. Please set some of them in further requests.",
     ))
 }
 
-/// The row of a param or tag that is too big for its document.
+/// Builds the row of a param or tag that is too big for its document.
 #[must_use]
 pub fn row(key: Key, name: &str, value: &str) -> Item {
     Item::new(key).with(ROW_KEY, text(name)).with(ROW_VALUE, text(value))
@@ -84,20 +88,21 @@ fn value_len(value: &Value) -> usize {
     value.as_s().map_or(0, String::len)
 }
 
-/// Checks that rows can hold entries of this size: none of a run's or an experiment's is too large, as MLflow limits them.
+/// Checks that rows can hold entries of this size. Entries of runs and experiments never exceed it,
+/// because MLflow limits them.
 pub fn check_sizes(entries: &[(String, String)]) -> Result<()> {
     let is_too_large = |(key, value): &(String, String)| key.len() + value.len() > ENTRY;
     if entries.iter().any(is_too_large) { Err(Failure::TooLarge.into()) } else { Ok(()) }
 }
 
-/// The first key that comes twice.
+/// Returns the first key that occurs twice.
 #[must_use]
 pub fn repeated_key(entries: &[(String, String)]) -> Option<&str> {
     let mut keys = std::collections::HashSet::new();
     entries.iter().map(|(key, _)| key.as_str()).find(|key| !keys.insert(*key))
 }
 
-/// Each key once, with its last value, in the order of keys.
+/// Returns each key once, with its last value, sorted by key.
 pub(crate) fn last_of_each(entries: &[(String, String)]) -> BTreeMap<&str, &str> {
     entries.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect()
 }

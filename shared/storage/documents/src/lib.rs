@@ -1,18 +1,17 @@
-//! Documents: items that hold their params and tags in maps of their own, and have rows for values
-//! that are too big.
+//! Documents: items that store their params and tags in maps, and values that are too big in rows.
 //!
-//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does a new key once the
-//! document is **full**, which it then stays. An entry in the document always wins over a row of
-//! the same key. A document says whether it may have rows, so a document without rows is read and
-//! written alone.
+//! A value of more than [`INLINE_VALUE`] bytes gets a row of its own. So does every new key once
+//! the document is **full**, a state that it never leaves. An entry in the document takes
+//! precedence over a row with the same key. A document states whether it may have rows, so a
+//! document without rows is read and written alone.
 //!
 //! Runs, experiments, logged models, registered models, their versions and evaluation datasets are
 //! such documents. The documents of traces and of a run's metrics are not: other code writes them.
 //!
-//! Long texts are compressed, and cut into parts where they are too big for an item ([`content`]).
+//! Long texts are compressed, and split into parts if they are too big for an item ([`content`]).
 //!
-//! Writing is optimistic: the update is sent with conditions, as if nothing could go wrong. A
-//! refusal brings the document as it is, and the next attempt is planned from that.
+//! Writes are optimistic: an update is sent with conditions, without reading the document. If it is
+//! refused, the response contains the current document, and the next attempt is planned from it.
 
 mod change;
 pub mod content;

@@ -1,4 +1,4 @@
-//! Tags that hold a JSON list, to which several may add at once.
+//! Tags that contain a JSON list and support concurrent additions.
 
 use entities::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
 use entities::entries;
@@ -9,11 +9,12 @@ use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
 use crate::{Document, row};
 
-/// Adds an element to the list in a document's tag; one that is in it is not added again, so that the call may be repeated. Two
-/// requests; one more each way if the document has rows of tags.
+/// Adds an element to the list in a document's tag. An element that is already in the list is not
+/// added again, so the call may be repeated. Two requests, or four if the document has rows of
+/// tags.
 ///
 /// # Errors
-/// The document's own.
+/// Returns the document's own errors.
 pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, element: &Value) -> Result<()> {
     let mut attempts = table.attempts("a tag");
     loop {
@@ -32,11 +33,13 @@ pub async fn append_to_tag(table: &Table, document: &impl Document, tag: &str, e
     }
 }
 
-/// The writes that add an element to the list in a document's tag if nobody else changes it meanwhile; none if it is in it. One
-/// or two, after a request or two.
+/// Returns the writes that add an element to the list in a document's tag, on condition that the
+/// tag has not been changed in the meantime. Returns no writes if the element is already in the
+/// list, and one or two otherwise. One request, or two if the document has rows of tags.
 ///
 /// # Errors
-/// The document's own; `INVALID_PARAMETER_VALUE` if somebody gave the tag a value that is no list.
+/// Returns the document's own errors, and `INVALID_PARAMETER_VALUE` if the tag's value is not a
+/// list.
 pub async fn appended_to_tag(
     table: &Table,
     document: &impl Document,
@@ -52,7 +55,7 @@ pub async fn appended_to_tag(
     let mut list: Vec<Value> = match old {
         Some(old) if !old.is_empty() => match read_value(old.as_bytes()) {
             Ok(Value::Array(list)) => list,
-            _ => return Err(Error::invalid(format!("The tag {tag} has a value that is no JSON list."))),
+            _ => return Err(Error::invalid(format!("The value of the tag {tag} is not a JSON list."))),
         },
         _ => Vec::new(),
     };
@@ -63,7 +66,7 @@ pub async fn appended_to_tag(
     Ok(swapped(document, &item, tag, old, &python::json_spaced(&Value::Array(list))))
 }
 
-/// The writes that replace the value of a tag if it is still the old one.
+/// Returns the writes that replace a tag's value on condition that it is still the old one.
 fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, new: &str) -> Vec<Write> {
     let path = || (TAGS, tag);
     let held = item.map(TAGS).is_some_and(|tags| tags.contains_key(tag));
@@ -78,7 +81,7 @@ fn swapped(document: &impl Document, item: &Item, tag: &str, old: Option<&str>, 
     }
     let update = if held { update.remove(path()) } else { update };
     let row_unchanged = match old {
-        // If the document has a value, the row's does not count.
+        // A value in the document takes precedence over the row's.
         _ if held => Condition::Always,
         Some(old) => Condition::Equals(ROW_VALUE.into(), text(old)),
         None => Condition::item_missing(),

@@ -1,4 +1,5 @@
-//! A logged model as a document. Deleted ones are written to like any other: MLflow looks at their stage in searches only.
+//! Logged models as documents. Deleted models can be written like any other, because MLflow only
+//! respects their stage in searches.
 
 use entities::ModelLocation;
 use key_schema::{Key, Name, rows};
@@ -9,7 +10,7 @@ use crate::{Conflict, Document, print_conflicts};
 
 /// A logged model's document.
 pub struct LoggedModelDocument<'a> {
-    /// Where the model is.
+    /// Location of the model.
     pub at: &'a ModelLocation,
 }
 
@@ -34,7 +35,7 @@ impl Document for LoggedModelDocument<'_> {
         item.map(|_| ()).ok_or_else(|| self.at.not_found())
     }
 
-    /// To MLflow, it breaks a constraint of its table.
+    /// MLflow reports this as a violated constraint of its database table.
     fn params_differ(&self, conflicts: &[Conflict]) -> Error {
         let message = format!(
             "Params of the logged model with ID '{}' have other values already: {}",

@@ -1,4 +1,4 @@
-//! Planning a change from the document as it was seen.
+//! Plans a change from the document as it was last read.
 
 use entities::attributes::{FULL, PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
 use entities::entry_name;
@@ -9,18 +9,19 @@ use table::{Condition, Item, Map, Table, Update, number, text};
 use crate::document::{Change, Document, INLINE_VALUE, conflict};
 use crate::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
 
-/// Params, and tags, in one update: an expression has 4 KB. Further ones go into the next.
+/// Maximum number of params, and of tags, in one update: an expression may have at most 4 KB.
+/// Further entries go into the next update.
 pub(crate) const ENTRIES: usize = 100;
 
-/// The update to send, and what to do after it.
+/// The update to send, its rows, and what remains to be done afterwards.
 pub(crate) struct Plan {
     pub(crate) update: Update,
     pub(crate) rows: Vec<Item>,
-    /// The part of the change that did not fit into this transaction.
+    /// The part of the change that does not fit into this transaction.
     pub(crate) rest: Option<Change>,
 }
 
-/// Plans a change from the document as it was seen.
+/// Plans a change from the document as it was last read.
 pub(crate) async fn plan_change(table: &Table, document: &impl Document, change: &Change, item: &Item) -> Result<Plan> {
     let new_params = new_params(table, document, change, item).await?;
     let is_full = item.has(FULL);
@@ -104,7 +105,8 @@ pub(crate) async fn plan_change(table: &Table, document: &impl Document, change:
     Ok(Plan { update, rows: rows.items, rest })
 }
 
-/// The params of a change that the document does not have yet; an error if it has one with another value.
+/// Returns the params of a change that the document does not have yet. Fails if it has one with
+/// another value.
 async fn new_params(
     table: &Table,
     document: &impl Document,

@@ -1,4 +1,4 @@
-//! Removing a tag of a document.
+//! Removal of a document's tags.
 
 use entities::attributes::{TAG_ROWS, TAGS};
 use entities::entry_name;
@@ -8,7 +8,7 @@ use table::{Condition, Failure, Table, Update, Write};
 
 use crate::document::Document;
 
-/// Removes a tag; whether it was there. One request where the document has no rows of tags.
+/// Removes a tag, and returns whether it existed. One request if the document has no rows of tags.
 pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> Result<bool> {
     let name = entry_name(key);
     let path = || (TAGS, name.as_ref());

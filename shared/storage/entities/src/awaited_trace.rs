@@ -1,8 +1,8 @@
-//! Traces that clients have named before they came.
+//! Traces that clients refer to before the traces themselves arrive.
 //!
-//! Clients export traces in the background: a trace is linked to a run before it is there. Such
-//! links are in a stub under the trace's own key. So a request that makes the document finds them,
-//! without another request (`docs/adr/0042-early-links.md`).
+//! Clients export traces in the background, so a client may link a trace to a run before the trace
+//! is stored. Such links are kept in a stub under the trace's own key. The request that creates the
+//! trace's document then finds them without another read (`docs/adr/0042-early-links.md`).
 
 use key_schema::rows;
 use mlflow_api::traces::TraceState;
@@ -12,7 +12,7 @@ use table::{Item, Map, Table, bytes_set, map, number, text};
 use crate::attributes::{ASSESSMENTS, EDITS, EXPERIMENT, EXPIRES, MARKED_AT, METADATA, RUNS, START_TIME, STATE, TAGS};
 use crate::trace::{StoredTrace, texts};
 
-/// A trace that was named before it came. It is never shown.
+/// Stub of a trace that was linked before it arrived. Stubs are never shown to clients.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AwaitedTrace {
     runs: Vec<String>,
@@ -20,11 +20,12 @@ pub struct AwaitedTrace {
 }
 
 impl AwaitedTrace {
-    /// The stub of a trace that is linked to a run of an experiment. `edits` is a random number, `expires` a time in seconds.
+    /// Creates the stub of a trace that is linked to a run of an experiment. `edits` is a random
+    /// number, and `expires` is a time in seconds.
     #[must_use]
     pub fn item(trace: &TraceId, run: &str, experiment: ExperimentId, edits: i64, expires: i64) -> Item {
         let empty = || map(Map::new());
-        // All that documents have to have: one that lacks something cannot be read.
+        // Every attribute that documents must have. An item that lacks one of them is unreadable.
         Item::new(rows::Trace::key(trace))
             .with(EXPERIMENT, text(experiment.to_string()))
             .with(START_TIME, number(0))
@@ -38,39 +39,39 @@ impl AwaitedTrace {
             .with(EXPIRES, number(expires))
     }
 
-    /// That of an item under a trace's key, if it is one.
+    /// Reads the stub from an item under a trace's key. Returns `None` if the item is not a stub.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         item.has(EXPIRES).then(|| Self { runs: texts(item, RUNS), edits: item.get(EDITS).unwrap_or_default() })
     }
 
-    /// The runs that it was linked to.
+    /// Returns the runs that the trace was linked to.
     #[must_use]
     pub fn runs(&self) -> &[String] {
         &self.runs
     }
 
-    /// How often it was written, from a random number on.
+    /// Returns the number of writes to the stub, counted up from a random number.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.edits
     }
 }
 
-/// The item under the key of a trace.
+/// The item under a trace's key.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceItem {
     /// The trace.
     Trace(StoredTrace),
-    /// A stub, from before it came.
+    /// A stub that was written before the trace arrived.
     Awaited(AwaitedTrace),
 }
 
 impl TraceItem {
-    /// Of an item.
+    /// Reads an item under a trace's key.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// Returns an internal error if the item cannot be read.
     pub fn of(item: Item) -> Result<Self> {
         match AwaitedTrace::of(&item) {
             Some(awaited) => Ok(Self::Awaited(awaited)),
@@ -78,14 +79,14 @@ impl TraceItem {
         }
     }
 
-    /// The trace, if it is there.
+    /// Returns the trace, or `None` for a stub.
     #[must_use]
     pub fn trace(self) -> Option<StoredTrace> {
         if let Self::Trace(trace) = self { Some(trace) } else { None }
     }
 }
 
-/// The item under the key of a trace, if there is one. One request; a read unit per 4 KB.
+/// Reads the item under a trace's key, if there is one. One request, one read unit per 4 KB.
 pub async fn read_trace_item(table: &Table, id: &TraceId) -> Result<Option<TraceItem>> {
     table.get(&rows::Trace::key(id)).await?.map(TraceItem::of).transpose()
 }

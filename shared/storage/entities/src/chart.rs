@@ -1,10 +1,10 @@
-//! Chart rows: a chart of a long history is drawn from them.
+//! Chart rows: stored samples that charts of long histories are drawn from.
 //!
-//! A row of the first level represents about 1,000 points of a metric, which are whole segments. It
-//! holds 256 of them, evenly spaced in the order of steps. Four rows of a level make one row of the
-//! next, which has 256 points as well. So a million points are drawn from about ten rows. Rows are
-//! numbered in the order in which they were made, and do not change. So their keys follow from
-//! their number.
+//! A row of the first level represents about 1,000 points of a metric, made up of whole segments.
+//! It holds 256 of these points, evenly spaced in step order. Four rows of one level are combined
+//! into one row of the next level, which has 256 points as well, so a chart of a million points
+//! needs about ten rows. Rows are numbered in the order in which they are created and never change,
+//! so a row's number determines its key.
 
 use std::ops::Range;
 
@@ -18,39 +18,41 @@ use crate::points::{self, Point, read_signed, write_signed};
 use crate::run_location::RunLocation;
 use crate::unreadable::unreadable;
 
-/// Points in segments from which on they make a row.
+/// Minimum number of points in uncharted segments before they become a row.
 pub const ROW_STANDS_FOR: usize = 1_000;
-/// Points that a row has at most. With times and steps, 256 take less than 4 KB, which is a read unit.
+/// Maximum number of points in a row. With times and steps, 256 points take less than 4 KB, which
+/// is one read unit.
 pub const ROW_POINTS: usize = 256;
-/// Rows that make one of the next level.
+/// Number of rows that are combined into one row of the next level.
 pub const FAN: u32 = 4;
 
-/// A point, and how many points of the history it represents.
+/// A point and the number of points of the history that it represents.
 pub type Weighted = (Point, u64);
 
-/// Which row of a metric: its level, from 1 on, and its number there, from 0 on.
+/// Position of a row among those of a metric: its level, starting at 1, and its number there,
+/// starting at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RowNumber {
-    /// Its level.
+    /// Level, starting at 1.
     pub level: u32,
-    /// Its number.
+    /// Number within the level, starting at 0.
     pub number: u32,
 }
 
 impl RowNumber {
-    /// The row's key.
+    /// Returns the row's key.
     #[must_use]
     pub fn key(&self, at: &RunLocation, metric: &str) -> Key {
         rows::MetricChart::key(&at.run, &Name::from(metric), &Ordinal(self.level), &Ordinal(self.number))
     }
 
-    /// The rows that it was made of; of a row of the first level none.
+    /// Returns the rows that this row was combined from. Rows of the first level have none.
     pub fn parts(self) -> impl Iterator<Item = Self> {
         let parts = if self.level > 1 { FAN } else { 0 };
         (0..parts).map(move |part| Self { level: self.level - 1, number: self.number * FAN + part })
     }
 
-    /// The row of the next level that is complete with this one.
+    /// Returns the row of the next level that this row completes, if it is the last of its group.
     #[must_use]
     pub fn completed(self) -> Option<Self> {
         let is_last = self.number % FAN == FAN - 1;
@@ -58,9 +60,9 @@ impl RowNumber {
     }
 }
 
-/// The fewest rows that together cover a history with `rows` rows of the first level. Most are of
-/// the coarsest level that has `at_least` rows; up to three rows of each finer level follow. They
-/// come in the order in which they were made.
+/// Returns the fewest rows that together cover a history with `rows` rows of the first level. Most
+/// are of the coarsest level that has `at_least` rows. Up to three rows of each finer level follow.
+/// The result is in the order in which the rows were created.
 #[must_use]
 pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     let mut level = 1;
@@ -80,29 +82,32 @@ pub fn cover(rows: u32, at_least: u32) -> Vec<RowNumber> {
     cover
 }
 
-/// A row.
+/// A chart row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChartRow {
-    /// Which one.
+    /// Level and number of the row.
     pub number: RowNumber,
-    /// Its points, in the order of steps. The first and the last point that the row represents are
-    /// among them.
+    /// The row's points in step order, including the first and the last point that the row
+    /// represents.
     pub points: Vec<Point>,
-    /// How many points it represents.
+    /// Number of points that the row represents.
     pub stands_for: u64,
-    /// It covers the segments that begin after this place,
+    /// Exclusive lower bound: the row covers segments that begin after this position. `None` if it
+    /// covers the history from its beginning.
     pub after: Option<SegmentStart>,
-    /// and not after this one. Where the two are the same, it has all points of segments that came late.
+    /// Inclusive upper bound of the covered segments. If it equals `after`, the row holds all
+    /// points of segments that arrived late.
     pub through: SegmentStart,
-    /// Of the first level: the segments.
+    /// Digests of the covered segments. Only rows of the first level have them.
     pub digests: Vec<Digest>,
-    /// How often points had been packed into the metric's document when it was made.
+    /// Number of times that points had been packed into the metric's document when the row was
+    /// created.
     pub packed: i64,
 }
 
 impl ChartRow {
-    /// The points of a row that is made from points of the history, and how many points it
-    /// represents.
+    /// Samples points of the history for a new row. Returns the row's points and the number of
+    /// points that they represent.
     #[must_use]
     pub fn points_of(mut points: Vec<Point>) -> (Vec<Point>, u64) {
         points.sort_unstable_by(Point::by_step);
@@ -112,7 +117,7 @@ impl ChartRow {
         (sample(&points, ROW_POINTS), count)
     }
 
-    /// The row of the next level, of all its parts.
+    /// Combines the parts of a row of a higher level. Returns `None` if there are no parts.
     #[must_use]
     pub fn of_parts(number: RowNumber, parts: &[Self], packed: i64) -> Option<Self> {
         let (first, last) = (parts.first()?, parts.last()?);
@@ -129,37 +134,37 @@ impl ChartRow {
         })
     }
 
-    /// Its points, each with the number of points it represents.
+    /// Returns the row's points, each with the number of points that it represents.
     pub fn weighted(&self) -> impl Iterator<Item = Weighted> {
         let count = u64::try_from(self.points.len()).unwrap_or(u64::MAX).max(1);
         let (whole, more) = (self.stands_for / count, self.stands_for % count);
-        // Where it does not divide, the rest goes to points that are evenly spaced.
+        // A remainder is distributed evenly over the points.
         let before = move |point: u64| {
             whole * point + u64::try_from(u128::from(more) * u128::from(point) / u128::from(count)).unwrap_or(0)
         };
         (0..).zip(&self.points).map(move |(number, point)| (*point, before(number + 1) - before(number)))
     }
 
-    /// Whether it has all the points that it represents.
+    /// Checks whether the row contains every point that it represents.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         u64::try_from(self.points.len()).is_ok_and(|count| count == self.stands_for)
     }
 
-    /// Whether some of the points that it represents may be of these steps, both included.
+    /// Checks whether any of the represented points may lie between two steps, both inclusive.
     #[must_use]
     pub fn overlaps(&self, start: i64, end: i64) -> bool {
         let ends = self.points.first().zip(self.points.last());
         ends.is_some_and(|(first, last)| first.step <= end && last.step >= start)
     }
 
-    /// About how many of the points that it represents are of these steps.
+    /// Estimates how many of the represented points lie between two steps, both inclusive.
     #[must_use]
     pub fn about(&self, start: i64, end: i64) -> u64 {
         self.weighted().filter(|(point, _)| (start..=end).contains(&point.step)).map(|(_, weight)| weight).sum()
     }
 
-    /// The row as an item.
+    /// Returns the row as an item.
     #[must_use]
     pub fn item(&self, at: &RunLocation, metric: &str) -> Item {
         let mut span = Vec::new();
@@ -179,10 +184,10 @@ impl ChartRow {
         item.with(DIGESTS, bytes(self.digests.iter().flat_map(|digest| digest.0.to_le_bytes()).collect()))
     }
 
-    /// Reads a row.
+    /// Reads a row from its item.
     ///
     /// # Errors
-    /// An internal one if it cannot be read.
+    /// Returns an internal error if the row cannot be read.
     pub fn read(number: RowNumber, item: &Item) -> Result<Self> {
         Self::from_item(number, item).ok_or_else(|| unreadable(item, "a row of a chart"))
     }
@@ -206,10 +211,10 @@ impl ChartRow {
     }
 }
 
-/// A sample of points in the order of steps: the first point of each of `count` evenly filled
-/// buckets, and the last point of all. Buckets are filled as by SQL's `NTILE`. If there are `count`
-/// points already, the last point of all replaces that of the last bucket. A point takes as much of
-/// a bucket as the points that it represents.
+/// Samples points that are in step order: takes the first point of each of `count` evenly filled
+/// buckets, and the very last point. Buckets are filled like those of SQL's `NTILE`. If that
+/// already gives `count` points, the very last point replaces the point of the last bucket. A
+/// weighted point fills its bucket as much as all the points that it represents.
 #[must_use]
 pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
     let Some((last, _)) = points.last() else { return Vec::new() };
@@ -221,7 +226,7 @@ pub fn sample(points: &[Weighted], count: usize) -> Vec<Point> {
     let (mut sample, mut seen) = (Vec::new(), 0);
     for (point, weight) in points {
         seen += weight;
-        // The buckets that begin within the points that this one represents.
+        // Whether any bucket begins among the points that this point represents.
         let mut begins = false;
         while starts.next_if(|start| *start < seen).is_some() {
             begins = true;

@@ -1,4 +1,5 @@
-//! How far the history of each metric is in chart rows, as a metrics document says it.
+//! Progress of chart rows: how much of each metric's history they cover, stored in a metrics
+//! document.
 
 use std::collections::BTreeMap;
 
@@ -10,36 +11,40 @@ use crate::metric_segment::SegmentStart;
 use crate::points::{read_signed, write_signed};
 use crate::unreadable::unreadable;
 
-/// How far the history of a metric is in chart rows.
+/// How much of a metric's history is in chart rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Charted {
-    /// Points in segments that are in no row; about, for a call may have been counted twice.
+    /// Approximate number of points in segments that are not in a row yet. A call may have been
+    /// counted twice.
     pub left: u64,
-    /// Whether the latest of the document's points of the metric is in a segment.
+    /// Whether the metric's latest point in the document is also in a segment.
     pub is_kept: bool,
-    /// Rows of the first level.
+    /// Number of rows of the first level.
     pub rows: u32,
-    /// Points that these represent.
+    /// Number of points that these rows represent.
     pub points: u64,
-    /// Every segment that does not begin after this place is in a row. Where there are rows.
+    /// Start of the last segment in a row. Every segment that begins at or before it is in a row.
+    /// Only meaningful if there are rows.
     pub through: SegmentStart,
 }
 
 impl Charted {
-    /// Up to where segments are in rows; `None` if there are no rows.
+    /// Returns the start of the last segment in a row, or `None` if there are no rows.
     #[must_use]
     pub fn through(&self) -> Option<SegmentStart> {
         (self.rows > 0).then_some(self.through)
     }
 
-    /// Whether a segment that begins here is one that rows have to have already.
+    /// Checks whether a segment that begins at `place` belongs to the range that the rows already
+    /// cover.
     #[must_use]
     pub fn has_passed(&self, place: SegmentStart) -> bool {
         self.through().is_some_and(|through| place <= through)
     }
 }
 
-/// Says in a metrics document how far its metrics are in chart rows: of each in the order of their names, and nothing if none has segments.
+/// Stores the progress of a document's metrics, in the order of their names. Adds no attribute if
+/// none of the metrics has segments.
 #[must_use]
 pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a String, Charted)>) -> Item {
     let metrics: BTreeMap<_, _> = metrics.into_iter().collect();
@@ -47,7 +52,7 @@ pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a S
         return document;
     }
     let mut packed = Vec::new();
-    // Metrics that are logged together are packed together.
+    // Metrics that are logged together are packed together, so their differences are small.
     let (mut timestamp, mut step) = (0_i64, 0_i64);
     for charted in metrics.values() {
         write_signed(&mut packed, signed(charted.left.saturating_mul(2)) | i64::from(charted.is_kept));
@@ -62,10 +67,10 @@ pub fn with_charted<'a>(document: Item, metrics: impl IntoIterator<Item = (&'a S
     document.with(CHARTED, bytes(packed))
 }
 
-/// How far the metrics of a document are in chart rows, by name.
+/// Reads the progress of a document's metrics, by name.
 ///
 /// # Errors
-/// An internal one if it cannot be read.
+/// Returns an internal error if it cannot be read.
 pub fn charted(document: &Item) -> Result<BTreeMap<&str, Charted>> {
     let Some(packed) = document.value(CHARTED) else { return Ok(BTreeMap::new()) };
     let mut names: Vec<_> = document.0.keys().filter_map(|name| metric_of(name)).collect();

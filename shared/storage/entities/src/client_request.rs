@@ -1,4 +1,5 @@
-//! Traces by the ids that clients gave their requests: an index, which is eventually consistent.
+//! Lookup of traces by the IDs that clients gave their requests. Uses an index, which is eventually
+//! consistent.
 
 use key_schema::index::TraceOfClientRequest;
 use key_schema::{IndexKey, Segment};
@@ -7,15 +8,16 @@ use table::{Query, Result, Table};
 
 use crate::trace::StoredTrace;
 
-/// The entry of a trace of a client's request. It fits whatever the id is: of one that is too long, the key has a hash.
+/// Returns the index entry of a trace of a client's request. A request ID that is too long for a
+/// key is hashed.
 #[must_use]
 pub fn client_request_entry(request: &str, experiment: ExperimentId, trace: &TraceId) -> IndexKey {
     TraceOfClientRequest::key(&request.into(), &experiment, trace)
 }
 
-/// The traces of an experiment that the index has for a client's request; `None` where there are
-/// more than `most`. They have to be checked against the documents: entries are deleted later than
-/// traces change. One request; half a read unit per 20 entries.
+/// Returns the traces of an experiment that the index lists for a client's request, or `None` if
+/// there are more than `most`. Callers have to check them against the documents, because entries
+/// are deleted later than the traces change. One request, half a read unit per 20 entries.
 pub async fn traces_of_client_request(
     table: &Table,
     request: &str,
@@ -30,7 +32,8 @@ pub async fn traces_of_client_request(
     Ok(Some(page.items.iter().filter_map(|item| Some(item.entry::<TraceOfClientRequest>()?.trace)).collect()))
 }
 
-/// Whether the index has the entry of a trace as its document is. No request for a trace without a client's id, one of half a read unit for any other.
+/// Checks whether the index already has the entry that a trace's document calls for. No request for
+/// a trace without a client's request ID, otherwise one request of half a read unit.
 pub async fn is_found_by_client_request(table: &Table, trace: &StoredTrace) -> Result<bool> {
     let Some(request) = trace.client_request() else { return Ok(true) };
     let place = trace.id().text();

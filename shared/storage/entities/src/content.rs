@@ -1,4 +1,4 @@
-//! Long texts: compressed, and cut into parts that items can hold.
+//! Long texts, compressed and split into parts that fit into items.
 
 use std::io::{Read, Write};
 
@@ -6,31 +6,32 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
-/// Bytes in one part: an item has room for 400 KB, its key and names included.
+/// Maximum number of bytes in one part. An item has room for 400 KB, including its key and
+/// attribute names.
 pub const PART: usize = 380 << 10;
 
-/// A text, compressed. JSON becomes five to twenty times smaller.
+/// Compresses a text. JSON becomes five to twenty times smaller.
 #[must_use]
 pub fn compress(text: &str) -> Vec<u8> {
     deflate(text.as_bytes())
 }
 
-/// The text that was compressed; `None` if the bytes are not what [`compress`] made.
+/// Decompresses a text. Returns `None` if the bytes were not produced by [`compress`].
 #[must_use]
 pub fn decompress(bytes: &[u8]) -> Option<String> {
     String::from_utf8(inflate(bytes)?).ok()
 }
 
-/// Bytes, compressed.
+/// Compresses bytes.
 #[must_use]
 pub fn deflate(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = encoder.write_all(bytes);
     encoder.finish().unwrap_or_default()
 }
 
-/// The bytes that were compressed; `None` if these are not what [`deflate`] made.
+/// Decompresses bytes. Returns `None` if the input was not produced by [`deflate`].
 #[must_use]
 pub fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut inflated = Vec::new();
@@ -38,7 +39,7 @@ pub fn inflate(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(inflated)
 }
 
-/// Bytes in parts of at most [`PART`].
+/// Splits bytes into parts of at most [`PART`].
 pub fn parts(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.chunks(PART)
 }

@@ -1,8 +1,8 @@
-//! The indexer's copy of a run: one item with everything that a search answers.
+//! The indexer's copy of a run: a single item with everything that a search returns.
 //!
-//! A run is spread over a document, its rows and its metrics, because it is written in parts. Once
-//! the indexer has read it, a copy holds all its values, and a page of a hundred runs is a hundred
-//! items. A copy is right as long as its run carries no mark.
+//! A run is spread over a document, rows and metrics documents, because it is written in parts. The
+//! indexer combines them into a copy, so that a search reads a page of a hundred runs as a hundred
+//! items. A copy is up to date as long as its run carries no mark.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +24,14 @@ use crate::run_items::RunItems;
 use crate::run_location::RunLocation;
 use crate::unreadable::unreadable;
 
-/// The entity type of runs in the index.
+/// Entity type of runs in the index.
 pub const RUN: &str = "run";
 
-/// A copy of more bytes than this leaves the values out: it would be dearer to keep than to do without.
+/// Size limit of copies that include values. Above it, storing the values costs more than reading
+/// the run itself.
 const MOST_BYTES: usize = 24 << 10;
 
-/// Attributes of a run's document that its copy has otherwise, or not at all.
+/// Attributes of a run's document that its copy stores in another form or omits.
 const NOT_COPIED: [&str; 8] = [
     PARAMS.name(),
     TAGS.name(),
@@ -46,7 +47,7 @@ const NOT_COPIED: [&str; 8] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunCopy(pub Item);
 
-/// Whether a run's document says that it was deleted on its own.
+/// Returns the stage of the run itself, without that of its experiment.
 #[must_use]
 pub fn own_stage(run: &Item) -> OwnStage {
     match run.get(STAGE).unwrap_or_default() {
@@ -56,15 +57,17 @@ pub fn own_stage(run: &Item) -> OwnStage {
 }
 
 impl RunCopy {
-    /// The key of the copy of a run that began then, in ms, among those of its own stage.
+    /// Returns the key of a run's copy. `started` is the run's start time in ms. Copies are sorted
+    /// by it within their stage.
     #[must_use]
     pub fn key(at: &RunLocation, started: i64, stage: OwnStage) -> Key {
         let (kind, entity) = (RUN.into(), Name::from(at.run.as_str()));
         rows::IndexedCopy::key(&at.experiment, &stage, &kind, &Descending(started), &entity)
     }
 
-    /// Where the copy of a run may be, by its document: a run has one copy at most, and moves it when it is deleted or restored. One that
-    /// was never deleted has not moved it.
+    /// Returns the keys that a run's copy may have, given the run's document. A run has at most one
+    /// copy, which moves when the run is deleted or restored. The copy of a run that was never
+    /// deleted has only one possible key.
     #[must_use]
     pub fn keys(at: &RunLocation, run: &Item) -> Vec<Key> {
         let started = run.get(START_TIME).unwrap_or_default();
@@ -72,7 +75,8 @@ impl RunCopy {
         stages.iter().map(|stage| Self::key(at, started, *stage)).collect()
     }
 
-    /// Whose copy it is, when that run began, in ms, and its own stage; `None` if its key is not that of a copy of a run.
+    /// Returns the copy's run, the run's start time in ms, and its stage. Returns `None` if the key
+    /// does not belong to the copy of a run.
     #[must_use]
     pub fn place(&self) -> Option<(RunLocation, i64, OwnStage)> {
         let row = rows::IndexedCopy::parse(&self.0.key()?).filter(|row| row.entity_type.0 == RUN)?;
@@ -80,16 +84,17 @@ impl RunCopy {
         Some((at, row.started.0, row.stage))
     }
 
-    /// Whether an item that was read from a list is a copy, and no entry.
+    /// Checks whether an item that was read from a list is a copy rather than an entry.
     #[must_use]
     pub fn is_one(item: &Item) -> bool {
         item.has(INDEXED)
     }
 
-    /// A copy of a run with its values; without them, and with its entries in the index instead, if that is too much.
+    /// Creates the copy of a run. If the values make it too large, the copy lists the run's index
+    /// entries instead.
     ///
     /// # Errors
-    /// An internal one if something of the run cannot be read.
+    /// Returns an internal error if a part of the run cannot be read.
     pub fn new(at: &RunLocation, items: &RunItems, entries_of_index: &BTreeSet<Key>) -> Result<Self> {
         let with_values = Self::with_values(at, items)?;
         if with_values.0.size() <= MOST_BYTES {
@@ -126,8 +131,9 @@ impl RunCopy {
         Ok(Self(item))
     }
 
-    /// The run's values as if read from its items; `None` if the copy holds none, or they cannot be read: then the run has to be
-    /// read itself. Takes the copy: a page is a hundred of them.
+    /// Returns the run's values as if they had been read from its items. Returns `None` if the copy
+    /// holds no values or they are unreadable, in which case the run itself has to be read.
+    /// Consumes the copy, because a page has a hundred of them.
     #[must_use]
     pub fn into_values(self) -> Option<RunItems> {
         let mut run = self.0;
@@ -144,35 +150,36 @@ impl RunCopy {
         Some(RunItems { run, links, ..RunItems::default() })
     }
 
-    /// The entries it lists, in place of values.
+    /// Returns the index entries that the copy lists in place of values.
     ///
     /// # Errors
-    /// An internal one if they cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn listed_entries(&self) -> Result<Option<Vec<Key>>> {
         self.list(ENTRIES)
     }
 
-    /// Entries that were to be deleted when the copy was made.
+    /// Returns the entries that still had to be deleted when the copy was created.
     ///
     /// # Errors
-    /// An internal one if they cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn stale_entries(&self) -> Result<Vec<Key>> {
         Ok(self.list(STALE)?.unwrap_or_default())
     }
 
-    /// The setting of indexed fields at that time, as JSON, if it was not the default.
+    /// Returns the setting of indexed fields that the copy was created with, as JSON. `None` for
+    /// the default.
     #[must_use]
     pub fn fields(&self) -> Option<&str> {
         self.0.get(FIELDS)
     }
 
-    /// Which indexing made it.
+    /// Returns the name of the indexing that created the copy.
     #[must_use]
     pub fn indexing(&self) -> Option<&str> {
         self.0.get(INDEXED)
     }
 
-    /// The copy with the facts that its next indexing needs.
+    /// Adds the facts that the next indexing of the run needs.
     #[must_use]
     pub fn of_indexing(self, indexing: &str, stale: &[Key], fields: Option<&str>) -> Self {
         let mut item = self.0.with(INDEXED, text(indexing));

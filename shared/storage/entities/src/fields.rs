@@ -1,5 +1,5 @@
-//! The setting of the fields that are indexed, in addition to those that always are. An experiment
-//! may have one of its own, in a row of its own.
+//! The setting of additionally indexed fields. Some fields are always indexed, and this setting
+//! adds others. An experiment can override it with a row of its own.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,61 +13,62 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use table::{Condition, Failure, Item, Query, Result, Table, text};
 
-/// How long a process may rely on the setting that it read. A process that takes a field out waits
-/// as long.
+/// How long a process may rely on the setting that it read. A process that removes a field waits
+/// for the same time.
 pub const LEASE: Duration = Duration::from_mins(1);
-/// Experiments with fields of their own at most: every process reads all of them once a minute.
+/// Maximum number of experiments with fields of their own. Every process reads all of them once per
+/// minute.
 pub const MOST: usize = 100;
 
 const SETTING: &str = "index_fields";
 
-/// Which fields the indexer indexes, and which of them searches may rely on: those that have been
-/// indexed for every run.
+/// The fields that the indexer indexes, and the fields that searches may rely on because they have
+/// been indexed for every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Setting {
-    /// The fields that the indexer indexes.
+    /// Fields that the indexer indexes.
     pub indexed: IndexedFields,
-    /// The fields that searches rely on.
+    /// Fields that searches rely on.
     pub searched: IndexedFields,
-    /// What experiments have in place of them.
+    /// Overrides of experiments.
     pub own: BTreeMap<ExperimentId, OwnSetting>,
 }
 
-/// The same of one experiment.
+/// The setting of one experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnSetting {
-    /// The fields that the indexer indexes.
+    /// Fields that the indexer indexes.
     pub indexed: OwnFields,
-    /// The fields that searches rely on.
+    /// Fields that searches rely on.
     pub searched: OwnFields,
 }
 
-/// Patterns of one experiment. Where it has none, those of the server hold.
+/// Field patterns of one experiment. The server's patterns apply where the experiment has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OwnFields {
-    /// In place of [`IndexedFields::values`].
+    /// Replaces [`IndexedFields::values`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// In place of [`IndexedFields::text`].
+    /// Replaces [`IndexedFields::text`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Vec<String>>,
 }
 
 impl OwnFields {
-    /// No field at all.
+    /// Returns patterns that match no field.
     #[must_use]
     pub fn nothing() -> Self {
         Self { values: Some(Vec::new()), text: Some(Vec::new()) }
     }
 
-    /// Whether those of the server hold throughout.
+    /// Checks whether the experiment overrides nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// These, and those of the server where there are none.
+    /// Returns the patterns in effect: those of the experiment, and the server's where it has none.
     #[must_use]
     pub fn over(&self, of_server: &IndexedFields) -> IndexedFields {
         IndexedFields {
@@ -78,18 +79,19 @@ impl OwnFields {
 }
 
 impl Setting {
-    /// The setting of a table; the default where there is none. One request, a read unit per 4 KB.
+    /// Reads a table's setting, or returns the default if the table has none. One request, one read
+    /// unit per 4 KB.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if it cannot be read.
+    /// Returns [`Failure::Unreadable`] if the setting cannot be read.
     pub async fn read(table: &Table) -> Result<Self> {
         Self::among(&table.query(Query::of(all_rows())).await?)
     }
 
-    /// The same from the settings of the table.
+    /// Finds this setting among all settings of a table.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if it cannot be read.
+    /// Returns [`Failure::Unreadable`] if the setting cannot be read.
     pub fn among(settings: &[Item]) -> Result<Self> {
         let (range, of_server) = (all_rows(), key());
         let mut setting = Self::default();
@@ -110,7 +112,7 @@ impl Setting {
         Ok(setting)
     }
 
-    /// The fields of the runs of an experiment that the indexer indexes.
+    /// Returns the fields that the indexer indexes for an experiment's runs.
     #[must_use]
     pub fn indexed_in(&self, experiment: &ExperimentId) -> Cow<'_, IndexedFields> {
         match self.own.get(experiment) {
@@ -119,10 +121,10 @@ impl Setting {
         }
     }
 
-    /// The fields that a search through these experiments may rely on.
+    /// Returns the fields that a search across these experiments may rely on.
     #[must_use]
     pub fn searched_in<'a>(&self, experiments: impl IntoIterator<Item = &'a ExperimentId>) -> CommonFields {
-        // Of thousands of experiments, few have fields of their own.
+        // Few of possibly thousands of experiments have fields of their own.
         let (mut each, mut has_others) = (Vec::new(), false);
         for experiment in experiments {
             match self.own.get(experiment) {
@@ -136,22 +138,24 @@ impl Setting {
         CommonFields::of(each)
     }
 
-    /// Whether searches rely on other fields than the indexer indexes, in one experiment or in all.
+    /// Checks whether a change of fields is in progress: searches rely on other fields than those
+    /// that the indexer indexes, in any experiment or in all.
     #[must_use]
     pub fn is_between_fields(&self) -> bool {
         self.indexed != self.searched || self.own.values().any(OwnSetting::is_between_fields)
     }
 
-    /// Writes the setting of the server, and not those of experiments, if it is still as it was
-    /// read. One request.
+    /// Writes the server's setting, unless it has changed since `before` was read. Settings of
+    /// experiments are not written. One request.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if somebody else has changed it, and others of the table.
+    /// Returns [`Failure::Refused`] if the setting has been changed in the meantime, and other
+    /// failures of the table.
     pub async fn write_after(&self, before: &Self, table: &Table) -> Result<()> {
         let item =
             Item::new(key()).with(INDEXED, text(to_json(&self.indexed))).with(SEARCHED, text(to_json(&self.searched)));
         let is_as_read = says(to_json(&before.indexed), to_json(&before.searched));
-        // Without a row, the default holds.
+        // A missing row stands for the default.
         let is_default = [&before.indexed, &before.searched].iter().all(|fields| **fields == IndexedFields::default());
         let is_as_read =
             if is_default { Condition::Any(vec![Condition::item_missing(), is_as_read]) } else { is_as_read };
@@ -160,30 +164,31 @@ impl Setting {
 }
 
 impl OwnSetting {
-    /// Whether searches rely on other fields than the indexer indexes.
+    /// Checks whether searches rely on other fields than those that the indexer indexes.
     #[must_use]
     pub fn is_between_fields(&self) -> bool {
         self.indexed != self.searched
     }
 
-    /// Whether the experiment has none of its own.
+    /// Checks whether the experiment has no fields of its own.
     fn is_empty(&self) -> bool {
         self.indexed.is_empty() && self.searched.is_empty()
     }
 
-    /// Deletes what an experiment has in place of the server's setting. One request.
+    /// Deletes an experiment's own setting, so that the server's applies. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn forget(table: &Table, experiment: ExperimentId) -> Result<()> {
         table.delete(&own_key(experiment), &Condition::Always).await
     }
 
-    /// Writes what an experiment has in place of the server's setting, if it is still as it was
-    /// read. Without any of its own, it deletes that. One request.
+    /// Writes an experiment's own setting, unless it has changed since `before` was read. An empty
+    /// setting is deleted instead. One request.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if somebody else has changed it, and others of the table.
+    /// Returns [`Failure::Refused`] if the setting has been changed in the meantime, and other
+    /// failures of the table.
     pub async fn write_after(&self, before: &Self, table: &Table, experiment: ExperimentId) -> Result<()> {
         let key = own_key(experiment);
         let is_as_read = if before.is_empty() {
@@ -202,13 +207,13 @@ impl OwnSetting {
     }
 }
 
-/// That a row says this.
+/// Returns the condition that a row holds these fields.
 fn says(indexed: String, searched: String) -> Condition {
     let says = |attribute: Attribute<Text>, fields| Condition::Equals(attribute.into(), text(fields));
     says(INDEXED, indexed).and(says(SEARCHED, searched))
 }
 
-/// The rows of the server and of experiments.
+/// Returns the range of the setting's rows: the server's and those of experiments.
 fn all_rows() -> KeyRange {
     rows::Config::all().beginning(&Name::from(SETTING))
 }
@@ -221,7 +226,7 @@ fn own_key(experiment: ExperimentId) -> Key {
     rows::Config::key(&format!("{SETTING}.{experiment}").as_str().into())
 }
 
-/// The fields of an attribute; the default without one.
+/// Reads the fields in an attribute. A missing attribute stands for the default.
 fn read<T: Default + DeserializeOwned>(row: &Item, attribute: Attribute<Text>) -> Result<T> {
     let fields = row.get(attribute).map_or_else(|| Some(T::default()), from_json);
     fields.ok_or_else(|| unreadable(attribute.name()))
@@ -231,13 +236,13 @@ fn unreadable(attribute: &str) -> Failure {
     Failure::Unreadable(format!("{attribute} of the setting {SETTING}"))
 }
 
-/// Fields as JSON.
+/// Serializes fields as JSON.
 #[must_use]
 pub fn to_json(fields: &impl Serialize) -> String {
     serde_json::to_string(fields).unwrap_or_default()
 }
 
-/// Fields from JSON; `None` if it cannot be read.
+/// Parses fields from JSON. Returns `None` if it is invalid.
 #[must_use]
 pub fn from_json<T: DeserializeOwned>(json: &str) -> Option<T> {
     serde_json::from_str(json).ok()

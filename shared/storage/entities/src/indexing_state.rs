@@ -1,22 +1,24 @@
-//! A run's state of indexing: one type, read from its document, and the updates that change it.
+//! A run's indexing state: one type that is read from the run's document, and the updates that
+//! change it.
 //!
 //! | event | writer | update |
 //! |---|---|---|
-//! | it is new | the request that creates it | [`marked_item`] |
-//! | it changed | a request that writes to its document or its rows | [`Marked::marked`] |
+//! | the run was created | the request that creates it | [`marked_item`] |
+//! | the run changed | a request that writes to its document or its rows | [`Marked::marked`] |
 //! | a call added points to the journal | a request that logs | [`Marked::marked_for_journal`] |
-//! | nobody has indexed it in time | a tick | [`Marked::marked_overdue`] |
-//! | its entries are to be put again | `reindex` | [`Marked::marked_for_rebuild`] |
-//! | it was indexed | the indexer | [`Indexed::update`] |
+//! | the run was not indexed in time | a tick | [`Marked::marked_overdue`] |
+//! | the run's entries have to be written again | `reindex` | [`Marked::marked_for_rebuild`] |
+//! | the run was indexed | the indexer | [`Indexed::update`] |
 //!
-//! **The mark.** Each such request sets the mark, a key of a sparse local index, and counts the
-//! revision up. The indexer takes the mark off on condition that the revision is still the one
-//! it indexed. So at any moment, a consistent read of this index gives the runs that a search must
-//! not take from the other indexes. Setting a mark that is set costs nothing.
+//! **The mark.** Each request that changes a run sets its mark, a key of a sparse local index, and
+//! increments its revision. The indexer removes the mark on condition that the revision is still
+//! the one that it indexed. At any moment, a consistent read of this index therefore returns the
+//! runs that a search must not take from the other indexes. Setting a mark that is already set
+//! costs nothing.
 //!
-//! **Reliance.** A call that adds to the journal writes nothing to the document while it may rely
-//! on a mark that is there ([`Reliance`]). `docs/run-metrics.md` tells that protocol, and
-//! `run_times.rs` has its times.
+//! **Reliance.** A call that adds to the journal does not write to the document while it may rely
+//! on an existing mark ([`Reliance`]). The protocol is described in `docs/design/run-metrics.md`, and its
+//! times are in `run_times.rs`.
 
 use key_schema::IndexEntry;
 use key_schema::definition::Index;
@@ -30,7 +32,7 @@ use crate::attributes::{
 };
 use crate::run_location::RunLocation;
 
-/// The attributes that hold this state, and nothing else of the run.
+/// Attributes that hold this state and no other data of the run.
 pub(crate) const ATTRIBUTES: [&str; 10] = [
     JOURNAL.name(),
     LEASED.name(),
@@ -44,13 +46,13 @@ pub(crate) const ATTRIBUTES: [&str; 10] = [
     OVERDUE.name(),
 ];
 
-/// Attributes of a document, as an item of the table or as the stream brings it.
+/// Attributes of a document, either from an item of the table or from a record of the stream.
 pub trait Attributes {
-    /// The value of an attribute that is stored as a string or a number.
+    /// Returns the value of an attribute that is stored as a string or a number.
     fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>>;
-    /// Whether the attribute is there.
+    /// Checks whether the attribute is present.
     fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool;
-    /// Whether it is in an index.
+    /// Checks whether the document is in an index.
     fn is_in(&self, index: &Index) -> bool;
 }
 
@@ -68,60 +70,61 @@ impl Attributes for Item {
     }
 }
 
-/// A run's state of indexing.
+/// A run's indexing state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an attribute of its own, and any of them go together")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a separate attribute, and they combine freely")]
 pub struct IndexingState<'a> {
-    /// Whether it carries the mark: searches read it from its documents.
+    /// Whether the run is marked. Searches read a marked run from its documents.
     pub is_marked: bool,
-    /// Counts the changes that matter to the index.
+    /// Counter of the changes that matter to the index.
     pub revision: Option<i64>,
-    /// The revision that was indexed last, where the mark stayed.
+    /// Revision that was last indexed, if the mark was kept then.
     pub seen: Option<i64>,
-    /// The name of the last indexing that was finished.
+    /// Name of the last completed indexing.
     pub indexing: Option<&'a str>,
     /// Whether the run has ended.
     pub has_ended: bool,
-    /// Before this time, in ms, it need not be indexed again.
+    /// Time in ms before which the run does not have to be indexed again.
     pub due: Option<i64>,
-    /// Whether it is to be indexed at once, because nobody did so in time.
+    /// Whether the run has to be indexed at once, because it was not indexed in time.
     pub is_overdue: bool,
-    /// Whether all of its entries are to be put again.
+    /// Whether all of the run's entries have to be written again.
     pub is_to_be_rebuilt: bool,
-    /// How many calls have marked it for what they added to the journal; `None` if it has no
-    /// journal.
+    /// Number of calls that marked the run because they added to the journal. `None` if the run has
+    /// no journal.
     pub journal_marks: Option<i64>,
-    /// Whether calls that log rely on the mark.
+    /// Whether logging calls rely on the mark.
     pub reliance: Reliance,
-    /// How often points had been packed when it was indexed last; `None` if none were.
+    /// Number of times that points had been packed when the run was last indexed. `None` if none
+    /// were.
     pub packed: Option<i64>,
 }
 
-/// Whether calls that add to the journal rely on the mark, and write nothing to the document.
+/// Whether calls that add to the journal rely on the mark and skip the write to the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reliance {
-    /// Each call marks the run itself.
+    /// No reliance: each call marks the run itself.
     None,
     /// Calls rely on the mark.
     Open,
-    /// Calls mark the run again. Those that have not seen that have ended at this time, in ms.
+    /// Calls mark the run again. Calls that have not noticed the change end by this time, in ms.
     Closing(i64),
 }
 
-/// The fate of a run's mark when the run is indexed.
+/// What happens to a run's mark when the run is indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkFate {
-    /// It is taken off: calls from now on mark the run again.
+    /// The mark is removed. Later calls mark the run again.
     Goes,
-    /// It stays, because calls rely on it, or because points are left to be packed.
+    /// The mark is kept, because calls rely on it or points are left to be packed.
     Stays {
-        /// Whether calls are told to stop relying on it.
+        /// Whether the indexer announces that calls must stop relying on the mark.
         closes: bool,
     },
 }
 
 impl Reliance {
-    /// When no call relies on the mark any more, in ms; `None` if that is not foreseen.
+    /// Returns the time in ms from which no call relies on the mark, or `None` if none is set.
     #[must_use]
     pub fn closing(self) -> Option<i64> {
         match self {
@@ -132,7 +135,7 @@ impl Reliance {
 }
 
 impl<'a> IndexingState<'a> {
-    /// The state that a run's document tells.
+    /// Reads the state from a run's document.
     #[must_use]
     pub fn of(run: &'a impl Attributes) -> Self {
         let has_ended = run.get(STATUS).is_some_and(RunStatus::has_ended);
@@ -156,28 +159,28 @@ impl<'a> IndexingState<'a> {
         }
     }
 
-    /// Whether calls have relied on its mark, so that only ticks tell of what they logged.
+    /// Checks whether calls have relied on the mark. What they logged is only discovered by ticks.
     #[must_use]
     pub fn is_relied_on(&self) -> bool {
         self.reliance != Reliance::None
     }
 
-    /// Whether it is to be indexed at once. It has ended, or somebody asks for it, or calls began
-    /// to rely on its mark since it was indexed.
+    /// Checks whether the run has to be indexed at once: it has ended, was requested explicitly, or
+    /// calls began to rely on its mark since it was last indexed.
     #[must_use]
     pub fn is_urgent(&self) -> bool {
         let begins_to_be_relied_on = self.is_relied_on() && self.due.is_none();
         self.has_ended || self.is_to_be_rebuilt || self.is_overdue || begins_to_be_relied_on
     }
 
-    /// Whether the indexer has seen this revision, and left the mark where it was.
+    /// Checks whether the indexer has already processed this revision and kept the mark.
     #[must_use]
     pub fn was_seen(&self) -> bool {
         self.seen.is_some() && self.seen == self.revision && !self.is_overdue
     }
 
-    /// The fate of its mark when it is indexed. It was read after `before_read`, in ms, with or
-    /// without points that wait in the journal.
+    /// Returns what happens to the mark when the run is indexed. The run was read after
+    /// `before_read`, in ms. `points_wait` is whether points are left in the journal.
     #[must_use]
     pub fn fate_of_mark(&self, before_read: i64, points_wait: bool) -> MarkFate {
         match self.reliance {
@@ -189,22 +192,23 @@ impl<'a> IndexingState<'a> {
     }
 }
 
-/// Updates of a run's document that mark it as changed.
+/// Updates of a run's document that mark the run as changed.
 pub trait Marked: Sized {
-    /// The run changed.
+    /// Marks the run because it changed.
     #[must_use]
     fn marked(self, run: &RunId) -> Self;
 
-    /// A call added points to the journal. Perhaps later calls may `rely` on this mark, and perhaps
-    /// so many points wait that the call `asks_for_packing`.
+    /// Marks the run because a call added points to the journal. With `rely`, later calls may rely
+    /// on this mark. With `asks_for_packing`, so many points are waiting that the run is packed at
+    /// once.
     #[must_use]
     fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self;
 
-    /// Nobody has indexed it in time.
+    /// Marks the run because it was not indexed in time.
     #[must_use]
     fn marked_overdue(self, run: &RunId) -> Self;
 
-    /// Its entries are to be put again.
+    /// Marks the run because its entries have to be written again.
     #[must_use]
     fn marked_for_rebuild(self, run: &RunId) -> Self;
 }
@@ -216,8 +220,8 @@ impl Marked for Update {
 
     fn marked_for_journal(self, run: &RunId, rely: bool, asks_for_packing: bool) -> Self {
         let update = self.marked(run).add(JOURNAL, number(1)).remove(CLOSING);
-        // From now on nothing in the stream tells of it. Without a time it is indexed at once, and
-        // from then on when ticks say so.
+        // From now on, the stream has no record of what calls log. Without a due time, the run is
+        // indexed at once, and after that whenever ticks request it.
         let update = if rely { update.set(LEASED, number(1)).remove(DUE) } else { update };
         if asks_for_packing { update.set(OVERDUE, number(1)) } else { update }
     }
@@ -231,29 +235,30 @@ impl Marked for Update {
     }
 }
 
-/// A new item of a run, marked as changed.
+/// Marks the item of a new run as changed.
 #[must_use]
 pub fn marked_item(item: Item, run: &RunId) -> Item {
     item.indexed(RunsChanged::key(run)).with(REVISION, number(1))
 }
 
-/// A run was indexed.
+/// The result of indexing a run.
 #[derive(Clone, Debug)]
 pub struct Indexed {
-    /// The revision that was read.
+    /// Revision that was indexed.
     pub revision: i64,
-    /// The name of this indexing, which its copy has, too.
+    /// Name of this indexing, which is also stored in the copy.
     pub indexing: String,
-    /// When it is due again, in ms; `None` if each change has it indexed.
+    /// Time in ms when the run is due again. `None` if every change is indexed at once.
     pub due: Option<i64>,
-    /// What becomes of its mark.
+    /// What happens to the mark.
     pub mark: MarkFate,
 }
 
 impl Indexed {
-    /// The last write of an indexing. `packed` is how often points of the run were packed. From
-    /// `closing` on, in ms, no call relies on the mark, if this write tells calls to stop. It is
-    /// refused if the run has changed since it was read.
+    /// Returns the last write of an indexing. It is refused if the run has changed since it was
+    /// read. `packed` is the number of times that points of the run were packed. If this write
+    /// announces that calls must stop relying on the mark, no call relies on it from `closing` on,
+    /// in ms.
     #[must_use]
     pub fn update(&self, at: &RunLocation, packed: i64, closing: i64) -> Update {
         let update = Update::new(at.key()).set(INDEXED, text(&self.indexing)).remove(REBUILD).remove(OVERDUE);
@@ -285,7 +290,7 @@ mod tests {
         RunId::parse("run").unwrap()
     }
 
-    /// A document with these numbers.
+    /// A document with these numeric attributes.
     fn document(numbers: &[(Attribute<Number>, i64)]) -> Item {
         let at = RunLocation { experiment: ExperimentId::DEFAULT, run: run() };
         numbers.iter().fold(Item::new(at.key()), |item, (name, value)| item.with(*name, number(*value)))

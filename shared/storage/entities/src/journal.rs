@@ -1,13 +1,13 @@
-//! The journal of a run: points as calls logged them, until the stream's consumer packs them into
-//! the metrics documents.
+//! The journal of a run: points as calls logged them, until the consumer of the stream packs them
+//! into the metrics documents.
 //!
-//! A process adds the points of each call to a tail, which is an item, as one element of a set. So
-//! a call that is sent twice counts once, and the order of calls does not matter. Tails are small:
-//! an addition is paid for by the size of the whole item.
+//! A process adds the points of each call to a tail, which is an item, as one element of a set. A
+//! call that is sent twice therefore counts once, and the order of calls does not matter. Tails are
+//! small, because DynamoDB charges for the whole item on each addition.
 //!
-//! An element names its metrics. Calls may log the same many metrics at one step again and again.
-//! Then the names are a row of their own, found by their hash, and an element holds the hash and
-//! the values.
+//! An element contains the names of its metrics. If calls repeatedly log the same large set of
+//! metrics, each time at a single step, the names get a row of their own whose key is their hash.
+//! An element then holds only the hash and the values.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,12 +26,13 @@ pub type Series = BTreeMap<String, Vec<Point>>;
 /// Segments by metric.
 pub type Sealed = BTreeMap<String, Vec<SegmentName>>;
 
-/// First byte of an element with names in it.
+/// First byte of an element that contains names.
 const NAMED: u8 = 0;
-/// First byte of an element whose names are a row.
+/// First byte of an element whose names are in a row of their own.
 const BY_HASH: u8 = 1;
 
-/// The points of a call as an element of a tail. Of the metrics in `sealed`, these are the latest of many that are in these segments already.
+/// Packs the points of a call into an element of a tail. For the metrics in `sealed`, the points
+/// are the latest of many that these segments already contain.
 #[must_use]
 pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
     let mut packed = vec![NAMED];
@@ -60,17 +61,18 @@ pub fn pack_call(series: &Series, sealed: &Sealed) -> Vec<u8> {
     packed
 }
 
-/// A call that logs one point of each of its metrics, all at the same step and time: names, and values in their order.
+/// A call that logs one point for each of its metrics, all at one step and time. It is stored as
+/// names and values in the same order.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The hash in place of the names.
+    /// Hash of the names.
     pub names: WideDigest,
     packed_names: Vec<u8>,
     element: Vec<u8>,
 }
 
 impl Step {
-    /// The call, if it is such a one.
+    /// Packs a call, or returns `None` if its points do not share one step and time.
     #[must_use]
     pub fn of(series: &Series) -> Option<Self> {
         let first = *series.values().next()?.first()?;
@@ -94,13 +96,13 @@ impl Step {
         Some(Self { names: WideDigest(names), packed_names, element })
     }
 
-    /// The row of its names, which has to be there before the element.
+    /// Returns the row with the names. It has to be written before the element.
     #[must_use]
     pub fn names_row(&self, run: &RunId) -> Item {
         Item::new(rows::JournalNames::key(run, &self.names)).with(NAMES, bytes(self.packed_names.clone()))
     }
 
-    /// The element of a tail.
+    /// Returns the element of a tail.
     #[must_use]
     pub fn into_element(self) -> Vec<u8> {
         self.element
@@ -110,18 +112,18 @@ impl Step {
 /// The points in a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Journal {
-    /// Those that are in no segment yet.
+    /// Points that are in no segment yet.
     pub waiting: Series,
-    /// Those that are in segments.
+    /// Points that are also in segments.
     pub sealed: Series,
-    /// These segments. Where a call was sent twice, they may be there twice.
+    /// The segments of the sealed points. A segment may be listed twice if its call was sent twice.
     pub segments: Sealed,
 }
 
-/// The points of tails; `names` are the rows of names that they refer to.
+/// Reads the points of tails. `names` are the rows of names that the tails refer to.
 ///
 /// # Errors
-/// An internal one if they cannot be read.
+/// Returns an internal error if they cannot be read.
 pub fn read_journal(tails: &[Item], names: &[Item]) -> Result<Journal> {
     let names = names.iter().map(|row| read_names(row).ok_or_else(|| unreadable(row, "names of metrics")));
     let names = names.collect::<Result<HashMap<_, _>>>()?;
@@ -186,7 +188,7 @@ fn read_call(call: &[u8], names: &HashMap<u128, Vec<String>>, journal: &mut Jour
     Some(())
 }
 
-/// A segment, whose place is told by its distance from a point.
+/// Reads a segment's name. Its position is stored relative to a point.
 fn read_segment(rest: &mut &[u8], timestamp: i64, step: i64) -> Option<SegmentName> {
     let place = (timestamp.wrapping_add(read_signed(rest)?), step.wrapping_add(read_signed(rest)?));
     let (digest, after) = rest.split_first_chunk()?;
@@ -220,19 +222,19 @@ fn read_value(rest: &mut &[u8]) -> Option<f64> {
     Some(f64::from_le_bytes(*value))
 }
 
-/// Whether a key is that of a tail.
+/// Checks whether a key belongs to a tail.
 #[must_use]
 pub fn is_tail(key: &Key) -> bool {
     rows::MetricJournal::parse(key).is_some() || is_call(key)
 }
 
-/// Whether a key is that of a tail with one call, to which nobody adds.
+/// Checks whether a key belongs to a tail with a single call, which is never added to.
 #[must_use]
 pub fn is_call(key: &Key) -> bool {
     rows::JournalCall::parse(key).is_some()
 }
 
-/// Whether a key is that of a row of names.
+/// Checks whether a key belongs to a row of names.
 #[must_use]
 pub fn is_names(key: &Key) -> bool {
     rows::JournalNames::parse(key).is_some()

@@ -1,8 +1,8 @@
-//! The layout of a table: the generation of keys and attributes that it holds.
+//! The layout of a table: the version of the keys and attributes that it contains.
 //!
-//! Every process reads it once, before it touches anything else. A table of a later layout is
-//! refused, so an older version neither misreads it nor spoils it. A table of an earlier layout is
-//! served as it is, and [`migration`](crate::migration) brings it to the current one
+//! Every process reads the layout once, before it accesses anything else. A table with a later
+//! layout is rejected, so that an older version neither misreads nor corrupts it. A table with an
+//! earlier layout is served as it is, and [`migration`](crate::migration) brings it up to date
 //! (`docs/adr/0053-layouts-and-migrations.md`).
 
 use std::error::Error;
@@ -13,23 +13,24 @@ use key_schema::rows;
 use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Item, Table, Update, Write, number};
 
-/// The layout of the first release, 0.1.0. Versions before it had smaller numbers, and their tables
+/// Layout of the first release, 0.1.0. Earlier versions had smaller numbers, and their tables
 /// cannot be read.
 pub const FIRST: i64 = 7;
 
-/// The layout of this version. It rises by one with each migration.
+/// Layout of this version. Each migration increments it by one.
 pub const CURRENT: i64 = 7;
 
 const SETTING: &str = "layout";
 
-/// Why a table cannot be used.
+/// The reason why a table cannot be used.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LayoutError {
-    /// It was written before the first release.
+    /// The table was written before the first release.
     Unreleased,
-    /// It has this number, which is greater than the second, the greatest that is known.
+    /// The table has the first of these layouts, which is later than the second, the latest one
+    /// that this version knows.
     Later(i64, i64),
-    /// It could not be read.
+    /// The table could not be read.
     Unread(Failure),
 }
 
@@ -58,10 +59,10 @@ impl From<Failure> for LayoutError {
     }
 }
 
-/// Whether a table is in use, and not empty. One request if it is, two if it is empty.
+/// Checks whether a table is in use, that is, not empty. One request if it is, two if it is empty.
 ///
 /// # Errors
-/// Its layout is none that this version knows.
+/// Returns an error if the table's layout is unknown to this version.
 pub async fn check(table: &Table) -> Result<bool, LayoutError> {
     let layout = read(table, CURRENT).await?;
     if let Some(layout) = layout.filter(|layout| *layout < CURRENT) {
@@ -74,19 +75,19 @@ pub async fn check(table: &Table) -> Result<bool, LayoutError> {
     Ok(layout.is_some())
 }
 
-/// The layout of a table, by a version that knows the layouts up to this one. An empty table has
-/// none. One request, two if the table is empty.
+/// Reads the layout of a table, for a version that knows layouts up to `known`. Returns `None` for
+/// an empty table. One request, two if the table is empty.
 ///
 /// # Errors
-/// Its layout is none of these.
+/// Returns an error if the layout is unknown or cannot be read.
 pub async fn read(table: &Table, known: i64) -> Result<Option<i64>, LayoutError> {
     let Some(setting) = table.get(&key()).await? else {
-        // The default experiment comes with the number, and every table in use has that.
+        // The default experiment is written together with the layout, so every table in use has it.
         let is_used = table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some();
         if !is_used {
             return Ok(None);
         }
-        // Unless another process has begun to use it between the two.
+        // Another process may have begun to use the table between the two reads.
         let setting = table.get(&key()).await?.ok_or(LayoutError::Unreleased)?;
         return known_layout(&setting, known).map(Some);
     };
@@ -101,11 +102,11 @@ fn known_layout(setting: &Item, known: i64) -> Result<i64, LayoutError> {
     }
 }
 
-/// Says that a table now has the layout after this one. Another process may have said so before.
-/// One request.
+/// Records that a table has the layout after `from`. Does nothing if another process has already
+/// done so. One request.
 ///
 /// # Errors
-/// The table cannot be written to.
+/// Returns a failure if the table cannot be written.
 pub async fn raise(table: &Table, from: i64) -> Result<(), Failure> {
     let raised = Update::new(key()).set(LAYOUT, number(from + 1));
     match table.apply(&raised.only_if(Condition::Equals(LAYOUT.into(), number(from)))).await {
@@ -114,7 +115,8 @@ pub async fn raise(table: &Table, from: i64) -> Result<(), Failure> {
     }
 }
 
-/// The row that says that a table has this version's layout, for the transaction that begins to use the table.
+/// Returns the row that records this version's layout, for the transaction that begins to use the
+/// table.
 #[must_use]
 pub fn row() -> Write {
     Write::Put(Item::new(key()).with(LAYOUT, number(CURRENT)), Condition::Always)

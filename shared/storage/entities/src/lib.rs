@@ -1,8 +1,8 @@
-//! What the items of the table hold, and how entities are read from them.
+//! The contents of the table's items, and the code that reads entities from them.
 //!
-//! Functions that keep entities write these items. The indexer reads them, and writes copies that
-//! searches read. So the code that reads them is here, once. Keys and the names of attributes are
-//! in `key-schema`, requests in `table`.
+//! Functions write these items. The indexer reads them and writes copies that searches read. All of
+//! them share the code in this crate, so that each stored format is defined once. Keys and
+//! attribute names are in `key-schema`, and requests are sent by `table`.
 
 mod awaited_trace;
 pub mod chart;

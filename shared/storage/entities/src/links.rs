@@ -1,4 +1,4 @@
-//! A run's inputs and outputs: rows next to its documents.
+//! A run's inputs and outputs, which are rows next to its document.
 
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::inputs::{Dataset, DatasetInput, ModelInput, RunInputs};
@@ -10,26 +10,27 @@ use crate::attributes::{DIGEST, MODEL, NAME, ORDER, STEP, TAGS};
 use crate::maps::{entry_key, entry_name};
 use crate::unreadable::unreadable;
 
-/// The hash of a dataset in the keys of its experiment.
+/// Returns the hash of a dataset that its key and its index entries contain.
 #[must_use]
 pub fn dataset_digest(name: &str, digest: &str) -> WideDigest {
     WideDigest::of(&[name, digest])
 }
 
-/// The key of a dataset.
+/// Returns the key of a dataset.
 #[must_use]
 pub fn dataset_key(experiment: ExperimentId, name: &str, digest: &str) -> Key {
     rows::Dataset::key(&experiment, &dataset_digest(name, digest))
 }
 
-/// Whether an item is that of the dataset with this name and digest: its key holds only their hash.
+/// Checks whether an item is the dataset with this name and digest. Its key contains only their
+/// hash.
 #[must_use]
 pub fn is_dataset(item: &Item, name: &str, digest: &str) -> bool {
     item.get(NAME) == Some(name) && item.get(DIGEST) == Some(digest)
 }
 
-/// The row of a dataset input: the dataset, and the tags of its use. `order` is greater for later
-/// inputs.
+/// Builds the row of a dataset input: the dataset's name and digest, and the tags of this use.
+/// `order` is greater for later inputs.
 #[must_use]
 pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
     let tags: Map = input.tags.iter().map(|tag| (entry_name(&tag.key).into_owned(), text(&tag.value))).collect();
@@ -39,10 +40,11 @@ pub fn dataset_link(row: Item, input: &DatasetInput, order: i64) -> Item {
         .with(ORDER, table::number(order))
 }
 
-/// A run's inputs, from its rows: datasets by name and digest only, the first one logged first.
+/// Reads a run's inputs from its rows. Datasets have only their name and digest, and are in the
+/// order in which they were logged.
 ///
 /// # Errors
-/// An internal one if a row cannot be read.
+/// Returns an internal error if a row cannot be read.
 pub fn run_inputs(links: &[Item]) -> Result<RunInputs> {
     let (mut datasets, mut model_inputs) = (Vec::new(), Vec::new());
     for row in links {
@@ -67,10 +69,10 @@ fn dataset_input(row: &Item) -> Option<(i64, DatasetInput)> {
     Some((row.get(ORDER)?, DatasetInput { tags, dataset }))
 }
 
-/// A run's outputs, from its rows.
+/// Reads a run's outputs from its rows.
 ///
 /// # Errors
-/// An internal one if a row cannot be read.
+/// Returns an internal error if a row cannot be read.
 pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
     let models = links.iter().filter(|row| row.has(MODEL) && row.has(STEP)).map(|row| {
         let output = || Some(ModelOutput { model_id: row.get(MODEL)?.to_owned(), step: row.get(STEP)? });
@@ -79,7 +81,8 @@ pub fn run_outputs(links: &[Item]) -> Result<RunOutputs> {
     Ok(RunOutputs { model_outputs: models.collect::<Result<_>>()? })
 }
 
-/// The rows in the form of a copy: without their keys, which follow from the rest.
+/// Returns the rows in the form that copies store: without keys, which follow from the other
+/// attributes.
 pub(crate) fn kept(links: &[Item]) -> Value {
     let kept = |row: &Item| {
         let attributes = [MODEL.name(), STEP.name(), NAME.name(), DIGEST.name(), TAGS.name(), ORDER.name()].into_iter();
@@ -120,7 +123,7 @@ mod tests {
         let kept: Vec<_> = kept.iter().map(|row| Item(row.as_m().unwrap().clone())).collect();
         assert_eq!(run_inputs(&kept).unwrap(), inputs);
         assert_eq!(run_outputs(&kept).unwrap(), run_outputs(&links).unwrap());
-        assert!(run_inputs(&[row("5")]).is_err(), "a row of nothing we know");
+        assert!(run_inputs(&[row("5")]).is_err(), "a row of an unknown kind");
         assert!(run_outputs(&[row("6").with(MODEL, text("m-1")).with(STEP, text("x"))]).is_err());
     }
 

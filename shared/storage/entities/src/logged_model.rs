@@ -1,4 +1,4 @@
-//! Logged models: where they are, and their items.
+//! Logged models: their locations, and their items.
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -16,38 +16,38 @@ use crate::logged_model_points::{ModelPoint, ModelSeries, pack_model_segments, u
 use crate::maps::entries;
 use crate::unreadable::unreadable;
 
-/// Models whose rows are read at a time.
+/// Number of models whose rows are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Where a logged model is: its experiment, and its id.
+/// Location of a logged model: its experiment and its ID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ModelLocation {
-    /// Its experiment.
+    /// Experiment of the model.
     pub experiment: ExperimentId,
-    /// Its id.
+    /// ID of the model.
     pub model: ModelId,
 }
 
 impl ModelLocation {
-    /// The key of its document.
+    /// Returns the key of the model's document.
     #[must_use]
     pub fn key(&self) -> Key {
         rows::LoggedModel::key(&self.experiment, &self.model)
     }
 
-    /// The key of its metrics document.
+    /// Returns the key of the model's metrics document.
     #[must_use]
     pub fn metrics_key(&self) -> Key {
         rows::LoggedModelMetrics::key(&self.experiment, &self.model)
     }
 
-    /// MLflow's error for a logged model that is not there.
+    /// Returns MLflow's error for a logged model that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Error {
         ModelId::not_found(self.model.as_str())
     }
 
-    /// The points as segments of the model, each an item of its own.
+    /// Packs points into segments of the model. Each segment is an item.
     #[must_use]
     pub fn segments(&self, series: &ModelSeries) -> Vec<Item> {
         let segments = pack_model_segments(series).into_iter().map(|packed| {
@@ -58,9 +58,9 @@ impl ModelLocation {
     }
 }
 
-/// The location of a logged model, if the id is one that a model can have. An id made here contains
-/// it, so it takes no request. Any other takes one of a global index, which is eventually
-/// consistent.
+/// Locates a logged model. Returns `None` if the text is not a possible model ID, or no such model
+/// is found. IDs that this server generated contain the experiment, so they take no request. Other
+/// IDs take one request to a global index, which is eventually consistent.
 pub async fn locate_model(table: &Table, text: &str) -> table::Result<Option<ModelLocation>> {
     let Some(model) = ModelId::parse(text) else { return Ok(None) };
     if let Some(experiment) = model.experiment() {
@@ -74,9 +74,9 @@ pub async fn locate_model(table: &Table, text: &str) -> table::Result<Option<Mod
 /// The items of one logged model.
 #[derive(Clone, Debug, Default)]
 pub struct ModelItems {
-    /// Its document.
+    /// The model's document.
     pub model: Item,
-    /// Its metrics document, if it has one.
+    /// The model's metrics document, if it has one.
     pub metrics: Option<Item>,
     /// Rows of params.
     pub params: Vec<Item>,
@@ -87,7 +87,7 @@ pub struct ModelItems {
 }
 
 impl ModelItems {
-    /// About how many bytes they have together.
+    /// Returns the approximate total size of the items in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         let rows = [&self.params, &self.tags, &self.segments];
@@ -95,11 +95,11 @@ impl ModelItems {
         documents.chain(rows.into_iter().flatten()).map(Item::size).sum()
     }
 
-    /// All points of the model, by metric, each metric's in the order of time. A point that is in
-    /// two places counts once.
+    /// Returns all points of the model by metric, each metric's sorted by time. A point that is
+    /// stored in two places is returned once.
     ///
     /// # Errors
-    /// An internal one if a point cannot be read.
+    /// Returns an internal error if a point cannot be read.
     pub fn series(&self) -> Result<ModelSeries> {
         let mut series = self.metrics.as_ref().map_or_else(|| Ok(ModelSeries::new()), waiting_model_points)?;
         for segment in &self.segments {
@@ -114,17 +114,18 @@ impl ModelItems {
     }
 }
 
-/// The packed points of a segment; `None` if they are not those whose hash its key holds.
+/// Returns the packed points of a segment, or `None` if they do not match the hash in its key.
 fn packed_points(segment: &Item) -> Option<&[u8]> {
     let packed = segment.bytes(POINTS)?;
     let row = rows::LoggedModelSegment::parse(&segment.key()?)?;
     (row.points == WideDigest::of_bytes(packed)).then_some(packed)
 }
 
-/// The points that wait in a model's metrics document, by metric; in no order.
+/// Returns the points in a model's metrics document by metric, in no particular order. They are not
+/// in a segment yet.
 ///
 /// # Errors
-/// An internal one if a point cannot be read.
+/// Returns an internal error if a point cannot be read.
 pub fn waiting_model_points(document: &Item) -> Result<ModelSeries> {
     let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
     let read = |set: &Value| {
@@ -135,7 +136,7 @@ pub fn waiting_model_points(document: &Item) -> Result<ModelSeries> {
         .collect()
 }
 
-/// Reads the segments of a logged model's points, if it has any. A request per MB.
+/// Reads the segments of a logged model's points, if it has any. One request per MB.
 pub async fn read_model_segments(
     table: &Table,
     at: &ModelLocation,
@@ -147,8 +148,8 @@ pub async fn read_model_segments(
     table.query(Query::of(rows::LoggedModelSegment::all(&at.model))).await
 }
 
-/// Reads several logged models whole; one that is gone is left out. A request per 50 models, and one more for each kind of row
-/// of each model that has any.
+/// Reads several logged models with all their items. Models that no longer exist are left out. One
+/// request per 50 models, and one more for each kind of row that a model has.
 pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Result<Vec<(ModelLocation, ModelItems)>> {
     let keys: Vec<Key> = places.iter().flat_map(|at| [at.key(), at.metrics_key()]).collect();
     let mut items = table.get_many(&keys).await?;
@@ -160,11 +161,12 @@ pub async fn read_models(table: &Table, places: &[ModelLocation]) -> table::Resu
     stream::iter(whole.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }
 
-/// Sorts the items of a partition's logged models by model, those of an unfinished one first. A
-/// model's own item comes first among its items. Items without one are left out.
+/// Groups the items of a partition's logged models by model, beginning with the items of
+/// `unfinished`, the last model of the previous page. A model's document comes first among its
+/// items. Items whose model has no document are left out.
 ///
 /// # Errors
-/// An internal one if a model's key cannot be read.
+/// Returns an internal error if a model's key cannot be read.
 pub fn group_by_model(
     experiment: ExperimentId,
     unfinished: Option<(ModelLocation, ModelItems)>,
@@ -192,7 +194,7 @@ pub fn group_by_model(
     Ok(groups)
 }
 
-/// The keys of a logged model's rows other than its document.
+/// Keys of a logged model's rows other than its document.
 struct RowsOfModel {
     metrics: Key,
     params: KeyRange,
@@ -209,8 +211,8 @@ impl RowsOfModel {
     }
 }
 
-/// Reads a logged model's rows other than its two documents: a request for each kind it has, and
-/// one per MB of points.
+/// Reads a logged model's rows other than its two documents. One request for each kind of row that
+/// it has, and one per MB of points.
 pub async fn read_model_items(
     table: &Table,
     at: &ModelLocation,
@@ -232,10 +234,10 @@ pub async fn read_model_items(
     Ok(ModelItems { model, metrics, segments: part(), params: part(), tags: part() })
 }
 
-/// A logged model from its items.
+/// Builds a logged model from its items.
 ///
 /// # Errors
-/// An internal one if something of it cannot be read.
+/// Returns an internal error if a part of the model cannot be read.
 pub fn model_whole(at: &ModelLocation, items: &ModelItems) -> Result<LoggedModel> {
     let text = |attribute: Attribute<Text>| items.model.get(attribute).unwrap_or_default().to_owned();
     let number = |attribute: Attribute<Number>| items.model.get(attribute).unwrap_or_default();
@@ -289,7 +291,7 @@ mod tests {
         ModelPoint::new(1, step, 0.5, "r", None)
     }
 
-    /// A crash while points are sealed leaves them in both places.
+    /// A crash while points are being sealed leaves them in both places.
     #[test]
     fn a_point_that_stands_in_two_places_is_one() {
         let at = at(1);
@@ -314,7 +316,7 @@ mod tests {
         let groups = group_by_model(ExperimentId::DEFAULT, unfinished, second).unwrap();
         assert_eq!(groups.len(), 1);
         assert_eq!((&groups[0].0, groups[0].1.params.len(), groups[0].1.tags.len()), (&two, 1, 1));
-        // Rows whose document is gone are nobody's.
+        // Rows whose document is gone belong to no model.
         let orphan = Item::new(one.metrics_key());
         assert!(group_by_model(ExperimentId::DEFAULT, None, vec![orphan]).unwrap().is_empty());
     }

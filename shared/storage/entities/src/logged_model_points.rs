@@ -1,8 +1,8 @@
-//! Points of a logged model's metrics: each names its run, and perhaps its dataset.
+//! Points of a logged model's metrics. Each names its run, and optionally a dataset.
 //!
-//! Unlike a run's, they have no latest point that represents all: every point of a model is in
-//! every answer about it. So a point is packed whole, waits in the model's metrics document as an
-//! element of a set, and goes from there into a segment.
+//! Unlike a run, which is returned with the latest point of each metric, a logged model is always
+//! returned with all its points. A point is packed as a whole, is first an element of a set in the
+//! model's metrics document, and later moves into a segment.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,24 +10,24 @@ use std::collections::BTreeMap;
 use crate::content::{deflate, inflate};
 use crate::points::{Point, read_signed, write_signed};
 
-/// Bytes of points in one segment, before they are compressed: in any case a fraction of the room
-/// in an item.
+/// Number of bytes of points in one segment before compression. Compressed, they always take a
+/// fraction of the room in an item.
 const SEGMENT_BYTES: usize = 256 << 10;
-/// In place of a length: the text is 32 hexadecimal digits, and takes 16 bytes.
+/// Stored in place of a length for texts of 32 hexadecimal digits, which take 16 bytes.
 const DIGITS: i64 = -1;
 
 /// A point of a logged model's metric.
 #[derive(Clone, Debug)]
 pub struct ModelPoint {
-    /// In ms.
+    /// Time in ms.
     pub timestamp: i64,
     /// Step.
     pub step: i64,
-    /// Value, finite.
+    /// Value. Always finite.
     pub value: f64,
-    /// The run that logged it.
+    /// The run that logged the point.
     pub run: String,
-    /// Name and digest of the dataset it was measured on.
+    /// Name and digest of the dataset that the value was measured on.
     pub dataset: Option<(String, String)>,
 }
 
@@ -35,21 +35,23 @@ pub struct ModelPoint {
 pub type ModelSeries = BTreeMap<String, Vec<ModelPoint>>;
 
 impl ModelPoint {
-    /// A point as MLflow's store keeps it: as a run's, but that NaN is 0 (`_log_model_metrics` drops the flag that says so).
+    /// Creates a point as MLflow's store does: like a run's, except that NaN becomes 0, because
+    /// `_log_model_metrics` drops the flag for it.
     #[must_use]
     pub fn new(timestamp: i64, step: i64, value: f64, run: &str, dataset: Option<(String, String)>) -> Self {
         let value = if value.is_nan() { 0.0 } else { Point::new(timestamp, step, value).value };
         Self { timestamp, step, value, run: run.to_owned(), dataset }
     }
 
-    /// The order in which the latest point is the greatest: time, step, and of several runs the first.
+    /// Compares points so that the latest is the greatest: by time and step, and the first run
+    /// among equals.
     #[must_use]
     pub fn by_time(&self, other: &Self) -> Ordering {
         let moment = (self.timestamp, self.step).cmp(&(other.timestamp, other.step));
         moment.then_with(|| other.run.cmp(&self.run)).then_with(|| self.value.total_cmp(&other.value))
     }
 
-    /// Packs one point; equal points give equal bytes.
+    /// Packs one point. Equal points have equal bytes.
     #[must_use]
     pub fn pack(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(40);
@@ -64,7 +66,7 @@ impl ModelPoint {
         bytes
     }
 
-    /// Reads one packed point; `None` if the bytes are not what [`ModelPoint::pack`] writes.
+    /// Unpacks one point. Returns `None` if the bytes were not written by [`ModelPoint::pack`].
     #[must_use]
     pub fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
@@ -97,7 +99,7 @@ impl PartialEq for ModelPoint {
 
 impl Eq for ModelPoint {}
 
-/// Packs points into segments, as many as it takes; equal series give equal segments. Each is compressed.
+/// Packs points into as many compressed segments as they need. Equal series have equal segments.
 #[must_use]
 pub fn pack_model_segments(series: &ModelSeries) -> Vec<Vec<u8>> {
     let mut segments = Vec::new();
@@ -120,14 +122,15 @@ pub fn pack_model_segments(series: &ModelSeries) -> Vec<Vec<u8>> {
     segments
 }
 
-/// Adds the points of a segment to a series; `None` if the bytes are not what [`pack_model_segments`] makes.
+/// Adds the points of a segment to a series. Returns `None` if the bytes were not written by
+/// [`pack_model_segments`].
 pub fn unpack_model_segment(bytes: &[u8], series: &mut ModelSeries) -> Option<()> {
     let inflated = inflate(bytes)?;
     let mut rest = inflated.as_slice();
     while !rest.is_empty() {
         let metric = read_text(&mut rest)?;
         let point = ModelPoint::unpack(read_bytes(&mut rest)?)?;
-        // The points of a metric are kept together.
+        // The points of a metric are stored together, so most of them find its series.
         match series.get_mut(&metric) {
             Some(points) => points.push(point),
             None => {
@@ -160,7 +163,7 @@ fn write_text(bytes: &mut Vec<u8>, text: &str) {
     }
 }
 
-/// The number that 32 hexadecimal digits in lower case mean: a run's id.
+/// Parses 32 lowercase hexadecimal digits, the form of a run's ID.
 fn digits(text: &str) -> Option<u128> {
     let all_digits = text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
     if text.len() == 32 && all_digits { u128::from_str_radix(text, 16).ok() } else { None }

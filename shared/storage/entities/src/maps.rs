@@ -1,4 +1,4 @@
-//! Params and tags: maps in a document, and rows for those that are too big for it.
+//! Params and tags: maps in a document, and rows for entries that are too big for it.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,11 @@ use table::{Item, Map};
 use crate::attributes::{ROW_KEY, ROW_VALUE};
 use crate::unreadable::unreadable;
 
-/// The entries of a map of a document and of its rows, by key. An entry in the document counts for more than a row.
+/// Returns the entries of a document's map and of its rows, sorted by key. An entry in the document
+/// takes precedence over a row.
 ///
 /// # Errors
-/// An internal one if an entry cannot be read.
+/// Returns an internal error if an entry cannot be read.
 pub fn entries(item: &Item, attribute: Attribute<Texts>, rows: &[Item]) -> Result<Vec<(String, String)>> {
     let empty = Map::new();
     let held = match item.value(attribute) {
@@ -36,13 +37,14 @@ pub fn entries(item: &Item, attribute: Attribute<Texts>, rows: &[Item]) -> Resul
     Ok(all)
 }
 
-/// The name of a key's entry in a map. DynamoDB knows no empty name, and MLflow takes an empty key when a run is created.
+/// Returns the name of a key's entry in a map. DynamoDB has no empty names, but MLflow accepts an
+/// empty key when a run is created.
 #[must_use]
 pub fn entry_name(key: &str) -> Cow<'_, str> {
     if key.is_empty() || key.starts_with('\0') { Cow::Owned(format!("\0{key}")) } else { Cow::Borrowed(key) }
 }
 
-/// The key of an entry of a map.
+/// Returns the key of a map's entry.
 #[must_use]
 pub fn entry_key(name: &str) -> &str {
     name.strip_prefix('\0').unwrap_or(name)

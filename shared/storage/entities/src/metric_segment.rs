@@ -1,4 +1,4 @@
-//! Segments: points of one metric, packed, in the order of history.
+//! Segments: packed points of one metric, in history order.
 
 use key_schema::{Ascending, Digest, Key, Name, part, rows};
 use mlflow_api::Result;
@@ -9,28 +9,29 @@ use crate::points::{self, Point};
 use crate::run_location::RunLocation;
 use crate::unreadable::unreadable;
 
-/// Points of a metric from which on they are worth a segment. It is an item of its own and costs at least a write unit; a waiting point
-/// costs its bytes whenever the metrics document is written. The two meet at about ten.
+/// Minimum number of points of a metric that are sealed as a segment. A segment is an item of its
+/// own and costs at least one write unit, while a waiting point costs its bytes whenever the
+/// metrics document is written. The two costs are equal at about ten points.
 pub const SEAL_AT: usize = 10;
-/// Points in one segment.
+/// Maximum number of points in one segment.
 const SEGMENT_POINTS: usize = 2_000;
 
-/// Where a segment begins in the order of history: timestamp, in ms, and step of its first point.
+/// Start of a segment in history order: timestamp in ms and step of its first point.
 pub type SegmentStart = (i64, i64);
 
-/// Names a segment of a metric.
+/// Identity of a metric's segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentName {
-    /// Where it begins.
+    /// Start of the segment.
     pub place: SegmentStart,
-    /// The digest of its points.
+    /// Digest of the segment's points.
     pub digest: Digest,
-    /// How many these are.
+    /// Number of points in the segment.
     pub points: usize,
 }
 
 impl SegmentName {
-    /// The segment's key.
+    /// Returns the segment's key.
     #[must_use]
     pub fn key(&self, at: &RunLocation, metric: &str) -> Key {
         let (timestamp, step) = self.place;
@@ -38,7 +39,8 @@ impl SegmentName {
     }
 }
 
-/// Segments of points that are in the order of history, each with its name and its points.
+/// Splits points that are in history order into segments, each with its name, its item and its
+/// points.
 pub fn segments<'a>(
     at: &'a RunLocation,
     metric: &'a str,
@@ -53,15 +55,15 @@ pub fn segments<'a>(
     })
 }
 
-/// A segment's points, in the order of history, and their digest.
+/// Reads a segment's points, in history order, and their digest.
 ///
 /// # Errors
-/// An internal one if they cannot be read, or are not those that were written.
+/// Returns an internal error if the points cannot be read, or are not the ones that were written.
 pub fn read_segment(segment: &Item) -> Result<(Vec<Point>, Digest)> {
     let read = || {
         let packed = segment.bytes(POINTS)?;
         let digest = part::points_of_segment(&segment.key()?.sk)?;
-        // Without the digest, a segment that lost its end would be a shorter one.
+        // Without the digest, a truncated segment would be read as a shorter one.
         let is_whole = digest == points::digest(packed);
         Some((is_whole.then(|| points::unpack(packed))??, digest))
     };

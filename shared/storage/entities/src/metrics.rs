@@ -1,4 +1,5 @@
-//! Metrics documents: for each metric a set of packed points, the latest and those that wait for a segment.
+//! Metrics documents: a set of packed points for each metric, with the latest point and the points
+//! that wait for a segment.
 
 use mlflow_api::Result;
 use table::{Item, Value, bytes_set};
@@ -7,24 +8,24 @@ use crate::attributes::{metric_attribute, metric_of};
 use crate::points::Point;
 use crate::unreadable::unreadable;
 
-/// Points of a metric that wait in a document, latest included; in no order.
+/// Returns a metric's waiting points in a document, including the latest, in no particular order.
 ///
 /// # Errors
-/// An internal one if they cannot be read.
+/// Returns an internal error if they cannot be read.
 pub fn waiting(document: &Item, metric: &str) -> Result<Vec<Point>> {
     let set = document.0.get(&metric_attribute(metric)).map(|set| unpack_set(document, set));
     set.unwrap_or_else(|| Ok(Vec::new()))
 }
 
-/// The latest point of each metric in a document.
+/// Returns the latest point of each metric in a document.
 ///
 /// # Errors
-/// An internal one for each that cannot be read.
+/// Each item is an internal error if that metric cannot be read.
 pub fn latest(document: &Item) -> impl Iterator<Item = Result<(&str, Point)>> {
     let metrics = document.0.iter().filter_map(|(name, value)| Some((metric_of(name)?, value)));
     metrics.map(|(name, set)| {
         let latest = unpack_set(document, set)?.into_iter().max_by(Point::by_step);
-        // DynamoDB knows no empty set.
+        // DynamoDB has no empty sets.
         Ok((name, latest.ok_or_else(|| unreadable(document, "a metric"))?))
     })
 }
@@ -35,7 +36,7 @@ fn unpack_set(document: &Item, set: &Value) -> Result<Vec<Point>> {
     points(set).ok_or_else(|| unreadable(document, "a metric"))
 }
 
-/// A set of points as a document holds it.
+/// Packs points into a set as documents store it.
 #[must_use]
 pub fn pack_set(points: &[Point]) -> Value {
     let mut packed: Vec<_> = points.iter().map(Point::pack).collect();

@@ -1,7 +1,7 @@
-//! The steps that bring a table from one layout to the next.
+//! The steps that migrate a table from one layout to the next.
 //!
-//! A step can be interrupted at any point while other processes serve the table. So each step is
-//! idempotent, and its last write raises the number of the layout
+//! A step can be interrupted at any point while other processes serve the table. Each step is
+//! therefore idempotent, and its last write increments the layout number
 //! (`docs/adr/0053-layouts-and-migrations.md`).
 
 use std::error::Error;
@@ -11,19 +11,20 @@ use crate::layout::{self, CURRENT, FIRST, LayoutError};
 use futures::future::BoxFuture;
 use table::{Failure, Table};
 
-/// One step: it changes what the table and the table of access hold, and is idempotent. The latter
-/// may be missing, if there are no users.
+/// A step, which changes the contents of the table and of the access table, and is idempotent. The
+/// access table may be missing if there are no users.
 pub type Migration = for<'a> fn(&'a Table, &'a Table) -> BoxFuture<'a, Result<(), Failure>>;
 
-/// All steps. The first one leads from [`FIRST`] to the layout after it.
+/// All steps. The first one migrates from [`FIRST`] to the next layout.
 pub const MIGRATIONS: &[Migration] = &[];
 
 const _: () = assert!(FIRST + MIGRATIONS.len().cast_signed() as i64 == CURRENT);
 
-/// Why a table was not migrated to the end. What was done stays, and the next attempt continues.
+/// The reason why a migration did not finish. Completed steps are kept, and the next attempt
+/// continues after them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MigrationError {
-    /// Its layout is unknown.
+    /// The layout of the table is unknown.
     Layout(LayoutError),
     /// The step from this layout failed.
     Step(i64, Failure),
@@ -35,7 +36,7 @@ impl fmt::Display for MigrationError {
             Self::Layout(error) => write!(formatter, "{error}"),
             Self::Step(from, failure) => write!(
                 formatter,
-                "The step from layout {from} to layout {} failed: {failure:?}. What was done stays, and the next attempt continues.",
+                "Migrating from layout {from} to layout {} failed: {failure:?}. Completed steps are kept: run the migration again to continue.",
                 from + 1
             ),
         }
@@ -44,27 +45,27 @@ impl fmt::Display for MigrationError {
 
 impl Error for MigrationError {}
 
-/// The layouts between which a table was migrated.
+/// The layouts that a table was migrated from and to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// The layout before.
+    /// Layout before the migration.
     pub from: i64,
-    /// The layout after: the same, if there was nothing to do.
+    /// Layout after the migration. Equals `from` if there was nothing to do.
     pub to: i64,
 }
 
-/// Brings a table to the current layout. `None` if it is empty.
+/// Migrates a table to the current layout. Returns `None` if the table is empty.
 ///
 /// # Errors
-/// Its layout is unknown, or a step failed.
+/// Returns an error if the table's layout is unknown or a step failed.
 pub async fn migrate(table: &Table, access: &Table) -> Result<Option<Migrated>, MigrationError> {
     migrate_by(MIGRATIONS, table, access).await
 }
 
-/// The same by these steps.
+/// Migrates a table by the given steps. Returns `None` if the table is empty.
 ///
 /// # Errors
-/// Its layout is unknown, or a step failed.
+/// Returns an error if the table's layout is unknown or a step failed.
 pub async fn migrate_by(
     steps: &[Migration],
     table: &Table,

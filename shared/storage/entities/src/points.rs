@@ -1,17 +1,18 @@
 //! Points of a metric: their two orders, and their packed forms.
 //!
-//! A point waits in a document as an element of a set of byte strings, 15 to 26 bytes each. A set
-//! makes logging commutative, and safe to repeat. When enough points have come together they are
-//! packed into a segment.
+//! A waiting point is an element of a set of byte strings in a document, and takes 15 to 26 bytes.
+//! Sets make logging commutative and safe to repeat. Once there are enough points, they are packed
+//! into a segment.
 
 use std::cmp::Ordering;
 
 use key_schema::{Digest, halves, sha256_128};
 
-/// A point. The value is NaN or finite; infinities are stored as the greatest finite numbers, as in MLflow.
+/// A point of a metric. The value is NaN or finite. Infinities are stored as the greatest finite
+/// numbers, as in MLflow.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
-    /// In ms.
+    /// Time in ms.
     pub timestamp: i64,
     /// Step.
     pub step: i64,
@@ -20,30 +21,31 @@ pub struct Point {
 }
 
 impl Point {
-    /// A point as MLflow's store keeps it (`sanitize_metric_value`).
+    /// Creates a point as MLflow's store does (`sanitize_metric_value`).
     #[must_use]
     pub fn new(timestamp: i64, step: i64, value: f64) -> Self {
         let value = if value.is_nan() {
             f64::NAN
         } else {
-            // Adding 0.0 turns -0.0 into 0.0, which are one value to a database.
+            // Adding 0.0 turns -0.0 into 0.0. Databases treat them as equal.
             value.clamp(f64::MIN, f64::MAX) + 0.0
         };
         Self { timestamp, step, value }
     }
 
-    /// Its value in comparisons: MLflow stores NaN as 0 and a flag.
+    /// Returns the value that comparisons use. MLflow stores NaN as 0 with a flag.
     fn comparable(&self) -> f64 {
         if self.value.is_nan() { 0.0 } else { self.value }
     }
 
-    /// The order whose greatest point is the metric's latest: step, timestamp, value.
+    /// Compares points by step, timestamp and value. The greatest point in this order is the
+    /// metric's latest.
     #[must_use]
     pub fn by_step(&self, other: &Self) -> Ordering {
         (self.step, self.timestamp).cmp(&(other.step, other.timestamp)).then_with(|| self.by_value(other))
     }
 
-    /// The order of history: timestamp, step, value.
+    /// Compares points in history order: by timestamp, step and value.
     #[must_use]
     pub fn by_time(&self, other: &Self) -> Ordering {
         (self.timestamp, self.step).cmp(&(other.timestamp, other.step)).then_with(|| self.by_value(other))
@@ -64,7 +66,7 @@ impl Point {
         bytes
     }
 
-    /// Reads one packed point.
+    /// Unpacks one point. Returns `None` if the bytes were not written by [`Point::pack`].
     #[must_use]
     pub fn unpack(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes;
@@ -80,13 +82,13 @@ impl PartialEq for Point {
     }
 }
 
-/// Sorts points into the order of history and drops those that are there twice.
+/// Sorts points into history order and removes duplicates.
 pub fn sort_by_time(points: &mut Vec<Point>) {
     points.sort_unstable_by(Point::by_time);
     points.dedup();
 }
 
-/// Packs points that are in the order of history: each by its distance from the one before.
+/// Packs points that are in history order. Each is stored as its difference from the previous one.
 #[must_use]
 pub fn pack(points: &[Point]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(points.len() * 11 + 16);
@@ -100,16 +102,16 @@ pub fn pack(points: &[Point]) -> Vec<u8> {
     bytes
 }
 
-/// The digest of packed points in the key of their segment: 64 bits of SHA-256. A segment of the
-/// same run, metric, time and step with other points has another digest, even if somebody tries to
-/// make them equal.
+/// Returns the digest of packed points that their segment's key contains: 64 bits of SHA-256. A
+/// segment with the same run, metric, time and step but other points has another digest, even if a
+/// client tries to provoke a collision.
 #[must_use]
 pub fn digest(packed: &[u8]) -> Digest {
     let [high, _] = halves(sha256_128(packed));
     Digest(high)
 }
 
-/// Reads packed points; `None` if the bytes are not what [`pack`] writes.
+/// Unpacks points. Returns `None` if the bytes were not written by [`pack`].
 #[must_use]
 pub fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
     let mut rest = bytes;
@@ -125,7 +127,7 @@ pub fn unpack(bytes: &[u8]) -> Option<Vec<Point>> {
     Some(points)
 }
 
-/// Seven bits a byte, small numbers of either sign in few bytes.
+/// Writes a number with seven bits per byte. Numbers near zero of either sign take few bytes.
 pub(crate) fn write_signed(bytes: &mut Vec<u8>, number: i64) {
     let mut rest = ((number << 1) ^ (number >> 63)).cast_unsigned();
     loop {

@@ -1,4 +1,4 @@
-//! Runs from their items.
+//! Runs, built from their items.
 
 use key_schema::attributes::{Attribute, Text};
 use key_schema::rows;
@@ -14,7 +14,7 @@ use crate::run_items::RunItems;
 use crate::run_location::RunLocation;
 use crate::stage::{ExperimentState, experiment_state, run_stage};
 
-/// A run's info from its item.
+/// Builds a run's info from its item.
 #[must_use]
 pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &ExperimentState) -> RunInfo {
     let text = |attribute: Attribute<Text>| item.get(attribute).unwrap_or_default().to_owned();
@@ -33,8 +33,9 @@ pub fn run_info(experiment: ExperimentId, run: &RunId, item: &Item, state: &Expe
     }
 }
 
-/// The location of a run's artifacts, even if the run is deleted; `None` if the run is not there.
-/// It is in the run's own item, or else follows from its experiment. One request of two read units.
+/// Returns the artifact location of a run, even if the run is deleted. Returns `None` if the run
+/// does not exist. The location is in the run's own item, or follows from its experiment. One
+/// request of two read units.
 pub async fn run_artifact_uri(table: &Table, at: &RunLocation) -> Result<Option<String>> {
     let experiment = rows::Experiment::key(&at.experiment);
     let items = table.get_many(&[at.key(), experiment.clone()]).await?;
@@ -42,10 +43,10 @@ pub async fn run_artifact_uri(table: &Table, at: &RunLocation) -> Result<Option<
     Ok(found.map(|(run, experiment)| run_info(at.experiment, &at.run, run, &experiment_state(experiment)).artifact_uri))
 }
 
-/// A run from its items. Of its datasets, only names and digests are in them.
+/// Builds a run from its items. Datasets have only their name and digest.
 ///
 /// # Errors
-/// An internal one if something of it cannot be read.
+/// Returns an internal error if a part of the run cannot be read.
 pub fn run_whole(at: &RunLocation, items: &RunItems, state: &ExperimentState) -> Result<tracking::Run> {
     let key_values = |attribute, rows| {
         let entries = entries(&items.run, attribute, rows)?.into_iter();

@@ -13,15 +13,15 @@ use crate::points::Point;
 use crate::run_location::RunLocation;
 use crate::run_metrics::{MetricsPlace, RunMetrics, place_of_metrics, read_run_metrics};
 
-/// Runs whose rows are read at a time.
+/// Number of runs whose rows are read concurrently.
 const ROWS_AT_A_TIME: usize = 16;
 
 /// The items of one run.
 #[derive(Clone, Debug, Default)]
 pub struct RunItems {
-    /// Its document.
+    /// The run's document.
     pub run: Item,
-    /// The metrics in its partition, without the points in its document.
+    /// The metrics in the run's partition. Points in the run's document are not included.
     pub metrics: RunMetrics,
     /// Rows of params.
     pub params: Vec<Item>,
@@ -32,15 +32,16 @@ pub struct RunItems {
 }
 
 impl RunItems {
-    /// The latest point of each metric. A copy has them in its one item, with all else.
+    /// Returns the latest point of each metric. This also works for a copy, whose single item
+    /// contains them.
     ///
     /// # Errors
-    /// An internal one if one of them cannot be read.
+    /// Returns an internal error if one of them cannot be read.
     pub fn latest_metrics(&self) -> mlflow_api::Result<BTreeMap<&str, Point>> {
         self.metrics.latest(&self.run)
     }
 
-    /// About how many bytes they have together.
+    /// Returns the approximate total size of the items in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         let others = [&self.params, &self.tags, &self.links];
@@ -49,11 +50,11 @@ impl RunItems {
     }
 }
 
-/// Reads a run's rows other than its document: a request for each kind it has. `metrics` is its
-/// first metrics document, if that was read with the run or after it.
+/// Reads a run's rows other than its document. One request for each kind of row that it has.
+/// `metrics` is the first metrics document, if it was read together with the run or later.
 ///
 /// # Errors
-/// Those of the table.
+/// Returns failures of the table.
 pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics: Option<Item>) -> Result<RunItems> {
     let rows = RowsOfRun::of(at);
     let wanted = [(run.has(PARAM_ROWS), rows.params), (run.has(TAG_ROWS), rows.tags), (run.has(LINKS), rows.links)];
@@ -66,10 +67,10 @@ pub async fn read_run_items(table: &Table, at: &RunLocation, run: Item, metrics:
     Ok(RunItems { run, metrics, params: part(), tags: part(), links: part() })
 }
 
-/// Reads several runs whole; a run that is gone is left out. A request per 100 runs, one per 100 of
-/// those that have a metrics document, and one more for each kind of row of each run that has any.
-/// Documents are read all at once. A run may have any number of rows, so these are read for a few
-/// runs at a time.
+/// Reads several runs with all their items. Runs that no longer exist are left out. One request per
+/// 100 runs, one per 100 of those that have a metrics document, and one more for each kind of row
+/// that a run has. Documents are read all at once. A run may have any number of rows, so rows are
+/// read for a few runs at a time.
 pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Result<(RunLocation, RunItems)>> {
     let documents = async move {
         let mut runs = table.get_many(&places.iter().map(RunLocation::key).collect::<Vec<_>>()).await?;
@@ -86,8 +87,9 @@ pub fn read_runs(table: &Table, places: &[RunLocation]) -> impl Stream<Item = Re
     whole.try_buffered(ROWS_AT_A_TIME)
 }
 
-/// Reads all runs of an experiment from their documents, in the order of their ids, as they come: where there are too many to read one
-/// by one. A request per MB of them, and one for each run that has logged more than its document holds; in memory is one page.
+/// Streams all runs of an experiment from their documents, in the order of their IDs. Suitable when
+/// there are too many runs to read them one by one. One request per MB of documents and rows, and
+/// one for each run that has logged more than its document holds. One page is in memory at a time.
 pub fn read_all_runs(
     table: &Table,
     experiment: ExperimentId,
@@ -97,7 +99,7 @@ pub fn read_all_runs(
         let Some((query, unfinished)) = rest else { return Ok(None) };
         let page = table.query_page(&query).await?;
         let mut groups = group_by_run(experiment, unfinished, page.items);
-        // The rest of the last run may be on the next page.
+        // The next page may contain more items of the last run.
         let rest = page.next.map(|next| (query.starting_at(next), groups.pop()));
         Ok::<_, Error>(Some((stream::iter(groups.into_iter().map(Ok)), rest)))
     });
@@ -108,8 +110,9 @@ pub fn read_all_runs(
     whole.try_buffered(ROWS_AT_A_TIME)
 }
 
-/// Sorts the items of a partition's runs by run, those of an unfinished one first. A run's own item
-/// comes first among its items. Items without one are left out.
+/// Groups the items of a partition's runs by run, beginning with the items of `unfinished`, the
+/// last run of the previous page. A run's document comes first among its items. Items whose run has
+/// no document are left out.
 fn group_by_run(
     experiment: ExperimentId,
     unfinished: Option<(RunLocation, RunItems)>,
@@ -132,7 +135,7 @@ fn group_by_run(
     groups
 }
 
-/// The keys of a run's rows other than its document.
+/// Keys of a run's rows other than its document.
 struct RowsOfRun {
     params: KeyRange,
     tags: KeyRange,
@@ -149,7 +152,8 @@ impl RowsOfRun {
         }
     }
 
-    /// The part of a run's items that a row with this key is in; `None` for a row of another run.
+    /// Returns the part of a run's items that a row with this key belongs to. Returns `None` for a
+    /// row of another run.
     fn part<'a>(&self, items: &'a mut RunItems, key: &Key) -> Option<&'a mut Vec<Item>> {
         match key {
             key if self.params.contains(key) => Some(&mut items.params),
@@ -181,7 +185,7 @@ mod tests {
             rows::RunOutput::key(experiment, run, &"m".into()),
             rows::RunParam::key(experiment, run, &long.as_str().into()),
             rows::RunTag::key(experiment, run, &"t".into()),
-            // Rows whose document is gone are nobody's.
+            // Rows whose document is gone belong to no run.
             rows::RunTag::key(experiment, &at("run-3").run, &"t".into()),
         ];
         let tag_of_one = rows::RunTag::key(experiment, &one.run, &"t".into());

@@ -1,40 +1,40 @@
-//! Where a run is.
+//! Locations of runs.
 
 use key_schema::{Key, index, rows};
 use mlflow_api::{Error, ExperimentId, RunId};
 use table::{Item, Query, Table};
 
-/// Where a run is: its experiment, and its id.
+/// Location of a run: its experiment and its ID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunLocation {
-    /// Its experiment.
+    /// Experiment of the run.
     pub experiment: ExperimentId,
-    /// Its id.
+    /// ID of the run.
     pub run: RunId,
 }
 
 impl RunLocation {
-    /// The key of its document.
+    /// Returns the key of the run's document.
     #[must_use]
     pub fn key(&self) -> Key {
         rows::Run::key(&self.experiment, &self.run)
     }
 
-    /// The key of its metrics document.
+    /// Returns the key of the run's first metrics document.
     #[must_use]
     pub fn metrics_key(&self) -> Key {
         rows::RunMetrics::key(&self.run)
     }
 
-    /// MLflow's error for a run that is not there.
+    /// Returns MLflow's error for a run that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Error {
         RunId::not_found(self.run.as_str())
     }
 }
 
-/// Where the run of an id is. No request for an id made here, one for any other; whether there is such a run, only its item
-/// says.
+/// Locates the run with an ID. No request for an ID that this server generated, one request for any
+/// other. The run may not exist: only reading its document shows that.
 pub async fn locate_run(table: &Table, text: &str) -> mlflow_api::Result<RunLocation> {
     let run = RunId::parse(text).ok_or_else(|| RunId::not_found(text))?;
     if let Some(experiment) = run.experiment() {

@@ -1,10 +1,10 @@
-//! The places of a run's metrics, and how they are read.
+//! Where a run's metrics are stored, and how they are read.
 //!
-//! The points of a run's first calls are in its document. Further ones are added to the journal
-//! ([`journal`](crate::journal)). The stream's consumer packs them from there into the metrics
-//! documents, and from there into segments. Points move in this order only, and the sort keys of
-//! journal, documents and segments are in this order too. So a reader that keeps this order may
-//! find a point twice, and never misses one.
+//! The points of a run's first calls are in its document. Further points are added to the journal
+//! ([`journal`](crate::journal)). The consumer of the stream packs them from there into the metrics
+//! documents, and then into segments. Points only move in this order, and the sort keys of journal,
+//! documents and segments are in this order too. A reader that follows this order may find a point
+//! twice, but never misses one.
 
 use std::collections::BTreeMap;
 
@@ -20,18 +20,18 @@ use crate::metrics::{latest, waiting};
 use crate::points::Point;
 use crate::run_location::RunLocation;
 
-/// Where the metrics of a run are that are not in its document.
+/// Where those metrics of a run are stored that are not in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricsPlace {
-    /// There are none.
+    /// The document has all metrics.
     Nowhere,
     /// In metrics documents.
     Documents,
-    /// In the journal and in documents.
+    /// In the journal and in metrics documents.
     Journal,
 }
 
-/// Where a run's metrics are, by its document.
+/// Returns where a run's metrics are stored, according to its document.
 #[must_use]
 pub fn place_of_metrics(run: &Item) -> MetricsPlace {
     let state = IndexingState::of(run);
@@ -44,7 +44,8 @@ pub fn place_of_metrics(run: &Item) -> MetricsPlace {
     }
 }
 
-/// How often points were packed, by a run's document or by a metrics document.
+/// Returns the number of times that points had been packed when a run's document or a metrics
+/// document was written.
 #[must_use]
 pub fn packed(item: &Item) -> i64 {
     item.get(PACKED).map_or(0, i64::from)
@@ -57,17 +58,17 @@ pub struct RunMetrics {
     pub documents: Vec<Item>,
     /// The tails of the journal.
     pub tails: Vec<Item>,
-    /// The points in them.
+    /// The points in the tails.
     pub journal: Journal,
-    /// Rows of names that they may refer to.
+    /// Rows of names that the tails may refer to.
     names: Vec<Item>,
 }
 
 impl RunMetrics {
-    /// The latest point of each metric, those in the run's document included.
+    /// Returns the latest point of each metric, including points in the run's document.
     ///
     /// # Errors
-    /// An internal one if one of them cannot be read.
+    /// Returns an internal error if one of them cannot be read.
     pub fn latest<'a>(&'a self, run: &'a Item) -> Result<BTreeMap<&'a str, Point>> {
         let mut found: BTreeMap<&str, Point> = BTreeMap::new();
         let mut keep = |metric: &'a str, point: Point| {
@@ -88,11 +89,11 @@ impl RunMetrics {
         Ok(found)
     }
 
-    /// The points of a metric that are in no segment yet, and the latest, those in the run's document included; in no order, and some may be
-    /// there twice.
+    /// Returns the points of a metric that are in no segment yet, and the latest point, including
+    /// points in the run's document. They are in no particular order, and may contain duplicates.
     ///
     /// # Errors
-    /// An internal one if they cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn waiting(&self, run: &Item, metric: &str) -> Result<Vec<Point>> {
         let journal = [&self.journal.waiting, &self.journal.sealed].into_iter().filter_map(|points| points.get(metric));
         let mut points: Vec<Point> = journal.flatten().copied().collect();
@@ -102,20 +103,22 @@ impl RunMetrics {
         Ok(points)
     }
 
-    /// How far the history of a metric is in chart rows.
+    /// Returns how much of a metric's history is in chart rows.
     ///
     /// # Errors
-    /// An internal one if it cannot be read.
+    /// Returns an internal error if it cannot be read.
     pub fn charted(&self, metric: &str) -> Result<Charted> {
         let document = self.documents.iter().find(|document| document.0.contains_key(&metric_attribute(metric)));
         let charted = document.map(charted).transpose()?.and_then(|charted| charted.get(metric).copied());
         Ok(charted.unwrap_or_default())
     }
 
-    /// All points that are in no segment yet, likewise, but those that are the latest of many in segments.
+    /// Returns the points of all metrics that are in no segment yet, including points in the run's
+    /// document. Unlike [`waiting`](Self::waiting), leaves out journal points that stand for sealed
+    /// segments.
     ///
     /// # Errors
-    /// An internal one if they cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn all_waiting(&self, run: &Item) -> Result<Series> {
         let mut all = self.journal.waiting.clone();
         for document in std::iter::once(run).chain(&self.documents) {
@@ -126,33 +129,34 @@ impl RunMetrics {
         Ok(all)
     }
 
-    /// The same with only these tails, which are some of its own.
+    /// Returns these metrics with only some of the tails.
     ///
     /// # Errors
-    /// An internal one if one of them cannot be read.
+    /// Returns an internal error if one of the tails cannot be read.
     pub fn with_tails(&self, tails: Vec<Item>) -> Result<Self> {
         let journal = read_journal(&tails, &self.names)?;
         Ok(Self { documents: self.documents.clone(), tails, journal, names: self.names.clone() })
     }
 
-    /// How often points had been packed, or were being packed: the documents are written one after the other.
+    /// Returns the number of packings, including one that may still be in progress: the documents
+    /// are written one after the other.
     #[must_use]
     pub fn packed(&self) -> i64 {
         self.documents.iter().map(packed).max().unwrap_or_default()
     }
 
-    /// Its items.
+    /// Returns the items of documents and tails.
     pub fn items(&self) -> impl Iterator<Item = &Item> {
         self.documents.iter().chain(&self.tails)
     }
 }
 
-/// Reads the metrics in a run's partition. `first` is its first metrics document, if that was read
-/// with the run or after it. No request for a run whose document holds all its points. None either
-/// if the first metrics document was read and is the only one. Otherwise one.
+/// Reads the metrics in a run's partition. `first` is the first metrics document, if it was read
+/// together with the run or later. No request if the run's document has all its points, or if
+/// `first` is the only metrics document. Otherwise one request.
 ///
 /// # Errors
-/// Those of the table; [`Failure::Unreadable`] too if the journal cannot be read.
+/// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
 pub async fn read_run_metrics(
     table: &Table,
     at: &RunLocation,
@@ -163,8 +167,8 @@ pub async fn read_run_metrics(
         MetricsPlace::Nowhere => Ok(RunMetrics::default()),
         MetricsPlace::Journal => read_journal_and_documents(table, at).await,
         MetricsPlace::Documents => {
-            // The two may have been read at different moments. A document from before the run was
-            // packed is not the one that the run's document means.
+            // The two may have been read at different times. A metrics document from before the run
+            // was last packed lacks points that the run's document no longer has.
             match first.filter(|first| packed(first) >= packed(run)) {
                 Some(first) if !first.has(WIDE) => Ok(RunMetrics { documents: vec![first], ..RunMetrics::default() }),
                 _ => sorted(table.query(Query::of(documents(at))).await?),
@@ -173,18 +177,20 @@ pub async fn read_run_metrics(
     }
 }
 
-/// Reads a run's journal and its metrics documents, whatever its own document says. One request per MB.
+/// Reads a run's journal and its metrics documents, regardless of what its own document says. One
+/// request per MB.
 ///
 /// # Errors
-/// As there.
+/// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
 pub async fn read_journal_and_documents(table: &Table, at: &RunLocation) -> table::Result<RunMetrics> {
     sorted(table.query(Query::of(ranges::journal_and_metrics(&at.run))).await?)
 }
 
-/// The same of one metric: of a wide run at rest, a document in place of all of them.
+/// Reads the metrics in a run's partition as far as one metric needs them. For a wide run without a
+/// journal, this is at most one further document instead of all of them.
 ///
 /// # Errors
-/// As there.
+/// Returns failures of the table, and [`Failure::Unreadable`] if the journal cannot be read.
 pub async fn read_run_metric(
     table: &Table,
     at: &RunLocation,

@@ -1,16 +1,19 @@
-//! How long a call and the indexer wait for each other about a run's mark. They hold only together.
+//! Timing of the protocol by which calls and the indexer agree on a run's mark. The times depend on
+//! each other.
 
 use std::time::Duration;
 
-/// How long a write may be tried, with its repetitions.
+/// Upper limit for a write including its retries.
 const LONGEST_WRITE: Duration = Duration::from_secs(20);
 const CLOSING: Duration = Duration::from_mins(1);
 
-/// How long a call may rely on a run's mark and answer, after it has read the run. The mark stays
-/// for at least [`CLOSING_TIME`] after the indexer has said that it goes.
+/// How long a call may rely on a run's mark after it has read the run. The call has to return
+/// within this time. The mark is kept for at least [`CLOSING_TIME`] after the indexer has announced
+/// its removal.
 pub const MARK_STAYS: Duration = Duration::from_secs(20);
-/// How long, in ms, there may be calls that have not seen that a run's mark goes. They rely on the
-/// mark for [`MARK_STAYS`]. The write that says so may succeed late, as it is tried several times.
+/// How long, in ms, calls may be running that have not noticed that a run's mark is going to be
+/// removed. They rely on the mark for [`MARK_STAYS`]. The write that announces the removal is
+/// retried and may succeed late.
 pub const CLOSING_TIME: i64 = CLOSING.as_secs().cast_signed() * 1_000;
 
 const _: () = assert!(

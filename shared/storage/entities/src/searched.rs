@@ -1,10 +1,10 @@
-//! Runs as searches see them.
+//! Runs as search filters see them.
 
 use mlflow_api::inputs;
 use mlflow_api::tracking::{self, KeyValue};
 use search::{DatasetInput, RunFields, RunNumber, RunText};
 
-/// A run as a search sees it.
+/// A run, as a search filter sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Searched<'a>(pub &'a tracking::Run);
 
@@ -46,13 +46,13 @@ impl RunFields for Searched<'_> {
     }
 }
 
-/// A dataset of a run as a search sees it.
+/// Returns a run's dataset as a search filter sees it.
 #[must_use]
 pub fn searched_dataset(input: &inputs::DatasetInput) -> DatasetInput<'_> {
     DatasetInput { name: &input.dataset.name, digest: &input.dataset.digest, context: input.context() }
 }
 
-/// The value of a key among entries sorted by key.
+/// Returns the value of a key in entries that are sorted by key.
 #[must_use]
 pub fn find<'a>(entries: &'a [KeyValue], key: &str) -> Option<&'a str> {
     let position = entries.binary_search_by(|entry| entry.key.as_str().cmp(key)).ok()?;

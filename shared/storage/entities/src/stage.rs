@@ -1,4 +1,4 @@
-//! Lifecycle stages: a run's is a function of its own item and of its experiment's state.
+//! Lifecycle stages. The stage of a run depends on its own item and on the state of its experiment.
 
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, RunId, location};
@@ -6,26 +6,27 @@ use table::{Condition, Item};
 
 use crate::attributes::{DELETED_TIME, EXPERIMENT, LOCATION, NAME, STAGE, STAGE_VERSION, UPDATED};
 
-/// The state of an experiment that its runs depend on.
+/// The state of an experiment that affects its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentState {
-    /// Its lifecycle stage.
+    /// Lifecycle stage of the experiment.
     pub stage: LifecycleStage,
-    /// How often that has changed.
+    /// Number of changes of the stage.
     pub version: u32,
-    /// Where its runs keep their artifacts.
+    /// Where runs of the experiment store their artifacts.
     pub artifact_location: String,
 }
 
 impl ExperimentState {
-    /// Where it keeps the artifacts of a run. That never changes, so a run's item leaves it out.
+    /// Returns where the experiment stores a run's artifacts. The location never changes, so a
+    /// run's item omits it.
     #[must_use]
     pub fn artifacts_of(&self, run: &RunId) -> String {
         location::append(&self.artifact_location, &format!("{run}/artifacts"))
     }
 }
 
-/// The state in an experiment's item.
+/// Reads the state from an experiment's item.
 #[must_use]
 pub fn experiment_state(item: &Item) -> ExperimentState {
     ExperimentState {
@@ -35,7 +36,8 @@ pub fn experiment_state(item: &Item) -> ExperimentState {
     }
 }
 
-/// The experiment that a row of a name names, if it is the row of this name: its key may hold only a hash of a long one.
+/// Returns the experiment that a row of a name refers to. Returns `None` if the row belongs to
+/// another name: long names are hashed in keys.
 #[must_use]
 pub fn experiment_of_name(row: &Item, name: &str) -> Option<ExperimentId> {
     if row.get(NAME) != Some(name) {
@@ -44,18 +46,20 @@ pub fn experiment_of_name(row: &Item, name: &str) -> Option<ExperimentId> {
     row.get(EXPERIMENT)
 }
 
-/// The stage of a run, from its own item and its experiment's state.
+/// Returns the stage of a run, given its item and the state of its experiment.
 #[must_use]
 pub fn run_stage(item: &Item, experiment: &ExperimentState) -> LifecycleStage {
-    // Of a later version than the experiment's, if our lease is older than the run's last change.
+    // The run's version is later than the experiment's if the leased state is older than the run's
+    // last change.
     if item.get(STAGE_VERSION).is_none_or(|version| version < experiment.version) {
         return experiment.stage;
     }
     item.get(STAGE).unwrap_or_default()
 }
 
-/// Since when a run is deleted, in ms, from its own item and its experiment's; `None` if it is not. Deleting an experiment deletes its
-/// runs, and is the last change that it sees.
+/// Returns the time in ms since which a run has been deleted, given its own and its experiment's
+/// item. Returns `None` if the run is not deleted. Deleting an experiment deletes its runs, and is
+/// the last change of a deleted experiment.
 #[must_use]
 pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     let state = experiment_state(experiment);
@@ -64,19 +68,19 @@ pub fn run_deleted_since(run: &Item, experiment: &Item) -> Option<i64> {
     }
     let by_itself = run.get(STAGE_VERSION).is_some_and(|version| version >= state.version);
     let since = if by_itself { run.get(DELETED_TIME) } else { experiment.get(UPDATED) };
-    // Whose time is not known is never old.
+    // A run without a known time never counts as old.
     Some(since.unwrap_or(i64::MAX))
 }
 
-/// The condition that an item's own stage has not changed.
+/// Returns the condition that an item's own stage has not changed.
 #[must_use]
 pub fn unchanged_stage(item: &Item) -> Condition {
     Condition::unchanged(item, STAGE).and(Condition::unchanged(item, STAGE_VERSION))
 }
 
-/// The refusal to restore an entity whose removal for good has begun. Clients ask again: it is gone
-/// soon, or stays after all.
+/// Returns the error for restoring an entity whose permanent deletion has begun. Clients retry it.
+/// By then the deletion is complete, or was given up.
 #[must_use]
 pub fn being_removed(what: &str) -> Error {
-    Error::unavailable(format!("the {what} to be restored is being removed for good"))
+    Error::unavailable(format!("the {what} is being permanently deleted"))
 }

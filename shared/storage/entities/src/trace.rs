@@ -1,4 +1,4 @@
-//! Traces from their documents.
+//! Traces, read from their documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::attributes::{
 use crate::maps::entries;
 use crate::unreadable::unreadable;
 
-/// A trace as its document has it. Cheap to clone.
+/// A trace as stored in its document. Cheap to clone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredTrace {
     id: TraceId,
@@ -26,10 +26,11 @@ pub struct StoredTrace {
 }
 
 impl StoredTrace {
-    /// The trace of a document.
+    /// Reads a trace from its document.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read, or is the stub of a trace that has not come ([`TraceItem`](crate::TraceItem)).
+    /// Returns an internal error if the document cannot be read, or is the stub of a trace that has
+    /// not arrived yet ([`TraceItem`](crate::TraceItem)).
     pub fn of(item: Item) -> Result<Self> {
         let id = item.key().as_ref().and_then(rows::Trace::parse).map(|row| row.trace);
         let experiment = item.get(EXPERIMENT);
@@ -39,76 +40,78 @@ impl StoredTrace {
         Ok(Self { id, experiment, item: Arc::new(item) })
     }
 
-    /// Its id.
+    /// Returns the trace's ID.
     #[must_use]
     pub fn id(&self) -> &TraceId {
         &self.id
     }
 
-    /// Its experiment.
+    /// Returns the trace's experiment.
     #[must_use]
     pub fn experiment(&self) -> ExperimentId {
         self.experiment
     }
 
-    /// When it began, in ms.
+    /// Returns the start time in ms.
     #[must_use]
     pub fn request_time(&self) -> i64 {
         self.item.get(START_TIME).unwrap_or_default()
     }
 
-    /// In which of its day's partitions its mark is.
+    /// Returns the number of the partition of its day that contains the trace's mark.
     #[must_use]
     pub fn shard(&self) -> u32 {
         self.item.get(SHARD).unwrap_or_default()
     }
 
-    /// When its mark was put, in ms: perhaps later, but not earlier.
+    /// Returns the time in ms at which the mark was last written, according to the document. The
+    /// mark itself may be newer.
     #[must_use]
     pub fn marked_at(&self) -> i64 {
         self.item.get(MARKED_AT).unwrap_or_default()
     }
 
-    /// How often its document was written.
+    /// Returns the number of times that the document was written.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.get(EDITS).unwrap_or_default()
     }
 
-    /// The client's id of the request.
+    /// Returns the ID that the client gave the request.
     #[must_use]
     pub fn client_request(&self) -> Option<&str> {
         self.item.get(CLIENT_REQUEST)
     }
 
-    /// Its document.
+    /// Returns the trace's document.
     #[must_use]
     pub fn item(&self) -> &Item {
         &self.item
     }
 
-    /// The runs that it was linked to, without that of its metadata.
+    /// Returns the runs that the trace was linked to, without the run in its metadata.
     #[must_use]
     pub fn runs(&self) -> Vec<String> {
         texts(&self.item, RUNS)
     }
 
-    /// The prompt versions that it was linked to, as `name/version`.
+    /// Returns the prompt versions that the trace was linked to, as `name/version`.
     #[must_use]
     pub fn prompts(&self) -> Vec<String> {
         texts(&self.item, PROMPTS)
     }
 
-    /// Whether an assessment in the document is about the trace's session. It may turn out to be about none.
+    /// Checks whether an assessment in the document may be about the trace's session. False
+    /// positives are possible.
     #[must_use]
     pub fn judges_a_session(&self) -> bool {
         judges_a_session(&self.item)
     }
 
-    /// One of its assessments.
+    /// Returns one of the trace's assessments.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// Returns an internal error if it cannot be read.
     pub fn assessment(&self, id: &AssessmentId) -> Result<Option<Assessment>> {
         let stored = self.item.map(ASSESSMENTS).and_then(|all| all.get(crate::maps::entry_name(id.as_str()).as_ref()));
         let Some(stored) = stored.and_then(|stored| stored.as_s().ok()) else { return Ok(None) };
@@ -116,10 +119,10 @@ impl StoredTrace {
         Ok(Some(read))
     }
 
-    /// All that its document says, assessments in the order in which they were made.
+    /// Returns all that the document contains, with assessments in the order of their creation.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// Returns an internal error if it cannot be read.
     pub fn info(&self) -> Result<TraceInfo> {
         let item = &self.item;
         let owned = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
@@ -146,7 +149,8 @@ impl StoredTrace {
     }
 }
 
-/// The same of a document that is not written yet.
+/// Checks whether an assessment in a document may be about the trace's session, even before the
+/// document is written. False positives are possible.
 #[must_use]
 pub fn judges_a_session(document: &Item) -> bool {
     let mut assessments = document.map(ASSESSMENTS).into_iter().flat_map(|assessments| assessments.values());
@@ -160,16 +164,17 @@ pub(crate) fn texts(item: &Item, attribute: Attribute<TextSet>) -> Vec<String> {
     texts
 }
 
-/// Those of these traces that are there, not those that are awaited. One request per hundred; a read unit per 4 KB of each.
+/// Reads those of the given traces that exist. Traces of which only a stub exists are left out. One
+/// request per hundred, one read unit per 4 KB of each.
 pub async fn read_traces(table: &Table, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
     let keys: Vec<Key> = ids.iter().map(|id| rows::Trace::key(id)).collect();
     let items: Vec<Item> = if let [key] = keys.as_slice() {
-        // For one, the request that DynamoDB answers fastest.
+        // A single item is read with `GetItem`, the request with the lowest latency.
         table.get(key).await?.into_iter().collect()
     } else {
         table.get_many(&keys).await?.into_values().collect()
     };
-    // A stub is not the trace.
+    // Stubs are not traces.
     let documents = items.into_iter().filter(|item| !item.has(EXPIRES));
     documents.map(|item| StoredTrace::of(item).map(|trace| (trace.id.clone(), trace))).collect()
 }

@@ -6,22 +6,24 @@ use table::{Condition, Item, Reason, Write, text};
 
 use crate::attributes::{GOES_TO, WORKSPACE};
 
-/// The item as one of a workspace: it says which, unless that is the default one.
+/// Records an item's workspace, unless it is the default one.
 #[must_use]
 pub fn in_workspace(item: Item, workspace: &Workspace) -> Item {
     if *workspace == Workspace::default() { item } else { item.with(WORKSPACE, text(workspace.as_str())) }
 }
 
-/// The workspace that an item names with [`WORKSPACE`], by the text of that attribute; the default one where it has none.
+/// Returns the workspace that the value of [`WORKSPACE`] names. A missing attribute stands for the
+/// default workspace.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`, if it is no name of a workspace.
+/// Returns `INVALID_PARAMETER_VALUE` if the value is not a valid workspace name.
 pub fn workspace_named(attribute: Option<&str>) -> mlflow_api::Result<Workspace> {
     attribute.map_or_else(|| Ok(Workspace::default()), Workspace::stored)
 }
 
-/// A part of a transaction that makes something in a workspace: that it is there, and is not being deleted. Nothing for the default one, which
-/// stays. Two write units.
+/// Returns the part of a creating transaction that checks that the workspace exists and is not
+/// being deleted. Returns `None` for the default workspace, which cannot be deleted. Two write
+/// units.
 #[must_use]
 pub fn is_open(workspace: &Workspace) -> Option<Write> {
     if *workspace == Workspace::default() {
@@ -31,8 +33,8 @@ pub fn is_open(workspace: &Workspace) -> Option<Write> {
     Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(GOES_TO.into()))))
 }
 
-/// The refusal of a creation in a workspace that is being deleted, if the workspace's part of the
-/// transaction was refused.
+/// Returns the error for creating something in a workspace that is being deleted, if the
+/// transaction was refused because of the workspace.
 #[must_use]
 pub fn if_closed(workspace: &Workspace, reason: Option<&Reason>) -> Option<Error> {
     matches!(reason, Some(Reason::Refused(_)))

@@ -1,9 +1,9 @@
-//! Decides which traces are kept: those that did not begin too long ago, by the tag of their
-//! experiment or the setting of the server.
+//! Trace retention: decides which traces are kept, based on their start time and the tag of their
+//! experiment or the server's setting.
 //!
-//! Every read of traces asks this. So expired traces are hidden, whether or not they have been
-//! removed. A process reads the setting once a minute, and with it the tags of the requested
-//! experiments, if they may have one.
+//! Every read of traces applies this decision, so expired traces are hidden whether or not they
+//! have been deleted. A process reads the setting once per minute, together with the tags of the
+//! requested experiments that may have one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,38 +17,39 @@ use table::{Item, Table};
 
 use crate::trace_setting::TraceSetting;
 
-/// For how long a process relies on its reads.
+/// How long a process relies on what it read.
 const READ: Duration = Duration::from_mins(1);
-/// Experiments whose tags are remembered at a time.
+/// Maximum number of experiments whose tags are cached.
 const MOST: usize = 10_000;
 
-/// How long traces are kept, as this process last read it. Cheap to clone; clones share the cache.
+/// A per-process cache of the trace retention. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct KeptTraces {
     table: Table,
-    // A std mutex: nothing is awaited while it is held.
+    // A std mutex is sufficient: nothing is awaited while it is held.
     known: Arc<Mutex<Memory>>,
 }
 
 #[derive(Default)]
 struct Memory {
     setting: Option<(Moment, Arc<TraceSetting>)>,
-    /// The times in tags; `None` where there is no tag.
+    /// Retention in the experiments' tags. `None` for an experiment without the tag.
     own: HashMap<ExperimentId, (Moment, Option<TraceRetention>)>,
 }
 
-/// When traces began at the earliest that are kept, of some experiments.
+/// For some experiments, the earliest start time of traces that are kept.
 #[derive(Clone, Debug, Default)]
 pub struct KeptSince(HashMap<ExperimentId, i64>);
 
 impl KeptSince {
-    /// Of one of the experiments that were asked about, in ms; `None` if all of its traces are kept.
+    /// Returns the earliest start time, in ms, of traces that are kept in one of the requested
+    /// experiments. `None` if all of its traces are kept.
     #[must_use]
     pub fn of(&self, experiment: ExperimentId) -> Option<i64> {
         self.0.get(&experiment).copied()
     }
 
-    /// Whether a trace is kept that is in one of these experiments.
+    /// Checks whether a trace in one of these experiments is kept.
     #[must_use]
     pub fn has(&self, trace: &StoredTrace) -> bool {
         self.of(trace.experiment()).is_none_or(|since| trace.request_time() >= since)
@@ -56,18 +57,19 @@ impl KeptSince {
 }
 
 impl KeptTraces {
-    /// The cache of a table, with nothing read yet.
+    /// Creates an empty cache for a table.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { table, known: Arc::default() }
     }
 
-    /// Which traces of these experiments are kept now. No request, or one per minute. Experiments
-    /// may have tags that say otherwise. Such ones take one more request per minute and fifty
-    /// experiments.
+    /// Returns which traces of these experiments are kept now. At most one request per minute.
+    /// Experiments that may override the setting with a tag take one more request per minute and
+    /// fifty experiments.
     ///
     /// # Errors
-    /// Those of the table. No trace is shown while it is unknown whether it is to be hidden.
+    /// Returns failures of the table. No trace is shown while it is unknown whether it has to be
+    /// hidden.
     pub async fn since(&self, experiments: impl IntoIterator<Item = ExperimentId> + Send) -> Result<KeptSince> {
         let setting = self.setting().await?;
         if setting.kept.is_none() && setting.own.is_empty() {
@@ -86,7 +88,7 @@ impl KeptTraces {
         Ok(KeptSince(since.collect()))
     }
 
-    /// The setting of the server.
+    /// Returns the server's setting, from the cache or the table.
     async fn setting(&self) -> Result<Arc<TraceSetting>> {
         let known = self.memory().setting.clone();
         if let Some((_, setting)) = known.filter(|(read, _)| read.age() < READ) {
@@ -98,7 +100,7 @@ impl KeptTraces {
         Ok(setting)
     }
 
-    /// The times in the tags of these experiments, for those that have one.
+    /// Returns the retention in the tags of these experiments, for those that have the tag.
     async fn own(&self, experiments: &[ExperimentId]) -> Result<HashMap<ExperimentId, TraceRetention>> {
         let (mut known, mut unknown) = (HashMap::new(), Vec::new());
         {
@@ -137,11 +139,11 @@ impl KeptTraces {
     }
 }
 
-/// The tags of the experiments that have one, as these say it. One request for the setting, and one
-/// per fifty experiments that it names.
+/// Returns the text of the retention tag for all experiments that have one. One request for the
+/// setting, and one per fifty experiments that it lists.
 ///
 /// # Errors
-/// Those of the table.
+/// Returns failures of the table.
 pub async fn retention_tags(table: &Table) -> Result<BTreeMap<ExperimentId, String>> {
     let own = TraceSetting::read(table).await?.own;
     let tag = Name::from(TRACE_RETENTION_TAG);
@@ -156,21 +158,21 @@ pub async fn retention_tags(table: &Table) -> Result<BTreeMap<ExperimentId, Stri
     Ok(said.collect())
 }
 
-/// The tag: in the document, or in a row where the document is full.
+/// Returns the text of the tag, from the document or, if the document was full, from a row.
 fn text_of<'a>(document: Option<&'a Item>, row: Option<&'a Item>) -> Option<&'a str> {
     let tags = document?.map(TAGS);
     let held = tags.and_then(|tags| tags.get(entry_name(TRACE_RETENTION_TAG).as_ref())?.as_s().ok());
     held.map(String::as_str).or_else(|| row?.get(ROW_VALUE))
 }
 
-/// The time in the tag.
+/// Returns the retention in the tag.
 fn said_by(document: Option<&Item>, row: Option<&Item>) -> Option<TraceRetention> {
     let text = text_of(document, row)?;
     let said = TraceRetention::parse(text);
     if said.is_err() {
-        tracing::warn!(text, "a tag does not say how long traces are kept: for ever");
+        tracing::warn!(text, "the trace retention tag of an experiment is invalid: its traces are kept forever");
     }
-    // The tag was set to depart from the others. Traces that are kept too long can be removed
+    // The tag was meant to override the setting. Traces that are kept too long can still be deleted
     // later.
     Some(said.unwrap_or(TraceRetention::Forever))
 }

@@ -1,20 +1,22 @@
-//! Experiments as every domain needs them. The crate says whether one exists and is active, whether
-//! a run of it may be written to, and how long its traces are kept.
+//! Experiments as every domain needs them: whether an experiment exists and is active, whether its
+//! runs may be written to, and how long its traces are kept.
 //!
-//! A crate of its own, because several functions write data of experiments, and functions do not
-//! share code otherwise.
+//! This is a crate of its own because several functions write data of experiments, and functions do
+//! not otherwise share code.
 //!
-//! Deleting or restoring an experiment with any number of runs changes one item, the experiment's,
-//! and raises its **stage version**. A run's item says only what happened to the run alone, and at
-//! which version. The experiment has overruled an older version since. So a run's stage is a
-//! function of two items, and every write to a run has to know the experiment's.
+//! Deleting or restoring an experiment with any number of runs changes a single item, the
+//! experiment's, and increments its **stage version**. A run's item only records what happened to
+//! the run itself, and at which version. If that version is older than the experiment's, the
+//! experiment's stage overrides the run's. A run's stage therefore depends on two items, and every
+//! write to a run has to know the experiment's.
 //!
-//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead
-//! a process may rely on "active, version n" for the length of a **lease** after it began to read
-//! it. A deletion of an experiment is answered only when all older leases have run out. So a call
-//! that begins after that answer sees the deletion, in every process. `docs/adr/0004-leases.md` has
-//! the reasoning. [`LEASE`] is the length for experiments and for the runs that a process logs to.
-//! Users and grants have a lease of their own, in the crate `permissions`.
+//! Reading it each time would double the requests of the most frequent call, `log-metric`. Instead,
+//! a process may rely on "active, version n" for the duration of a **lease**, which begins when the
+//! process starts to read the experiment. The deletion of an experiment only returns once all
+//! earlier leases have expired. A call that begins after that therefore sees the deletion, in every
+//! process. `docs/adr/0004-leases.md` has the reasoning. [`LEASE`] is the duration for experiments
+//! and for the runs that a process logs to. Users and grants have leases of their own, in the crate
+//! `permissions`.
 
 mod kept_traces;
 mod own_settings;
@@ -35,13 +37,15 @@ pub use kept_traces::{KeptSince, KeptTraces, retention_tags};
 pub use own_settings::forget_settings;
 pub use trace_setting::TraceSetting;
 
-/// How long a process may rely on an experiment's lifecycle stage that it has read.
+/// How long a process may rely on an experiment's lifecycle stage after it began to read it.
 pub const LEASE: Duration = Duration::from_millis(300);
 
-/// Leases kept at a time; beyond that, those that ran out are dropped, then all.
+/// Capacity of the lease cache. When it is full, expired leases are dropped, and then all others if
+/// that is not enough.
 const MOST_LEASES: usize = 10_000;
 
-/// The experiments of a table, and this process's leases on their states. Cheap to clone; clones share the leases.
+/// The experiments of a table, and this process's leases on their states. Cheap to clone; clones
+/// share the leases.
 #[derive(Clone)]
 pub struct Experiments {
     table: Table,
@@ -49,13 +53,15 @@ pub struct Experiments {
 }
 
 impl Experiments {
-    /// The experiments of a table, with leases of this length; every process on one table needs the same, [`LEASE`].
+    /// Creates the experiments of a table with leases of this duration. Every process that uses a
+    /// table needs the same duration, [`LEASE`].
     #[must_use]
     pub fn new(table: Table, lease: Duration) -> Self {
         Self { table, leases: Arc::new(Leases { length: lease, held: Mutex::default() }) }
     }
 
-    /// The experiment's state, from a lease or from the table. No request or one; a read unit per 4 KB of the experiment.
+    /// Returns the experiment's state, from a lease or from the table. At most one request, one
+    /// read unit per 4 KB of the experiment.
     pub async fn state(&self, experiment: ExperimentId) -> Result<Option<ExperimentState>> {
         if let Some(state) = self.leases.get(experiment) {
             return Ok(Some(state));
@@ -65,13 +71,14 @@ impl Experiments {
         Ok(item.map(|item| self.keep_lease(experiment, since, &item)))
     }
 
-    /// The experiment's state, if a lease on it lasts.
+    /// Returns the experiment's state if this process holds a valid lease on it.
     #[must_use]
     pub fn held(&self, experiment: ExperimentId) -> Option<ExperimentState> {
         self.leases.get(experiment)
     }
 
-    /// The states of several experiments; those that are not there are left out. One request per 100 without a lease.
+    /// Returns the states of several experiments. Experiments that do not exist are left out. One
+    /// request per 100 experiments without a lease.
     pub async fn states(&self, experiments: &[ExperimentId]) -> Result<Vec<(ExperimentId, ExperimentState)>> {
         let leased: Vec<_> = experiments.iter().map(|id| (*id, self.leases.get(*id))).collect();
         let unknown = leased.iter().filter(|(_, state)| state.is_none());
@@ -85,15 +92,16 @@ impl Experiments {
         Ok(states.collect())
     }
 
-    /// The state in an experiment's item, whose reading began at `since`; begins a lease on it.
-    #[expect(clippy::must_use_candidate, reason = "the lease is what counts to some callers")]
+    /// Reads the state from an experiment's item and begins a lease on it. `since` is the time when
+    /// reading the item began.
+    #[expect(clippy::must_use_candidate, reason = "some callers only need the lease")]
     pub fn keep_lease(&self, experiment: ExperimentId, since: Moment, item: &Item) -> ExperimentState {
         let state = experiment_state(item);
         self.leases.keep(experiment, since, &state);
         state
     }
 
-    /// Waits until no process relies on the experiment's earlier state any more.
+    /// Waits until no process relies on an earlier state of the experiment.
     pub async fn wait_out(&self, experiment: ExperimentId) {
         self.leases.forget(experiment);
         clock::sleep(self.leases.length).await;
@@ -103,7 +111,7 @@ impl Experiments {
 /// Leases of this process.
 struct Leases {
     length: Duration,
-    // A std mutex: nothing is awaited while it is held.
+    // A std mutex is sufficient: nothing is awaited while it is held.
     held: Mutex<HashMap<ExperimentId, Lease>>,
 }
 
@@ -122,7 +130,8 @@ impl Leases {
         held.get(&experiment).filter(|lease| self.is_valid(lease)).map(|lease| lease.state.clone())
     }
 
-    /// Only "active" is worth a lease: nobody waits for a lease before restoring an experiment.
+    /// Stores a lease. Only active experiments get leases: restoring an experiment does not wait
+    /// for leases to expire.
     fn keep(&self, experiment: ExperimentId, since: Moment, state: &ExperimentState) {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if state.stage == LifecycleStage::Deleted {
@@ -143,7 +152,7 @@ impl Leases {
     }
 }
 
-/// MLflow's refusal to use a deleted experiment.
+/// Returns MLflow's error for using a deleted experiment.
 pub fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Result<()> {
     match stage {
         LifecycleStage::Active => Ok(()),
@@ -154,7 +163,7 @@ pub fn check_is_active(experiment: ExperimentId, stage: LifecycleStage) -> Resul
     }
 }
 
-/// The condition under which a run's item may be written: it is there, and active.
+/// Returns the condition under which a run's item may be written: the run exists and is active.
 #[must_use]
 pub fn run_is_active(experiment: &ExperimentState) -> Condition {
     let overruled = Condition::Below(STAGE_VERSION.into(), number(experiment.version));
@@ -167,7 +176,7 @@ pub fn run_is_active(experiment: &ExperimentState) -> Condition {
     })
 }
 
-/// MLflow's refusal to write to a deleted run.
+/// Returns MLflow's error for writing to a deleted run.
 pub fn check_run_is_active(run: &RunId, stage: LifecycleStage) -> Result<()> {
     match stage {
         LifecycleStage::Active => Ok(()),
@@ -218,7 +227,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
-        // The clock only moves with the sleep.
+        // The clock only advances during the sleep.
         let clock = clock::Simulation::begin();
         let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;

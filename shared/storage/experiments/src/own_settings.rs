@@ -1,4 +1,4 @@
-//! What the settings of a table say of single experiments.
+//! Settings of a table that apply to single experiments.
 
 use entities::fields;
 use key_schema::rows;
@@ -7,11 +7,11 @@ use table::{Query, Result, Table};
 
 use crate::TraceSetting;
 
-/// Forgets an experiment that is being removed for good. One request, and one for each setting that
-/// names it.
+/// Deletes the settings of an experiment that is being permanently deleted. One request, and one
+/// for each setting that mentions the experiment.
 ///
 /// # Errors
-/// Those of the table, and [`table::Failure::Unreadable`] for a setting that cannot be read.
+/// Returns failures of the table, and [`table::Failure::Unreadable`] if a setting cannot be read.
 pub async fn forget_settings(table: &Table, experiment: ExperimentId) -> Result<()> {
     let settings = table.query(Query::of(rows::Config::all())).await?;
     if TraceSetting::among(&settings)?.own.contains(&experiment) {

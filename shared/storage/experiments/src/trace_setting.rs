@@ -1,8 +1,8 @@
-//! The setting of how long traces are kept, and the experiments that may depart from it. There is
-//! none unless somebody sets it.
+//! The trace retention setting, and the experiments that may override it. There is no setting
+//! unless an administrator creates it.
 //!
-//! An experiment departs from it by its tag. The setting names the experiment before it gets the
-//! tag. So a process with the setting knows how long all other experiments keep their traces,
+//! An experiment overrides the setting with its tag, and is listed in the setting before it gets
+//! the tag. A process with the setting therefore knows the retention of all other experiments
 //! without a request.
 
 use std::collections::BTreeSet;
@@ -13,15 +13,17 @@ use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetentio
 use table::{Failure, Item, Table, Update, bytes_set, text};
 
 const SETTING: &str = "trace_ttl_policy";
-/// Experiments with a policy of their own at most: every process reads their ids once a minute.
+/// Maximum number of experiments that override the setting. Every process reads their IDs once per
+/// minute.
 const MOST: usize = 1_000;
 
-/// The setting of a table.
+/// The trace retention setting of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceSetting {
-    /// How long traces are kept whose experiment does not say otherwise; `None` where nobody has said so: for ever.
+    /// Retention of traces whose experiment does not override it. `None` if it has not been set:
+    /// traces are kept forever.
     pub kept: Option<TraceRetention>,
-    /// Experiments whose tag may say otherwise.
+    /// Experiments whose tag may override the setting.
     pub own: BTreeSet<ExperimentId>,
 }
 
@@ -30,25 +32,26 @@ fn key() -> Key {
 }
 
 impl TraceSetting {
-    /// Reads it. One request.
+    /// Reads the setting. One request.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if it cannot be read, and others of the table.
+    /// Returns [`Failure::Unreadable`] if the setting cannot be read, and other failures of the
+    /// table.
     pub async fn read(table: &Table) -> table::Result<Self> {
         Self::among(table.get(&key()).await?.as_slice())
     }
 
-    /// The same from the settings of the table.
+    /// Finds this setting among all settings of a table.
     pub(crate) fn among(settings: &[Item]) -> table::Result<Self> {
         let item = settings.iter().find(|item| item.key() == Some(key()));
         let read = item.map_or_else(|| Some(Self::default()), Self::of);
         read.ok_or_else(|| Failure::Unreadable(format!("{KEPT_FOR} or {OWN} of the setting {SETTING}")))
     }
 
-    /// How long traces are kept, as it was written. One request.
+    /// Returns the retention as it was entered. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn text(table: &Table) -> table::Result<Option<String>> {
         Ok(table.get(&key()).await?.and_then(|item| item.get(KEPT_FOR).map(str::to_owned)))
     }
@@ -65,10 +68,12 @@ impl TraceSetting {
         Some(Self { kept, own })
     }
 
-    /// Sets for how long traces are kept whose experiment does not say otherwise, or takes that back. One request.
+    /// Sets the retention of traces whose experiment does not override it, or removes it. One
+    /// request.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a text that says no time, and those of the table.
+    /// Returns `INVALID_PARAMETER_VALUE` if the text is not a valid retention, and failures of the
+    /// table.
     pub async fn write(table: &Table, kept_for: Option<&str>) -> Result<()> {
         let update = Update::upsert(key());
         let update = match kept_for {
@@ -81,10 +86,12 @@ impl TraceSetting {
         Ok(table.apply(&update).await?)
     }
 
-    /// Says that an experiment may have a policy of its own, before it gets such a tag. One request, two if it has not had one.
+    /// Lists an experiment in the setting before it gets a tag of its own. One request, or two if
+    /// the experiment is not listed yet.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` where too many have one, and those of the table.
+    /// Returns `INVALID_PARAMETER_VALUE` if too many experiments are listed, and failures of the
+    /// table.
     pub async fn announce(table: &Table, experiment: ExperimentId) -> Result<()> {
         let known = Self::read(table).await?.own;
         if known.contains(&experiment) {
@@ -92,17 +99,18 @@ impl TraceSetting {
         }
         if known.len() >= MOST {
             return Err(Error::invalid(format!(
-                "At most {MOST} experiments may have the tag '{TRACE_RETENTION_TAG}'. The setting of the server holds for all others."
+                "At most {MOST} experiments may have the tag '{TRACE_RETENTION_TAG}'. The server's setting applies to all others."
             )));
         }
         let named = bytes_set([experiment.to_string().into_bytes()]);
         Ok(table.apply(&Update::upsert(key()).add(OWN, named)).await?)
     }
 
-    /// Forgets an experiment that is being removed for good. Of others nobody knows whether they are about to get the tag. One request.
+    /// Removes an experiment that is being permanently deleted. No other experiment can be removed
+    /// safely, because it may be about to get the tag. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub(crate) async fn forget(table: &Table, experiment: ExperimentId) -> table::Result<()> {
         let named = bytes_set([experiment.to_string().into_bytes()]);
         table.apply(&Update::upsert(key()).delete(OWN, named)).await

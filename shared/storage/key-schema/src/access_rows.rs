@@ -1,6 +1,6 @@
-//! The table of access: users and their roles. Functions that serve data may only read it. It has
-//! no stream, so that no hash of a password leaves it. The rights that users are granted themselves
-//! are in the other table, next to the resources: [`rows`](crate::rows).
+//! The access table: users and their roles. Functions that serve data can only read it. It has no
+//! stream, so that password hashes never leave it. Grants that are given to users directly are in
+//! the data table, next to the resources: [`rows`](crate::rows).
 
 use model::UserName;
 
@@ -11,66 +11,66 @@ use crate::{Field, Key, KeyRange, Name, Ordinal, Prefix, Segment};
 rows! {
     /// A user.
     User = "USER#" <user: UserName> / "U#META" {
-        USER_ID: Count required "the user's id, which no other user ever gets",
-        PASSWORD: Text "the hash of the password (Argon2id), with its salt and its cost; missing of one who has tokens only",
-        IS_ADMIN: Count required "1, if the user may do everything",
-        VERSION: Count required "how often the item has changed: what was found out about the user with an older one counts no longer",
-        ROLES: Counts required "by the id of a role that the user has: the id of the assignment",
-        DISABLED: Count "1, if the user is let in no longer",
+        USER_ID: Count required "the user's id, which is never reused",
+        PASSWORD: Text "the password hash (Argon2id), with its salt and cost; missing for users who only have tokens",
+        IS_ADMIN: Count required "1 if the user has full access",
+        VERSION: Count required "how often the item has changed: what was derived from an older version is invalid",
+        ROLES: Counts required "the user's roles: by the id of a role, the id of its assignment",
+        DISABLED: Count "1 if the user's access is revoked",
         ..CREATION
     };
-    /// A browser that has signed in as a user, by the digest of its secret.
+    /// A browser session of a user, keyed by the digest of its secret.
     Session = "USER#" <user: UserName> / "U#SESSION#" <digest: Field> {
-        USER_ID: Count required "the user's id: the session of one of the same name who came earlier is none",
-        OPENED_WITH: Text required "a digest of the hash of the password: another password ends the session",
-        EXPIRES: Number required "when it ends, in seconds"
+        USER_ID: Count required "the user's id: the session does not apply to a later user of the same name",
+        OPENED_WITH: Text required "a digest of the password hash: changing the password ends the session",
+        EXPIRES: Number required "when it expires, in seconds"
     };
-    /// A token of a user, by the digest of its secret.
+    /// A token of a user, keyed by the digest of its secret.
     Token = "USER#" <user: UserName> / "U#TOKEN#" <digest: Field> {
-        USER_ID: Count required "the user's id: the token of one of the same name who came earlier is none",
+        USER_ID: Count required "the user's id: the token does not apply to a later user of the same name",
         TOKEN: Count required "the token's id",
-        NAME: Text required "what the user calls it",
-        ONLY: Text required "what may be done with it: everything, read, or ingest",
-        EXPERIMENT: ExperimentId "the one experiment that it is for",
-        CREATION_TIME: Number required "when it was made, in ms",
-        EXPIRES: Number "when it ends, in seconds; missing, if it does not"
+        NAME: Text required "the name that the user gave it",
+        ONLY: Text required "its scope: everything, read, or ingest",
+        EXPERIMENT: ExperimentId "the experiment that it is limited to",
+        CREATION_TIME: Number required "when it was created, in ms",
+        EXPIRES: Number "when it expires, in seconds; missing if it does not"
     };
-    /// Lists all users, in the order of their ids.
+    /// Lists all users, ordered by id.
     ListedUser = "USERS" / "UID#" <user_id: Ordinal> { USER: Text required "the user's name" };
 
-    /// A principal of AWS whose signed requests are those of a user, or are refused.
+    /// An IAM principal whose signed requests are made as a user, or are rejected.
     Principal = "PRINCIPALS" / "PRI#" <principal: Field> {
-        USER: Text "the user's name; missing, if the principal is refused",
-        USER_ID: Count "the user's id: one of the same name who came later is not meant"
+        USER: Text "the user's name; missing if requests of the principal are rejected",
+        USER_ID: Count "the user's id: the mapping does not apply to a later user of the same name"
     };
 
-    /// A role, with all that it grants.
+    /// A role, with its grants.
     Role = "ROLE#" <role: Ordinal> / "R#META" {
         NAME: Text required "name",
         IN_WORKSPACE: Text required "its workspace",
-        DESCRIPTION: Text "what somebody wrote about it",
+        DESCRIPTION: Text "description",
         VERSION: Count required "how often the item has changed",
-        GRANTS: Texts required "by the id of a grant: level, type, what tells the resource from others of its name, and pattern",
+        GRANTS: Texts required "by the id of a grant: level, type, what distinguishes the resource from others of its name, and pattern",
         ..CREATION
     };
     /// A user who has the role.
     RoleMember = "ROLE#" <role: Ordinal> / "R#USER#" <user: UserName> {
-        USER_ID: Count required "the user's id: one of the same name who came later does not have the role",
+        USER_ID: Count required "the user's id: a later user of the same name does not have the role",
         ASSIGNMENT: Count required "the id of the assignment"
     };
     /// Claims the name of a role in a workspace.
     RoleName = "ROLES" / "RNAME#" <workspace: Name> "#" <name: Name> {
-        NAME: Text required "the name, which may be cut in the key",
+        NAME: Text required "the name, which may be truncated in the key",
         ROLE: Count required "the role that has it"
     };
-    /// Lists all roles, in the order of their ids.
+    /// Lists all roles, ordered by id.
     ListedRole = "ROLES" / "RID#" <role: Ordinal>;
-    /// The role of a grant.
+    /// Maps a grant to its role.
     GrantOfRole = "ROLES" / "GRANT#" <grant: Ordinal> { ROLE: Count required "the role" };
 
-    /// The last id that was given out of a kind: of users, roles, grants of roles, assignments.
+    /// The last id that was assigned, by kind: users, roles, grants of roles, assignments.
     Counter = "COUNTERS" / "CNT#" <kind: Field> { COUNT: Count required "the id" };
-    /// A secret that all processes of the auth function share.
+    /// A secret shared by all processes of the auth function.
     Secret = "SECRETS" / "SEC#" <kind: Field> { SECRET: Bytes required "the secret" };
 }
 

@@ -1,6 +1,6 @@
-//! The attributes of items: their names with their types, and the groups of them that several rows
-//! have. Each row declares its attributes with its key, in [`rows`](crate::rows). Two constants with
-//! one stored name are attributes of different rows, of different types.
+//! The attributes of items: their names with their types, and groups that several rows share. Each
+//! row declares its attributes next to its key, in [`rows`](crate::rows). Two constants with the
+//! same stored name are attributes of different rows, with different types.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -13,14 +13,14 @@ use crate::kind::{
     TraceState, Typed, WideDigest,
 };
 
-/// An attribute: its name, and the type of its values.
+/// The name of an attribute, with the type of its values.
 pub struct Attribute<T: ?Sized> {
     name: &'static str,
     kind: PhantomData<fn() -> *const T>,
 }
 
 impl<T: ?Sized> Attribute<T> {
-    /// Its name. From a `<` on, the name may be any text.
+    /// Returns the stored name. From a `<` on, it stands for any text.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.name
@@ -53,21 +53,21 @@ impl<T: ?Sized> From<Attribute<T>> for String {
     }
 }
 
-/// An attribute of a row.
+/// The description of an attribute of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct AttributeDescription {
-    /// Its name. From a `<` on, the name may be any text.
+    /// Stored name. From a `<` on, it stands for any text.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the values.
     pub kind: Kind,
     /// Whether every item of the row has it.
     pub is_required: bool,
-    /// Its content.
+    /// Content, as a phrase for the table reference.
     pub about: &'static str,
 }
 
 impl AttributeDescription {
-    /// An attribute of a row that declares it with this type.
+    /// Returns the description of an attribute that a row declares.
     pub(crate) const fn new<T: Typed + ?Sized>(
         attribute: Attribute<T>,
         is_required: bool,
@@ -76,26 +76,26 @@ impl AttributeDescription {
         Self { name: attribute.name, kind: T::KIND, is_required, about }
     }
 
-    /// Whether it means many attributes with the same beginning of their names.
+    /// Whether the name is a pattern, which stands for all attributes with its prefix.
     #[must_use]
     pub fn is_pattern(&self) -> bool {
         self.name.contains('<')
     }
 
-    /// Whether an attribute of this name is meant.
+    /// Whether an attribute of this name is described.
     #[must_use]
     pub fn is_named(&self, name: &str) -> bool {
         self.name.split_once('<').map_or(self.name == name, |(beginning, _)| name.starts_with(beginning))
     }
 }
 
-/// The attribute of a metric. No other begins with a dot.
+/// Returns the name of a metric's attribute. Only attributes of metrics start with a dot.
 #[must_use]
 pub fn metric_attribute(metric: &str) -> String {
     format!(".{metric}")
 }
 
-/// The metric of an attribute, if it is one's.
+/// Returns the metric that an attribute belongs to, or `None` for other attributes.
 #[must_use]
 pub fn metric_of(attribute: &str) -> Option<&str> {
     attribute.strip_prefix('.')
@@ -104,7 +104,7 @@ pub fn metric_of(attribute: &str) -> Option<&str> {
 macro_rules! names {
     ($($constant:ident: $kind:ty = $name:literal),+ $(,)?) => {
         $(
-            #[doc = concat!("`", $name, "`; [`rows`](crate::rows) say of each row what it holds.")]
+            #[doc = concat!("`", $name, "`. [`rows`](crate::rows) describes its content in each row.")]
             pub const $constant: Attribute<$kind> = Attribute { name: $name, kind: PhantomData };
         )+
     };
@@ -261,70 +261,71 @@ names! {
     WRITTEN: Number = "written",
 }
 
-/// The attributes of a document about its tags.
+/// Attributes that hold the tags of a document.
 pub const TAGGED: &[AttributeDescription] = attributes! {
-    TAGS: Texts required "tags, but for those that have rows of their own",
-    TAG_ROWS: Number "there may be rows of tags",
-    FULL: Number "new tags and params get rows of their own",
+    TAGS: Texts required "tags, except those with rows of their own",
+    TAG_ROWS: Number "set if there may be rows of tags",
+    FULL: Number "set if new tags and params get rows of their own",
 };
 
-/// The attributes of a document about its params.
+/// Attributes that hold the params of a document.
 pub const WITH_PARAMS: &[AttributeDescription] = attributes! {
-    PARAMS: Texts required "params, but for those that have rows of their own",
-    PARAM_ROWS: Count "the number of transactions that have written rows of params: a writer of a param checks it against all rows, or sees this change",
+    PARAMS: Texts required "params, except those with rows of their own",
+    PARAM_ROWS: Count "the number of transactions that have written rows of params: a writer of a param either checks it against all rows or notices this change",
 };
 
-/// The attributes of an item about its creation by a client.
+/// The attribute of an entity that a client created.
 pub const CREATION: &[AttributeDescription] = attributes! {
-    NONCE: Bytes "nonce, drawn by the request that created it, to tell its item from another's after a lost answer",
+    NONCE: Bytes "nonce, drawn by the request that created the item, to recognize it after a lost response",
 };
 
-/// A user's grant for one resource.
+/// Attributes of a user's grant for one resource.
 pub const GRANTED: &[AttributeDescription] = attributes! {
-    USER_ID: Count required "the user's id: a later user of the same name is granted nothing by it",
-    RESOURCE: Text "tells the resource from another of its name, after its workspace and a `/` unless that is the default one; missing if there was none when it was granted: then it grants nothing",
-    NAME: Text required "the resource, which may be cut in the key",
+    USER_ID: Count required "the user's id: the grant does not apply to a later user of the same name",
+    RESOURCE: Text "distinguishes the resource from others of its name, prefixed with its workspace and a `/` unless that is the default one; missing if no such resource existed at the time of the grant, which then grants nothing",
+    NAME: Text required "the name of the resource, which may be truncated in the key",
     LEVEL: Text required "the level, by MLflow's name",
 };
 
-/// The attributes of an entity that is being removed for good.
+/// The attribute of an entity that is being removed permanently.
 pub const REMOVAL: &[AttributeDescription] = attributes! {
-    NONCE: Bytes required "nonce, drawn by the process that wrote the row last: only that one takes it back",
+    NONCE: Bytes required "nonce, drawn by the process that last wrote the row: only this process may delete it again",
 };
 
-/// The row of a tag or a param.
+/// Attributes of a row that holds one tag or param.
 pub const KEY_VALUE: &[AttributeDescription] = attributes! {
-    ROW_KEY: Text required "the key, which may be cut in the row's own",
+    ROW_KEY: Text required "the key, which may be truncated in the row's key",
     ROW_VALUE: Text required "the value",
 };
 
-/// The attributes of an item that the indexer needs. The mark itself is the key of an index.
+/// Attributes that the indexer uses. The mark itself is an index key.
 pub const MARKED: &[AttributeDescription] = attributes! {
-    REVISION: Number "counts the changes that matter to the index",
-    INDEXED: Text "the indexing that put the item into the index as it is",
-    DUE: Number "of a run that had not ended then: before this time, in ms, it need not be indexed again",
+    REVISION: Number "counts the changes that are relevant to the index",
+    INDEXED: Text "the id of the indexing that put the item into the index in its current state",
+    DUE: Number "only if the run had not ended when it was indexed: time in ms before which it need not be indexed again",
 };
 
-/// A long content. Rows declare its size themselves: some have items without a content.
+/// Attributes of a long content. Rows declare its size themselves, because in some of them the
+/// content is optional.
 pub const LONG_CONTENT: &[AttributeDescription] = attributes! {
     CONTENT: Bytes "the content, compressed",
-    CONTENT_ID: WideDigest "in place of the content, where it is too big for the item: the hash its parts are named by",
-    CONTENT_PARTS: Count "how many parts there are",
+    CONTENT_ID: WideDigest "the hash that the parts are keyed by, if the content is too big for the item",
+    CONTENT_PARTS: Count "the number of parts",
 };
 
-/// The attributes of a run's document, without params and tags.
+/// Attributes of a run's document, without params and tags.
 pub const RUN_INFO: &[AttributeDescription] = attributes! {
     NAME: Text required "name",
-    USER: Text required "who started it",
+    USER: Text required "the user who started it",
     STATUS: RunStatus required "MLflow's status",
-    START_TIME: Number required "when it began, in ms",
-    END_TIME: Number "when it ended, in ms",
-    ARTIFACT_URI: Text "where its artifacts are, if that is not where its experiment keeps those of its runs",
-    STAGE: LifecycleStage "the lifecycle stage of the run by itself",
-    STAGE_VERSION: Count "the version of the experiment's stage at which the run's own was set",
+    START_TIME: Number required "start time, in ms",
+    END_TIME: Number "end time, in ms",
+    ARTIFACT_URI: Text "where its artifacts are, if not in the experiment's default place for runs",
+    STAGE: LifecycleStage "the run's own lifecycle stage",
+    STAGE_VERSION: Count "the version of the experiment's stage when the run's own stage was set",
 };
 
-/// How lists of evaluation datasets repeat a dataset, unless its texts are long.
+/// Attributes of a dataset that the lists of evaluation datasets repeat, unless its texts are long.
 pub const LISTED_DATASET: &[AttributeDescription] = attributes! {
     NAME: Text "name",
     CREATED_BY: Text "who created it",

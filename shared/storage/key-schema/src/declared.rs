@@ -1,4 +1,4 @@
-//! The attributes that items of a row may have, from the declarations of rows and indexes.
+//! The attributes that items of a row may have, as declared by rows and indexes.
 
 use crate::definition::{Index, PK, SK};
 use crate::index::INDEX_KEYS;
@@ -6,14 +6,14 @@ use crate::rows::{ROWS, RowDescription};
 use crate::{Key, access_rows};
 
 impl RowDescription {
-    /// The row whose form a key has, of whichever table.
+    /// Returns the row whose form a key has, in either table.
     #[must_use]
     pub fn of(key: &Key) -> Option<&'static Self> {
         ROWS.iter().chain(access_rows::ROWS).find(|row| (row.has_form)(key))
     }
 
-    /// The undeclared attributes of an item, given the names and types of its attributes, as
-    /// DynamoDB calls them. It is for tests of code that writes items.
+    /// Returns the undeclared attributes of an item, given the names of its attributes and
+    /// DynamoDB's codes of their types. For tests of code that writes items.
     #[must_use]
     pub fn undeclared<'a>(key: &Key, attributes: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<String> {
         let Some(row) = Self::of(key) else { return vec![format!("no row has the form of {key:?}")] };
@@ -21,14 +21,14 @@ impl RowDescription {
         undeclared.map(|(name, code)| format!("{} has {name} of type {code}", row.name)).collect()
     }
 
-    /// The indexes that its items may be in.
+    /// Returns the indexes that items of the row may be in.
     pub fn indexes(&self) -> impl Iterator<Item = &'static Index> + use<> {
         let name = self.name;
         let keys = INDEX_KEYS.iter().filter(move |key| key.rows.iter().any(|row| row.name == name));
         keys.map(|key| key.index)
     }
 
-    /// Whether items of the row may have an attribute of this name and type, as DynamoDB calls it.
+    /// Whether items of the row may have an attribute of this name and DynamoDB type code.
     #[must_use]
     pub fn declares(&self, name: &str, code: &str) -> bool {
         let of_a_key = |attribute: &str| attribute == name && code == "S";

@@ -1,15 +1,16 @@
-//! The tables as DynamoDB is told to make them, and the same as pieces of `template.yaml`.
+//! Definitions of the tables, for `CreateTable` requests and for `template.yaml`.
 
 use std::fmt::Write;
 
-/// A secondary index: its name, and the attributes of its key. All hold keys only.
+/// The definition of a secondary index: its name and its key attributes. All indexes project only
+/// keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
+    /// Name of the index.
     pub name: &'static str,
-    /// The attribute of its partition key: of a local index, that of the table.
+    /// Attribute of the partition key. For a local index, it is that of the table.
     pub partition: &'static str,
-    /// The attribute of its sort key.
+    /// Attribute of the sort key.
     pub sort: &'static str,
 }
 
@@ -22,7 +23,7 @@ impl Index {
         Self { name, partition, sort }
     }
 
-    /// Whether it goes across partitions. Such an index is eventually consistent.
+    /// Whether the index spans partitions. Such an index is eventually consistent.
     #[must_use]
     pub fn is_global(&self) -> bool {
         self.partition != PK
@@ -55,39 +56,40 @@ pub const LOCAL_INDEXES: [Index; 5] = [LSI1, LSI2, LSI3, LSI4, LSI5];
 /// The global secondary indexes.
 pub const GLOBAL_INDEXES: [Index; 5] = [GSI1, GSI2, GSI3, GSI4, GSI5];
 
-/// The partition key's attribute.
+/// Attribute of the partition key.
 pub const PK: &str = "PK";
-/// The sort key's attribute.
+/// Attribute of the sort key.
 pub const SK: &str = "SK";
-/// The attribute that holds the time, in seconds, after which DynamoDB may remove an item.
+/// Attribute that holds the time, in seconds, after which DynamoDB may remove an item.
 pub const TTL: &str = "ttl";
 
-/// The definition of a table for DynamoDB.
+/// The definition of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition {
-    /// Its local indexes.
+    /// Local indexes.
     pub local_indexes: &'static [Index],
-    /// Its global indexes.
+    /// Global indexes.
     pub global_indexes: &'static [Index],
-    /// Whether its changes are in a stream, with new and old images.
+    /// Whether the table has a stream of its changes, with new and old images.
     pub has_stream: bool,
 }
 
-/// The table of data.
+/// The data table.
 pub const DATA: Definition =
     Definition { local_indexes: &LOCAL_INDEXES, global_indexes: &GLOBAL_INDEXES, has_stream: true };
-/// The table of access. It has no stream, so its content goes nowhere else.
+/// The access table. It has no stream, so that its content stays in the table.
 pub const ACCESS: Definition = Definition { local_indexes: &[], global_indexes: &[], has_stream: false };
 
 impl Definition {
-    /// Every attribute that is part of a key; all are strings.
+    /// Returns all attributes that are part of a key. They are strings.
     pub fn key_attributes(&self) -> impl Iterator<Item = &'static str> + use<> {
         let local = self.local_indexes.iter().map(|index| index.sort);
         let global = self.global_indexes.iter().flat_map(|index| [index.partition, index.sort]);
         [PK, SK].into_iter().chain(local).chain(global)
     }
 
-    /// The keys and indexes as properties of an `AWS::DynamoDB::Table`, indented for `template.yaml`.
+    /// Returns the keys and indexes as properties of an `AWS::DynamoDB::Table`, indented for
+    /// `template.yaml`.
     #[must_use]
     pub fn cloudformation(&self) -> String {
         let mut yaml = String::from("      AttributeDefinitions:\n");
@@ -113,8 +115,8 @@ impl Definition {
     }
 }
 
-/// A bound of the units per second, where the stack's parameters set one. A global index has its
-/// own; local ones use the table's.
+/// Limits of the units per second, if the stack's parameters set them. A global index has limits of
+/// its own; local indexes share those of the table.
 const ON_DEMAND: &str = "OnDemandThroughput: !If [HasUnitLimits, { MaxReadRequestUnits: !Ref MaxReadUnits, \
                          MaxWriteRequestUnits: !Ref MaxWriteUnits }, !Ref AWS::NoValue]";
 

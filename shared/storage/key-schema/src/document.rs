@@ -1,4 +1,4 @@
-//! `docs/table.md`, generated.
+//! Generates `docs/reference/table.md`.
 
 use std::fmt::Write;
 
@@ -13,10 +13,11 @@ const HEAD: &str = "\
 
 Generated from the `key-schema` crate by `make docs`; do not edit.
 
-One DynamoDB table of data, keys `PK` and `SK`, five local and five global secondary indexes that hold keys only, a stream with new
-and old images, TTL on `ttl`. Between `<` and `>` stands a typed segment: names are encoded so that they hold no `#` and keep
-their order, numbers are of fixed width and sort like numbers. A name too long for a key is cut and ends in its hash; the item
-then holds the whole name. A workspace other than `default` is part of the names of registered models. Beside it is [the table of access](#the-table-of-access).
+The data table is one DynamoDB table with the keys `PK` and `SK`, five local and five global secondary indexes that project only keys, a
+stream with new and old images, and TTL on `ttl`. Typed segments of keys are between `<` and `>`: names are encoded so that they contain no
+`#` and keep their order, numbers have a fixed width and sort like numbers. A name that is too long for a key is truncated and ends in its
+hash; the item then holds the whole name. A workspace other than `default` is part of the names of registered models. Users and roles are
+in [the access table](#the-access-table).
 
 ## Rows
 
@@ -27,25 +28,25 @@ then holds the whole name. A workspace other than `default` is part of the names
 const ATTRIBUTES: &str = "
 ## Attributes
 
-What the items of each row hold, beside their keys and those of the indexes they stand in. Any may be missing unless the code that
-reads it says otherwise. Rows that are not named here have no other attributes, or belong to a domain that is not built yet.
+The attributes of each row's items, except their keys and those of indexes. Every item has the attributes that are not optional; a set
+without elements is missing. Rows that are not listed here have no further attributes, or belong to a domain that does not exist yet.
 ";
 
 const ACCESS: &str = "
-## The table of access
+## The access table
 
-Who users are, and what roles they have: keys `PK` and `SK`, no index, no stream, TTL on `ttl`. Functions that serve data may only read
-it. What a user is granted himself is in the table of data.
+Users and their roles: keys `PK` and `SK`, no indexes, no stream, TTL on `ttl`. Functions that serve data can only read it. Grants that are
+given to users directly are in the data table.
 
 | partition key | sort key | row | what it holds |
 |---|---|---|---|
 ";
 
 const FOOT: &str = "
-The attributes of an index's keys are called by it: `lsi1sk`, `gsi1pk` and `gsi1sk`. LSIs are read consistently. GSIs are behind by moments; none of them guards uniqueness or resolves an id made by this server.
+The key attributes of an index are named after it: `lsi1sk`, `gsi1pk` and `gsi1sk`. LSIs are read with strong consistency. GSIs lag behind by moments, so none of them enforces uniqueness or resolves an id that this server made.
 ";
 
-/// The text of `docs/table.md`.
+/// Returns the content of `docs/reference/table.md`.
 #[must_use]
 pub fn markdown() -> String {
     let mut text = String::from(HEAD);
@@ -57,8 +58,8 @@ pub fn markdown() -> String {
         let mut keys = INDEX_KEYS.iter().filter(|key| key.index == index).peekable();
         if keys.peek().is_none() {
             let reason =
-                if index.is_global() { "nothing asks for it yet" } else { "an LSI cannot be added to a table later" };
-            let _ = writeln!(text, "| {} | | | | kept free: {reason} |", index.name);
+                if index.is_global() { "no query needs it yet" } else { "an LSI cannot be added to an existing table" };
+            let _ = writeln!(text, "| {} | | | | reserved: {reason} |", index.name);
         }
         for key in keys {
             let rows: Vec<_> = key.rows.iter().map(|row| row.name).collect();

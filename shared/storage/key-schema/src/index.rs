@@ -1,4 +1,5 @@
-//! The keys of the secondary indexes. Every index holds keys only: a change that leaves an index key alone costs nothing there.
+//! The keys of the secondary indexes. All indexes project only keys, so a change that leaves an
+//! item's index keys alone costs nothing in them.
 
 use model::{ExperimentId, ModelId, RunId, TraceId, UserName};
 
@@ -9,18 +10,18 @@ use crate::{
     Value, WideDigest,
 };
 
-/// The purpose of an index key, for the table reference.
+/// The description of an index key, for the table reference.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexDescription {
     /// The index.
     pub index: &'static Index,
-    /// The rows that carry it.
+    /// The rows that carry the key.
     pub rows: &'static [RowDescription],
     /// Pattern of the partition key.
     pub partition: &'static str,
     /// Pattern of the sort key.
     pub sort: &'static str,
-    /// The question it answers.
+    /// The question that the index answers.
     pub purpose: &'static str,
 }
 
@@ -28,57 +29,64 @@ pub struct IndexDescription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexKey(pub Vec<(&'static str, String)>);
 
-/// A kind of entries of an index.
+/// A type of entries in an index.
 pub trait IndexEntry: Sized {
     /// The index.
     const INDEX: &'static Index;
 
-    /// Reads an entry's sort key back, or `None` for one of another kind.
+    /// Parses the sort key of an entry. Returns `None` for entries of another type.
     fn parse(sort_key: &str) -> Option<Self>;
 }
 
 index_keys! {
-    // ---- LSIs: within a partition, read consistently ----------------------------------------------------------------
-    /// Runs of a lifecycle stage, newest first, equal times by id: MLflow's default order.
+    // ---- LSIs: within a partition, read consistently
+    // ----------------------------------------------------------------
+    /// Runs of a lifecycle stage, newest first, ties by id: MLflow's default order.
     RunsByStage: local LSI1 of Run = "EXP#" <experiment: ExperimentId> / "R#" <stage: Stage> "#" <started: Descending> "#" <run: RunId>;
     /// Experiments of a lifecycle stage, newest first.
     ExperimentsByStage: local LSI1 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <created: Descending> "#" <experiment: ExperimentId>;
-    /// Experiments of a lifecycle stage, the one changed last first: the order of MLflow's list of experiments.
+    /// Experiments of a lifecycle stage, most recently changed first: the order of MLflow's list of
+    /// experiments.
     ExperimentsByChange: local LSI2 of ExperimentName = "WORKSPACE#" <workspace: Name> / "E#" <stage: Stage> "#" <changed: Descending> "#" <experiment: ExperimentId>;
-    /// Registered models, prompts apart, the one changed last first: the order of a list by time.
+    /// Registered models, prompts separately, most recently changed first: the order of a list by
+    /// time.
     ModelsByChange: local LSI2 of ModelName = "WORKSPACE#" <workspace: Name> / "M#" <kind: ModelKind> "#" <changed: Descending>;
-    /// Logged models of a lifecycle stage, newest first, equal times by id: MLflow's default order.
+    /// Logged models of a lifecycle stage, newest first, ties by id: MLflow's default order.
     LoggedModelsByStage: local LSI1 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <created: Descending> "#" <model: ModelId>;
-    /// A model (version 0) and the versions that aliases point at: all that an alias is looked up in, in one request.
+    /// A model (version 0) and the versions that have aliases, so that one request resolves an
+    /// alias.
     AliasedVersions: local LSI1 of RegisteredModel, ModelVersion = "RM#" <home: ModelKey> / "A#" <version: Ordinal>;
-    /// The blocks of a partition of traces, newest first: the packer asks where blocks end, and no more.
+    /// The blocks of a partition of traces, newest first: the packer only needs to know where
+    /// blocks end.
     TraceBlocks: local LSI1 of TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId>;
     /// Versions in a stage other than `None`.
     VersionsInStage: local LSI2 of ModelVersion = "RM#" <home: ModelKey> / "S#" <stage: Field> "#" <version: Ordinal>;
     /// Runs of all stages, newest first.
     RunsByTime: local LSI2 of Run = "EXP#" <experiment: ExperimentId> / "R#" <started: Descending> "#" <run: RunId>;
-    /// Runs of a status, newest first; carried by the indexer's copy of the run, so that a change of status needs no read.
+    /// Runs of a status, newest first; carried by the indexer's copy of the run, so that updating
+    /// it after a change of status needs no read.
     RunsByStatus: local LSI3 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <status: Value> "#" <started: Descending> "#" <run: RunId>;
-    /// Logged models of a stage by the run that made them, newest first.
+    /// Logged models of a stage by the run that created them, newest first.
     LoggedModelsOfRun: local LSI3 of LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <stage: Stage> "#" <run: Field> "#" <created: Descending> "#" <model: ModelId>;
-    /// Runs by name, newest first among equal names; carried by the copy likewise.
+    /// Runs by name, newest first for equal names; carried by the copy for the same reason.
     RunsByName: local LSI4 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <name: Field> "#" <started: Descending> "#" <run: RunId>;
-    /// Runs that have ended, by that time; carried by the copy likewise.
+    /// Runs that have ended, by end time; carried by the copy for the same reason.
     RunsByEnd: local LSI2 of IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <ended: Ascending> "#" <started: Descending> "#" <run: RunId>;
-    /// Runs with changes that the indexer has not carried over yet: a search reads these, whatever its index says.
+    /// Runs with changes that are not in the index yet: searches read these runs, whatever the
+    /// index contains.
     RunsChanged: local LSI5 of Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId>;
 
-    // ---- GSIs: across partitions, eventually consistent; none guards uniqueness
-    // ----------------------------------------
-    /// The experiment of a run whose id was made elsewhere.
+    // ---- GSIs: across partitions, eventually consistent; none of them enforces uniqueness ------
+    /// The experiment of a run whose id another server made.
     RunLocation: global GSI1 of Run = "RUN#" <run: RunId> / "EXP#" <experiment: ExperimentId>;
-    /// Traces of a client's request. No mark of one goes before its entry is there.
+    /// Traces of a client's request. Their marks stay at least until the entry is in this index.
     TraceOfClientRequest: global GSI1 of Trace = "CLIENT#" <request: Name> / "EXP#" <experiment: ExperimentId> "#" <trace: TraceId>;
-    /// The experiment of a logged model whose id was made elsewhere.
+    /// The experiment of a logged model whose id another server made.
     LoggedModelLocation: global GSI1 of LoggedModel = "MODEL#" <model: ModelId> / "EXP#" <experiment: ExperimentId>;
     /// Runs of a dataset across experiments.
     RunsOfDataset: global GSI1 of DatasetLink = "DS#" <dataset: WideDigest> / "RUN#" <run: RunId>;
-    /// Full text across partitions, for entities with partitions of their own; entries of runs do not carry it.
+    /// Full text across partitions, for entities that have partitions of their own; not carried by
+    /// entries of runs.
     FullTextAnywhere: global GSI2 of FullText = "FTS#" <token: Value> / "" <part: TokenPart> "#" <entity_type: Name> "#" <entity: Name>;
     /// The users who have a permission for an experiment.
     PermissionsOfExperiment: global GSI4 of ExperimentPermission = "EXPPERM#" <experiment: ExperimentId> / "USER#" <user: UserName>;
@@ -96,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_local_index_has_the_partitions_of_its_rows() {
-        // Without the names of segments.
+        // Without the names of the segments.
         let literals = |pattern: &'static str| -> Vec<_> {
             pattern.split('>').map(|part| part.split_once('<').map_or(part, |(literal, _)| literal)).collect()
         };

@@ -1,4 +1,4 @@
-//! The types of attributes: how DynamoDB stores them, and what Rust reads them as.
+//! The types of attributes: how DynamoDB stores them, and as what Rust type they are read.
 
 pub use model::{DatasetRecordId, ExperimentId, LifecycleStage, ModelStage, RunStatus, ScorerId, TraceState};
 
@@ -8,16 +8,16 @@ pub use crate::WideDigest;
 /// The type of an attribute, for the table reference and for checks of items.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// DynamoDB's name of it in an item's JSON.
+    /// DynamoDB's type code in an item's JSON.
     pub code: &'static str,
-    /// Whether a string or a number can be of this type. Of other types, it says nothing.
+    /// Checks whether a string or a number is a value of this type. Always true for other types.
     pub reads: fn(&str) -> bool,
-    /// The type of the values of a map or a set, where that is known.
+    /// The type of the values of a map or a set, if it is known.
     pub values: Option<&'static Self>,
 }
 
 impl Kind {
-    /// Its name in the table reference.
+    /// Returns the name of the type in the table reference.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.code {
@@ -31,18 +31,19 @@ impl Kind {
     }
 }
 
-/// The type of an attribute. Rows and attributes name it.
+/// The type of an attribute, as rows and attributes name it.
 pub trait Typed {
-    /// How to check it.
+    /// Description of the type, for checks.
     const KIND: Kind;
 }
 
 /// A type that is stored as a string or a number.
 pub trait Scalar: Typed {
-    /// The value in Rust.
+    /// The type that values are read as.
     type Value<'a>;
 
-    /// The value of a string or of the digits of a number; `None` if it is not of this type.
+    /// Parses a string, or the digits of a number. Returns `None` if it is not a value of this
+    /// type.
     fn parsed(text: &str) -> Option<Self::Value<'_>>;
 }
 
@@ -117,14 +118,14 @@ macro_rules! others {
 
 /// A string.
 pub type Text = str;
-/// A decimal number, as a string: no row has one as a number.
+/// A decimal number, stored as a string. No row stores one as a number.
 pub type Decimal = f64;
-/// A whole number.
+/// A 64-bit integer.
 pub type Number = i64;
-/// A whole number of 32 bits that is not negative.
+/// A 32-bit unsigned integer.
 pub type Count = u32;
 
-/// The status of a logged model, by MLflow's number.
+/// The status of a logged model, as MLflow's number.
 #[derive(Debug)]
 pub enum ModelStatusNumber {}
 
@@ -133,13 +134,13 @@ others! {
     Bytes: "B";
     /// A set of byte strings.
     ByteStrings: "BS", Set;
-    /// A set of byte strings that are texts.
+    /// A set of byte strings that are UTF-8 texts.
     TextSet: "BS" of Text, Set;
     /// A map of strings.
     Texts: "M" of Text, Mapping;
-    /// A map of whole numbers.
+    /// A map of 64-bit integers.
     Numbers: "M" of Number, Mapping;
-    /// A map of whole numbers of 32 bits that are not negative.
+    /// A map of 32-bit unsigned integers.
     Counts: "M" of Count, Mapping;
     /// A list.
     List: "L";

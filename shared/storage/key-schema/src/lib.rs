@@ -1,16 +1,18 @@
-//! Every key and index of the tables, nothing else: no I/O, no AWS.
+//! The schema of the tables: all keys, indexes and attributes. No I/O, and no dependency on AWS.
 //!
-//! [`rows`] is the whole table of data on one page, [`index`] its secondary indexes.
-//! [`access_rows`] is the table of access. A row's `key` builds the key, its `parse` reads one, its
-//! `all` is the range that a query asks for. [`ranges`] has ranges that are no plain prefix.
+//! [`rows`] declares the whole data table on one page, and [`index`] its secondary indexes.
+//! [`access_rows`] declares the access table. For each row, `key` builds the key, `parse` reads it
+//! back, and `all` is the range to query. [`ranges`] has the ranges that are not a plain prefix.
+//!
 //! [`attributes`] has the names of attributes, each with one type of [`kind`]. Rows declare them
-//! with this type, items are checked for it, and `Item::get` of `table` reads a value of it.
-//! `segment.rs` and `text.rs` have the parts that keys are made of, here called segments. Segments
-//! of a metric's points are something else.
-//! `docs/table.md` and the table in `template.yaml` are generated from here ([`document`],
+//! with this type, items are checked against it, and `Item::get` of `table` returns values of it.
+//! `segment.rs` and `text.rs` have the parts that keys consist of, called segments here. They are
+//! unrelated to the segments of a metric's points.
+//!
+//! `docs/reference/table.md` and the table in `template.yaml` are generated from this crate ([`document`],
 //! [`definition`]).
 //!
-//! Only `ModelKey::of` makes the key of a registered model from its name.
+//! Only `ModelKey::of` builds the key of a registered model from its name.
 
 #[macro_use]
 mod macros;
@@ -49,13 +51,13 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key as one text. No part of a key holds a blank.
+    /// Returns the key as a single string. Parts of a key never contain a space.
     #[must_use]
     pub fn text(&self) -> String {
         format!("{} {}", self.pk, self.sk)
     }
 
-    /// A key from its text.
+    /// Parses a key from its text. Returns `None` if the text has no space.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
         let (pk, sk) = text.split_once(' ')?;

@@ -1,17 +1,17 @@
-//! The parts of keys that say which list of the index is meant.
+//! The parts of keys that identify a list of the index.
 
 use std::fmt::Write;
 
 use crate::segment::{Level, Segment, fnv1a_128, halves};
 
-/// The kind of value that a list of the index is ordered by.
+/// The kind of value that a list of the index is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListKind {
-    /// By a metric.
+    /// A metric.
     Metric,
-    /// By a param.
+    /// A param.
     Param,
-    /// By the tokens of a field.
+    /// Tokens of a field.
     Tokens(Level),
 }
 
@@ -33,10 +33,10 @@ impl Segment for ListKind {
     }
 }
 
-/// One of the partitions of a field's tokens. An entity has one value of a field, but a trigram for
-/// each two or three characters of its text. Trigrams are spread over partitions by a hash of their
-/// first character. So a new entity writes to a partition a few times at most. Tokens with the same
-/// beginning are still next to each other, in order.
+/// One of the partitions of a field's tokens. An entity has one value for a field, but a trigram
+/// for every two or three characters of its text. Trigrams are spread over partitions by a hash of
+/// their first character, so that a new entity writes only a few times to each partition. Tokens
+/// with the same first character are still adjacent and sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenPart {
     level: Level,
@@ -44,22 +44,23 @@ pub struct TokenPart {
 }
 
 impl TokenPart {
-    /// Over how many partitions trigrams are spread.
+    /// Number of partitions for trigrams.
     const SPREAD: u8 = 8;
 
-    /// The part of a token, and of all tokens that begin with a text. For the empty text, it has
-    /// only whole values.
+    /// Returns the part that holds a token, and all tokens that begin with a text. The empty text
+    /// is only meaningful for whole values.
     #[must_use]
     pub fn of(level: Level, beginning: &str) -> Self {
         let mut character = [0; 4];
         let first = beginning.chars().next().unwrap_or_default().encode_utf8(&mut character);
         let [high, low] = halves(fnv1a_128(first.as_bytes()));
-        // As for the buckets of metrics: the high bits of short texts are nearly alike before this.
+        // Multiplied because FNV leaves the high bits of short texts nearly alike. `Bucket` does
+        // the same.
         let [.., spread] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
         Self { level, part: if level == Level::Value { 0 } else { spread % Self::SPREAD } }
     }
 
-    /// All parts of the tokens of a level.
+    /// Returns all parts of a level.
     pub fn all(level: Level) -> impl Iterator<Item = Self> {
         let parts = if level == Level::Value { 1 } else { Self::SPREAD };
         (0..parts).map(move |part| Self { level, part })
@@ -79,18 +80,18 @@ impl Segment for TokenPart {
     }
 }
 
-/// Whether an entity was deleted on its own. Copies of such entities have a partition of their own.
-/// So a search for active ones, or for deleted ones, reads no others.
+/// Whether an entity was deleted on its own. Copies of such entities are in a separate partition,
+/// so that a search for active entities, or for deleted ones, reads no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OwnStage {
-    /// As its experiment, or active on its own.
+    /// The stage of its experiment, or active on its own.
     Active,
     /// Deleted on its own.
     Deleted,
 }
 
 impl OwnStage {
-    /// Both.
+    /// Both stages.
     pub const ALL: [Self; 2] = [Self::Active, Self::Deleted];
 }
 

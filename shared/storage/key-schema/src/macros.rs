@@ -1,16 +1,17 @@
-//! Declares rows and index keys by their pattern: literals, and typed segments between them.
+//! Macros that declare rows and index keys by patterns: literals with typed segments between them.
 
-/// Declares the rows of the table. Each becomes a type with
+/// Declares the rows of a table. Each becomes a type with
 ///
 /// - `key`, which builds the row's key, and `parse`, which reads it back;
 /// - `partition`, the range of all rows in its partition;
-/// - `all`, the range of the rows of this type in a partition, with a method for each segment
-///   that narrows it: `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
+/// - `all`, the range of the rows of this type in a partition, with a method for each segment that
+///   narrows it: `RankByMetric::all(&experiment).metric(&metric).value(&value)`.
 ///
-/// The attributes of its items are in braces, with groups that several rows have: `{ NAME: Text
-/// required "its name", ..TAGGED }`. Every item of the row has its `required` attributes.
+/// The attributes of its items are in braces, followed by groups that several rows share:
+/// `{ NAME: Text required "its name", ..TAGGED }`. Every item of the row has its `required`
+/// attributes.
 ///
-/// `ROWS` describes them all.
+/// `ROWS` has the descriptions of all rows.
 macro_rules! rows {
     ($(
         $(#[doc = $doc:literal])+
@@ -49,7 +50,7 @@ macro_rules! rows {
                     Key { pk: written!($($pk $(<$partition>)?)+), sk: written!($($literal $(<$field>)?)+) }
                 }
 
-                /// Reads a key of this row back, or `None` for a key of any other.
+                /// Parses a key of this row. Returns `None` for a key of another row.
                 #[must_use]
                 pub fn parse(key: &Key) -> Option<Self> {
                     read!(key.pk, $($pk $(<$partition: $partition_type>)?)+);
@@ -63,13 +64,14 @@ macro_rules! rows {
                     Some(())
                 }
 
-                /// All that is in the partition, rows of other types included.
+                /// Returns the range of the whole partition, including rows of other types.
                 #[must_use]
                 pub fn partition($($($partition: &$partition_type,)?)+) -> KeyRange {
                     KeyRange::new(None, written!($($pk $(<$partition>)?)+), "")
                 }
 
-                /// The rows of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
+                /// Returns the range of the rows of this type in a partition. The methods of
+                /// [`Prefix`] narrow it one segment at a time.
                 #[must_use]
                 pub fn all($($($partition: &$partition_type,)?)+) -> Prefix<Self, 0> {
                     Prefix::new(None, written!($($pk $(<$partition>)?)+), first!($($literal)+))
@@ -79,13 +81,15 @@ macro_rules! rows {
             prefixes!($name, 0; $($literal $(<$field: $type>)?)+);
         )+
 
-        /// Every row of the table.
+        /// The descriptions of all rows.
         pub const ROWS: &[RowDescription] = &[$($name::DESCRIPTION),+];
     };
 }
 
-/// Declares the keys of the secondary indexes, like rows: `index of the rows that carry it = partition key / sort key`. The partition
-/// of a local index is the row's own. Each becomes a type with `key`, `all` and, as an [`IndexEntry`](crate::IndexEntry), `parse`.
+/// Declares the keys of the secondary indexes in the syntax of rows:
+/// `index of the rows that carry it = partition key / sort key`. The partition of a local index is
+/// that of the row. Each becomes a type with `key`, `all` and, as an
+/// [`IndexEntry`](crate::IndexEntry), `parse`.
 macro_rules! index_keys {
     ($(
         $(#[doc = $doc:literal])+
@@ -113,7 +117,8 @@ macro_rules! index_keys {
             index_key!($scope $name = $($pk $(<$partition: $partition_type>)?)+ / $($literal $(<$field: $type>)?)+);
 
             impl $name {
-                /// The entries of this type in a partition. The methods of [`Prefix`] narrow it by one segment after another.
+                /// Returns the range of the entries of this type in a partition. The methods of
+                /// [`Prefix`] narrow it one segment at a time.
                 #[must_use]
                 pub fn all($($($partition: &$partition_type,)?)+) -> Prefix<Self, 0> {
                     Prefix::new(Some(Self::INDEX), written!($($pk $(<$partition>)?)+), first!($($literal)+))
@@ -123,7 +128,7 @@ macro_rules! index_keys {
             prefixes!($name, 0; $($literal $(<$field: $type>)?)+);
         )+
 
-        /// Every index key of the table.
+        /// The descriptions of all index keys.
         pub const INDEX_KEYS: &[IndexDescription] = &[$(IndexDescription {
             index: &$index,
             rows: &[$($crate::rows::$row::DESCRIPTION),+],
@@ -134,11 +139,12 @@ macro_rules! index_keys {
     };
 }
 
-/// The function `key` of an index entry: a local index has only the sort key, a global one a partition key too.
+/// Defines `key` of an index entry: a local index has only a sort key, a global index also a
+/// partition key.
 macro_rules! index_key {
     (local $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
-            /// The attribute that puts an item into the index.
+            /// Returns the attribute that puts an item into the index.
             #[must_use]
             pub fn key($($($field: &$type,)?)+) -> IndexKey {
                 IndexKey(vec![(Self::INDEX.sort, written!($($literal $(<$field>)?)+))])
@@ -147,7 +153,7 @@ macro_rules! index_key {
     };
     (global $name:ident = $( $pk:literal $(< $partition:ident : $partition_type:ty >)? )+ / $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         impl $name {
-            /// The attributes that put an item into the index.
+            /// Returns the attributes that put an item into the index.
             #[must_use]
             pub fn key($($($partition: &$partition_type,)?)+ $($($field: &$type,)?)+) -> IndexKey {
                 IndexKey(vec![
@@ -159,7 +165,7 @@ macro_rules! index_key {
     };
 }
 
-/// A key as text.
+/// Builds a key as a string.
 macro_rules! written {
     ($( $literal:literal $(< $field:ident >)? )+) => {{
         let mut key = String::new();
@@ -171,7 +177,8 @@ macro_rules! written {
     }};
 }
 
-/// Reads the segments of a key into variables, or returns `None` if the key has another form.
+/// Parses the segments of a key into variables. Returns `None` from the enclosing function if the
+/// key has another form.
 macro_rules! read {
     ($key:expr, $( $literal:literal $(< $field:ident : $type:ty >)? )+) => {
         let rest: &str = &$key;
@@ -188,7 +195,7 @@ macro_rules! read {
     };
 }
 
-/// Returns `None` if a key has another form.
+/// Returns `None` from the enclosing function if a key has another form.
 macro_rules! has_form {
     ($key:expr, $( $literal:literal $(< $field:ident >)? )+) => {
         let rest: &str = &$key;
@@ -205,7 +212,7 @@ macro_rules! has_form {
     };
 }
 
-/// Attributes with their types and descriptions.
+/// Builds a list of attribute descriptions from names, types and texts.
 macro_rules! attributes {
     ($( $attribute:ident : $kind:ident $($required:ident)? $about:literal ),* $(,)?) => {
         &[$($crate::attributes::AttributeDescription::new::<$crate::kind::$kind>(
@@ -216,7 +223,7 @@ macro_rules! attributes {
     };
 }
 
-/// Whether the word `required` is there.
+/// Whether the keyword `required` is present.
 macro_rules! is_required {
     () => {
         false
@@ -232,12 +239,13 @@ macro_rules! first {
     };
 }
 
-/// A method of [`Prefix`](crate::Prefix) for each segment but the last: that one makes the key whole.
+/// Defines a method of [`Prefix`](crate::Prefix) for each segment except the last, which would
+/// complete the key.
 macro_rules! prefixes {
     ($name:ident, $given:expr; $literal:literal $(<$field:ident : $type:ty>)?) => {};
     ($name:ident, $given:expr; $literal:literal <$field:ident : $type:ty> $next:literal $($rest:tt)*) => {
         impl Prefix<$name, { $given }> {
-            #[doc = concat!("Only those with this `", stringify!($field), "`.")]
+            #[doc = concat!("Restricts the range to this `", stringify!($field), "`.")]
             #[must_use]
             pub fn $field(self, $field: &$type) -> Prefix<$name, { $given + 1 }> {
                 self.then($field, $next)

@@ -1,4 +1,5 @@
-//! Parts of keys that cannot be read whole: a text in them may have been cut.
+//! Parsers for single parts of keys that cannot be parsed as a whole, because a text in them may be
+//! truncated.
 
 use model::{EvaluationDatasetId, ExperimentId, RunId};
 
@@ -7,21 +8,24 @@ use crate::rows::{
 };
 use crate::{Digest, Key, ListKind, ModelKey, Name, Ordinal, Segment, place};
 
-/// The version whose document has this sort key; `None` for any other row. The name in the partition key may be cut.
+/// Returns the version whose document has this sort key. `None` for any other row. The name in the
+/// partition key may be truncated.
 #[must_use]
 pub fn version_of_document(sort_key: &str) -> Option<u32> {
     let versions = ModelVersion::all(&ModelKey::from("")).range();
     Ordinal::read(versions.place(sort_key)?).map(|Ordinal(version)| version)
 }
 
-/// The version in the sort key of a [`VersionOfRun`](crate::rows::VersionOfRun). The name of its home may be cut.
+/// Returns the version in the sort key of a [`VersionOfRun`](crate::rows::VersionOfRun). The name
+/// of its home may be truncated.
 #[must_use]
 pub fn version_of_run(sort_key: &str) -> Option<u32> {
     let (_home, version) = VersionOfRun::all(&ModelKey::from("")).range().place(sort_key)?.split_once('#')?;
     Ordinal::read(version).map(|Ordinal(version)| version)
 }
 
-/// The hash of the points in the sort key of a [`MetricSegment`](crate::rows::MetricSegment). The name of the metric may be cut.
+/// Returns the hash of the points in the sort key of a
+/// [`MetricSegment`](crate::rows::MetricSegment). The name of the metric may be truncated.
 #[must_use]
 pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
     let run = RunId::new(0, ExperimentId::DEFAULT, 0);
@@ -29,29 +33,32 @@ pub fn points_of_segment(sort_key: &str) -> Option<Digest> {
     Digest::read(points)
 }
 
-/// The dataset of a row of a list of evaluation datasets, that of a workspace or of an experiment. Their names may be cut.
+/// Returns the dataset of a row in a workspace's or an experiment's list of evaluation datasets.
+/// The name of the workspace or experiment may be truncated.
 #[must_use]
 pub fn listed_evaluation_dataset(sort_key: &str) -> Option<EvaluationDatasetId> {
     let of_workspace = WorkspaceEvaluationDataset::all(&Name::from("")).range();
     of_workspace.place(sort_key).and_then(EvaluationDatasetId::parse)
 }
 
-/// The experiment of a row of the workspace's list of scorers. The names of both may be cut.
+/// Returns the experiment of a row in a workspace's list of scorers. The names of the workspace and
+/// the scorer may be truncated.
 #[must_use]
 pub fn experiment_of_listed_scorer(sort_key: &str) -> Option<ExperimentId> {
     let scorers = WorkspaceScorer::all(&Name::from("")).range();
     scorers.place(sort_key).and_then(|place| ExperimentId::read(place::value(place)))
 }
 
-/// The experiment of a [`Scorer`](crate::rows::Scorer); `None` for any other row. The scorer's name may be cut.
+/// Returns the experiment of a [`Scorer`](crate::rows::Scorer). `None` for any other row. The name
+/// of the scorer may be truncated.
 #[must_use]
 pub fn experiment_of_scorer(key: &Key) -> Option<ExperimentId> {
     let experiment = ExperimentId::read(key.pk.strip_prefix("EXP#")?)?;
     Scorer::all(&experiment).range().contains(key).then_some(experiment)
 }
 
-/// The kind of a list, from the sort key of its row in the directory. The name of the field may be
-/// cut there.
+/// Returns the kind of a list, given the sort key of its [`IndexList`](crate::rows::IndexList) row.
+/// The name of the field may be truncated.
 #[must_use]
 pub fn kind_of_list(sort_key: &str) -> Option<ListKind> {
     let lists = IndexList::all(&ExperimentId::DEFAULT).range();

@@ -1,12 +1,13 @@
-//! Places in lists: the part of a key after the beginning that all keys of the list share. Lists
-//! are newest first, so a place is, or ends in, a time and an id. In lists by values, the value
+//! Places in lists: the part of a key after the prefix that all keys of the list share. Lists are
+//! sorted newest first, so a place is, or ends in, a time and an id. In lists by value, the value
 //! comes before these.
 
 use model::{ModelId, RunId};
 
 use crate::{Descending, Segment};
 
-/// A place in a list that is newest first, or among the places of one value: comparable across lists.
+/// Returns a place in a list that is sorted newest first, or within one value of a list by value.
+/// Comparable across lists.
 #[must_use]
 pub fn newest_first(time_ms: i64, id: &str) -> String {
     let mut place = time(time_ms);
@@ -15,44 +16,45 @@ pub fn newest_first(time_ms: i64, id: &str) -> String {
     place
 }
 
-/// The beginning of the places of a time, in a list that is newest first.
+/// Returns the prefix of the places of a time, in a list that is sorted newest first.
 #[must_use]
 pub fn time(time_ms: i64) -> String {
     Descending(time_ms).text()
 }
 
-/// The value of a place in a list by values, in its form in a key; in a list that is newest first, the time.
+/// Returns the encoded value of a place in a list by value. In a list that is sorted newest first,
+/// returns the time.
 #[must_use]
 pub fn value(place: &str) -> &str {
     place.split_once('#').map_or(place, |(value, _)| value)
 }
 
-/// The beginning of all places of a value, given its form in a key, and of no place of a longer
-/// one.
+/// Returns the key prefix shared by all places of a value, given its encoded form. The separator
+/// keeps it from also matching longer values.
 #[must_use]
 pub fn of_value(value: &str) -> String {
     format!("{value}#")
 }
 
-/// The run at the end of a key.
+/// Returns the run at the end of a key.
 #[must_use]
 pub fn run(key: &str) -> Option<RunId> {
     key.rsplit('#').next().and_then(RunId::read)
 }
 
-/// Start time, in ms, and run at the end of a key.
+/// Returns the start time, in ms, and the run at the end of a key.
 #[must_use]
 pub fn started_and_run(key: &str) -> Option<(i64, RunId)> {
     end(key)
 }
 
-/// Time of creation, in ms, and logged model at the end of a key.
+/// Returns the creation time, in ms, and the logged model at the end of a key.
 #[must_use]
 pub fn created_and_model(key: &str) -> Option<(i64, ModelId)> {
     end(key)
 }
 
-/// A text before them may have been cut, and cannot be read then.
+/// Reads only the last two segments, because a text before them may be truncated.
 fn end<Id: Segment>(key: &str) -> Option<(i64, Id)> {
     let mut parts = key.rsplit('#');
     let id = Id::read(parts.next()?)?;

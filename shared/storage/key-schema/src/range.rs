@@ -1,17 +1,17 @@
-//! Ranges of keys, as queries ask for them.
+//! Ranges of keys for queries.
 
 use std::marker::PhantomData;
 
 use crate::definition::{Index, PK, SK};
 use crate::{Key, Segment, TextSegment};
 
-/// Greater than every character of a key but itself.
+/// Sorts after every other character of a key.
 const END: char = '\u{10FFFF}';
-/// Less than every character of a key.
+/// Sorts before every character of a key.
 const BEGIN: char = '\u{1}';
 
-/// A text after all keys that begin with `beginning`, and before all later keys. `$` follows `#`,
-/// which ends every segment but the last.
+/// Returns a text that sorts after all keys with this prefix, and before all later keys. `$` is the
+/// successor of `#`, which ends every segment but the last.
 fn end_of(beginning: &str) -> String {
     match beginning.strip_suffix('#') {
         Some(segments) => format!("{segments}$"),
@@ -19,9 +19,9 @@ fn end_of(beginning: &str) -> String {
     }
 }
 
-/// A range of one partition, of the table or of an index, in the order of its sort keys.
+/// A range of one partition, of the table or of an index, in the order of sort keys.
 ///
-/// A place in the range is the part of a sort key after the beginning that all keys of the range
+/// A place in the range is the part of a sort key after the prefix that all keys of the range
 /// share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
@@ -35,21 +35,22 @@ pub struct KeyRange {
 /// The sort keys of a [`KeyRange`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SortKeys {
-    /// All of the partition.
+    /// All keys of the partition.
     All,
-    /// Those that begin so.
+    /// Keys with this prefix.
     BeginWith(String),
-    /// Those from the first to the last, both included.
+    /// Keys from the first to the last, inclusive.
     Between(String, String),
 }
 
 impl KeyRange {
-    /// The keys of a partition that begin so; all of it if the beginning is empty.
+    /// Returns the range of a partition's keys with this prefix. The empty prefix means the whole
+    /// partition.
     pub(crate) fn new(index: Option<&'static Index>, partition: String, beginning: &str) -> Self {
         Self { index, partition, beginning: beginning.to_owned(), first: String::new(), last: None }
     }
 
-    /// Only from this place on, itself included.
+    /// Starts the range at this place, inclusive.
     #[must_use]
     pub fn starting(mut self, first: &str) -> Self {
         if first > self.first.as_str() {
@@ -58,7 +59,7 @@ impl KeyRange {
         self
     }
 
-    /// Only from this sort key on, itself included, if it is one of the range.
+    /// Starts the range at this sort key, inclusive. A sort key outside the range has no effect.
     #[must_use]
     pub fn starting_at_key(self, sort_key: &str) -> Self {
         match self.place(sort_key).map(str::to_owned) {
@@ -67,13 +68,13 @@ impl KeyRange {
         }
     }
 
-    /// Only keys after this place.
+    /// Starts the range after this place.
     #[must_use]
     pub fn after(self, last: &str) -> Self {
         self.starting(&format!("{last}{BEGIN}"))
     }
 
-    /// Only up to this place, itself included.
+    /// Ends the range at this place, inclusive.
     #[must_use]
     pub fn until(mut self, last: &str) -> Self {
         if self.last.as_deref().is_none_or(|known| last < known) {
@@ -82,26 +83,26 @@ impl KeyRange {
         self
     }
 
-    /// Only up to the last place that begins so.
+    /// Ends the range with the last place that has this prefix.
     #[must_use]
     pub fn until_beginning(self, beginning: &str) -> Self {
         self.until(&end_of(beginning))
     }
 
-    /// Only keys after the last place that begins so.
+    /// Starts the range after the last place that has this prefix.
     #[must_use]
     pub fn after_beginning(self, beginning: &str) -> Self {
         self.starting(&end_of(beginning))
     }
 
-    /// Only the places that begin so.
+    /// Restricts the range to places with this prefix.
     #[must_use]
     pub fn beginning(self, beginning: &str) -> Self {
         self.starting(beginning).until_beginning(beginning)
     }
 
-    /// From the first key of this range to the last of another range of the same partition, with
-    /// everything between. Its places are whole sort keys.
+    /// Returns the range from the first key of this range to the last key of another range in the
+    /// same partition, including everything in between. Its places are whole sort keys.
     #[must_use]
     pub fn through(self, other: impl Into<Self>) -> Self {
         let other = other.into();
@@ -110,13 +111,13 @@ impl KeyRange {
         Self { beginning: String::new(), first, last: Some(last), ..self }
     }
 
-    /// Whether no key can lie in the range.
+    /// Whether the range cannot contain any key.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.last.as_deref().is_some_and(|last| self.first.as_str() > last)
     }
 
-    /// Whether a key of the table or index lies in the range.
+    /// Whether the range contains a key of the table or index.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
         let is_within = |place: &str| match &self.last {
@@ -126,36 +127,37 @@ impl KeyRange {
         key.pk == self.partition && self.place(&key.sk).is_some_and(is_within)
     }
 
-    /// The place of a sort key in the range.
+    /// Returns the place of a sort key in the range.
     #[must_use]
     pub fn place<'a>(&self, sort_key: &'a str) -> Option<&'a str> {
         sort_key.strip_prefix(&self.beginning)
     }
 
-    /// The index that is read; `None` for the table itself.
+    /// Returns the index of the range, or `None` for the table itself.
     #[must_use]
     pub fn index(&self) -> Option<&'static Index> {
         self.index
     }
 
-    /// The attribute of the partition key, and its value.
+    /// Returns the attribute of the partition key, and its value.
     #[must_use]
     pub fn partition(&self) -> (&'static str, &str) {
         (self.index.map_or(PK, |index| index.partition), &self.partition)
     }
 
-    /// The attribute of the sort key.
+    /// Returns the attribute of the sort key.
     #[must_use]
     pub fn sort_attribute(&self) -> &'static str {
         self.index.map_or(SK, |index| index.sort)
     }
 
-    /// Whether it is all places that begin so: then a query can ask for exactly these, whatever characters they have.
+    /// Whether the range is exactly the places with a prefix. A query can express this precisely,
+    /// whatever characters the places contain.
     fn is_beginning(&self) -> bool {
         self.last.as_ref().is_some_and(|last| *last == end_of(&self.first))
     }
 
-    /// The sort keys of the range.
+    /// Returns the sort keys of the range.
     #[must_use]
     pub fn sort_keys(&self) -> SortKeys {
         let beginning = &self.beginning;
@@ -172,13 +174,15 @@ impl KeyRange {
     }
 }
 
-/// The keys between two texts. A range of whole keys may have no first one, and DynamoDB takes no empty text for a key.
+/// Returns the keys between two texts. The first may be empty for a range of whole keys, but
+/// DynamoDB does not accept an empty string as a key.
 fn between(first: String, last: String) -> SortKeys {
     SortKeys::Between(if first.is_empty() { BEGIN.to_string() } else { first }, last)
 }
 
-/// The rows of a type in one partition whose first segments are given; a method for each further segment narrows it. The keys of
-/// other rows may begin the same: a run's params lie among the rows that begin like a run.
+/// The rows of a type in one partition, with some leading segments given. A method for each further
+/// segment narrows it. Keys of other rows may share the prefix: for example, a run's params are
+/// among the rows with the prefix of runs.
 #[derive(Clone, Debug)]
 pub struct Prefix<Row, const GIVEN: usize> {
     range: KeyRange,
@@ -190,27 +194,28 @@ impl<Row, const GIVEN: usize> Prefix<Row, GIVEN> {
         Self { range: KeyRange::new(index, partition, literal), row: PhantomData }
     }
 
-    /// With one more segment, and the literal that follows it.
+    /// Appends a segment, and the literal that follows it.
     pub(crate) fn then<const MORE: usize>(mut self, segment: &impl Segment, literal: &str) -> Prefix<Row, MORE> {
         segment.write(&mut self.range.beginning);
         self.range.beginning.push_str(literal);
         Prefix { range: self.range, row: PhantomData }
     }
 
-    /// The keys whose next segment is a text that begins so, and perhaps more: a text that has no room in a key is cut.
+    /// Returns the range of keys whose next segment is a text with this prefix. It may contain
+    /// other keys, because a text that is too long for a key is truncated.
     #[must_use]
     pub fn beginning(mut self, text: &impl TextSegment) -> KeyRange {
         self.range.beginning.push_str(&text.beginning());
         self.range
     }
 
-    /// Only rows after the one whose key ends with this segment.
+    /// Returns the range of rows after the one whose key ends with this segment.
     #[must_use]
     pub fn after(self, segment: &impl Segment) -> KeyRange {
         self.range.after(&segment.text())
     }
 
-    /// As a range, which can be narrowed by places.
+    /// Converts the prefix to a range, which can be narrowed by places.
     #[must_use]
     pub fn range(self) -> KeyRange {
         self.range

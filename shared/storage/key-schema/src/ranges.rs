@@ -1,4 +1,4 @@
-//! Ranges that are no plain prefix of one row's keys.
+//! Ranges that are not a plain prefix of one row's keys.
 
 use model::{EvaluationDatasetId, ExperimentId, ModelId, RunId};
 
@@ -11,19 +11,21 @@ use crate::{
     Ascending, Field, KeyRange, Level, ListKind, Name, OwnStage, Segment, Stage, TextSegment, TokenPart, Value, place,
 };
 
-/// Every row of a run in its experiment's partition but its document.
+/// Returns the range of all rows of a run in its experiment's partition, except its document.
 #[must_use]
 pub fn rows_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
     Run::all(experiment).range().beginning(&place::of_value(run.as_str()))
 }
 
-/// A run's journal, the names in it, and its metrics documents, in this order: the order in which points move.
+/// Returns the range of a run's journal, the names used in it, and its metrics documents, in this
+/// order. Points move in the same order.
 #[must_use]
 pub fn journal_and_metrics(run: &RunId) -> KeyRange {
     MetricJournal::all(run).range().through(RunMetricsBucket::all(run))
 }
 
-/// The segments of a metric that begin after one time and step, and not after another.
+/// Returns the range of a metric's segments that begin after one time and step, and not after
+/// another.
 #[must_use]
 pub fn segments_between(
     run: &RunId,
@@ -43,50 +45,53 @@ pub fn segments_between(
     }
 }
 
-/// The chart rows and the segments of all metrics of a run.
+/// Returns the range of the chart rows and segments of all metrics of a run.
 #[must_use]
 pub fn charts_and_segments(run: &RunId) -> KeyRange {
     MetricChart::all(run).range().through(MetricSegment::all(run))
 }
 
-/// A run's inputs and outputs: the rows of its datasets, outputs and model inputs are next to each
-/// other.
+/// Returns the range of a run's inputs and outputs. The rows of datasets, outputs and model inputs
+/// are adjacent.
 #[must_use]
 pub fn links_of_run(experiment: &ExperimentId, run: &RunId) -> KeyRange {
     RunInput::all(experiment).run(run).range().through(RunModelInput::all(experiment).run(run))
 }
 
-/// Runs that were deleted on their own, whenever that was.
+/// Returns the range of runs that were deleted on their own, in any version of the experiment's
+/// stage.
 #[must_use]
 pub fn runs_deleted(experiment: &ExperimentId) -> KeyRange {
     RunsByStage::all(experiment).range().beginning(Stage::DELETED)
 }
 
-/// Runs that were deleted on their own before the experiment's stage had this version.
+/// Returns the range of runs that were deleted on their own before the experiment's stage had this
+/// version.
 #[must_use]
 pub fn runs_deleted_before(experiment: &ExperimentId, version: u32) -> KeyRange {
     runs_deleted(experiment).until(&Stage::Deleted { version }.text())
 }
 
-/// Logged models that are deleted.
+/// Returns the range of deleted logged models.
 #[must_use]
 pub fn logged_models_deleted(experiment: &ExperimentId) -> KeyRange {
     LoggedModelsByStage::all(experiment).range().beginning(Stage::DELETED)
 }
 
-/// Every row of a logged model in its experiment's partition but its document.
+/// Returns the range of all rows of a logged model in its experiment's partition, except its
+/// document.
 #[must_use]
 pub fn rows_of_logged_model(experiment: &ExperimentId, model: &ModelId) -> KeyRange {
     LoggedModel::all(experiment).range().beginning(&place::of_value(model.as_str()))
 }
 
-/// Experiments that are deleted.
+/// Returns the range of deleted experiments.
 #[must_use]
 pub fn experiments_deleted(workspace: &Name) -> KeyRange {
     ExperimentsByStage::all(workspace).range().beginning(Stage::DELETED)
 }
 
-/// The entries of a list: all of one partition, or of several.
+/// Returns the entries of a list, which are in one or several partitions.
 #[must_use]
 pub fn entries_of_list(experiment: &ExperimentId, entity_type: &Name, kind: ListKind, of: &Field) -> Vec<KeyRange> {
     match kind {
@@ -98,14 +103,14 @@ pub fn entries_of_list(experiment: &ExperimentId, entity_type: &Name, kind: List
     }
 }
 
-/// The entries by the tokens of a field that are this one.
+/// Returns the range of entries with this token of a field.
 #[must_use]
 pub fn with_token(experiment: &ExperimentId, level: Level, entity_type: &Name, field: &Field, token: &str) -> KeyRange {
     let part = TokenPart::of(level, token);
     FullText::all(experiment, &part, entity_type, field).token(&token.into()).range()
 }
 
-/// The entries by the tokens of a field that begin so.
+/// Returns the range of entries whose token of a field has this prefix.
 #[must_use]
 pub fn with_tokens_beginning(
     experiment: &ExperimentId,
@@ -119,13 +124,14 @@ pub fn with_tokens_beginning(
     all.beginning(&Value::from(beginning).beginning())
 }
 
-/// The copies of entities, those that were deleted on their own apart.
+/// Returns the ranges of copies: those of entities that were deleted on their own are in a separate
+/// partition.
 #[must_use]
 pub fn copies(experiment: &ExperimentId, entity_type: &Name) -> [KeyRange; 2] {
     OwnStage::ALL.map(|stage| IndexedCopy::partition(experiment, &stage, entity_type))
 }
 
-/// An evaluation dataset, and its records, which come after it.
+/// Returns the range of an evaluation dataset and its records, which follow it.
 #[must_use]
 pub fn evaluation_dataset_with_records(dataset: &EvaluationDatasetId) -> KeyRange {
     EvaluationDataset::all(dataset).range().through(EvaluationRecord::all(dataset))

@@ -1,7 +1,7 @@
-//! The table: every row of every domain, as partition key `/` sort key. The attributes of its items
-//! follow in braces.
+//! The data table: the rows of all domains, as partition key `/` sort key, followed by the
+//! attributes of their items in braces.
 //!
-//! Rows of domains whose functions are not built yet are declared here already, so that their place
+//! Rows of domains whose functions do not exist yet are declared here as well, so that their place
 //! in the table is decided once.
 
 use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId, UserName};
@@ -18,46 +18,47 @@ use crate::{
 /// The description of a row, for the table reference.
 #[derive(Clone, Copy, Debug)]
 pub struct RowDescription {
-    /// The row's type.
+    /// Name of the row's type.
     pub name: &'static str,
     /// Pattern of the partition key.
     pub pk: &'static str,
     /// Pattern of the sort key.
     pub sk: &'static str,
-    /// The content of the row.
+    /// Content of the row.
     pub purpose: &'static str,
-    /// Its attributes, without its key and those of indexes: its own, and groups that it shares
-    /// with other rows.
+    /// Attributes of the row, except its key and those of indexes: its own, and groups that it
+    /// shares with other rows.
     pub attributes: &'static [&'static [AttributeDescription]],
-    /// Whether a key has the form of this row.
+    /// Checks whether a key has the form of this row.
     pub has_form: fn(&Key) -> bool,
-    /// Whether a key is one of this row, and can be read back.
+    /// Checks whether a key is one of this row and can be parsed.
     pub reads: fn(&Key) -> bool,
 }
 
 impl RowDescription {
-    /// All attributes of the row, without its key and those of indexes.
+    /// Returns all attributes of the row, except its key and those of indexes.
     pub fn attributes(&self) -> impl Iterator<Item = &'static AttributeDescription> + use<> {
         self.attributes.iter().copied().flatten()
     }
 }
 
 rows! {
-    // ---- an experiment, and rows of bounded number in it
-    // -------------------------------------------------------------
-    /// The experiment, a document: name, artifact location, lifecycle stage and its version, times, tags.
+    // ---- experiments, and rows whose number in an experiment is bounded
+    // ----------------------------
+    /// An experiment, a document: name, artifact location, lifecycle stage and its version, times,
+    /// tags.
     Experiment = "EXP#" <experiment: ExperimentId> / "E#META" {
         NAME: Text required "name",
-        WORKSPACE: Text "its workspace, where that is not the default one",
-        OWNER: Text "the user who created it, where that is known",
-        LOCATION: Text required "where it keeps its artifacts",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        OWNER: Text "the user who created it, if known",
+        LOCATION: Text required "its artifact location",
         CREATED: Number required "when it was created, in ms",
-        UPDATED: Number required "when it was changed last, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
         STAGE: LifecycleStage required "lifecycle stage",
         STAGE_VERSION: Count required "how often the stage has changed",
-        REVISION: Number "there is one, so that the indexer is told of the removal",
-        FORGOTTEN: Number "histories of metrics that are kept no longer are removed, of runs that ended until then, in ms",
-        LOOKED: Number "when all its runs were last looked at for such histories, in ms",
+        REVISION: Number "always set, so that the stream reports the removal of the experiment to the indexer",
+        FORGOTTEN: Number "expired histories of metrics have been removed from runs that ended up to this time, in ms",
+        LOOKED: Number "when all its runs were last checked for expired histories, in ms",
         ..TAGGED, ..CREATION
     };
     /// A tag of the experiment that is too big for its document.
@@ -65,415 +66,433 @@ rows! {
 
     /// A run, a document: info, params, tags, and the points of its first calls.
     Run = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> {
-        LINKS: Number "it has rows of datasets or logged models",
-        REBUILD: Number "set with the mark: all its entries in the index are to be put again, even those that should be there",
-        DELETED_TIME: Number "when it was deleted by itself, in ms",
-        OVERDUE: Number "set with the mark: it was not indexed in time, and is to be indexed at once",
-        ROOM: Bytes "bytes that are removed when the run ends: a full partition takes only writes by which it does not grow",
-        METRIC: ByteStrings "of a metric: the points of the run's first calls",
-        JOURNAL: Number "set with the mark: there may be points in the journal; the number of calls that said so",
-        LEASED: Number "set with the mark: calls that read this add to the journal, and write nothing here",
-        CLOSING: Number "set with `leased`: calls must mark the run again; from this time on, in ms, each call under way has read this",
-        SEEN: Number "the revision that was indexed last, where the mark stayed",
-        PACKED: Count "how often points were packed into the metrics documents, when the run was indexed last",
+        LINKS: Number "set if it has rows of datasets or logged models",
+        REBUILD: Number "set with the mark: all its index entries have to be written again, even those that should exist already",
+        DELETED_TIME: Number "when it was deleted on its own, in ms",
+        OVERDUE: Number "set with the mark: it was not indexed in time, and has to be indexed immediately",
+        ROOM: Bytes "padding that is removed when the run ends, because a full partition only accepts writes that do not grow it",
+        METRIC: ByteStrings "by metric: the points of the run's first calls",
+        JOURNAL: Number "set with the mark: the journal may have points; counts the calls that have set it",
+        LEASED: Number "set with the mark: calls that read it add to the journal without writing to this document",
+        CLOSING: Number "set with `leased`: calls have to mark the run again; from this time on, in ms, all calls in flight have read this",
+        SEEN: Number "the last indexed revision, if the mark was kept",
+        PACKED: Count "how often points had been packed into the metrics documents when the run was last indexed",
         ..RUN_INFO, ..WITH_PARAMS, ..TAGGED, ..MARKED, ..CREATION
     };
-    /// A param that is too big for the run's document, or one param too many for it.
+    /// A param that is too big for the run's document, or was added when the document was full.
     RunParam = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#PARAM#" <param: Name> { ..KEY_VALUE };
-    /// A tag of a run, likewise.
+    /// A tag that is too big for the run's document, or was added when the document was full.
     RunTag = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A logged model of the run, and the step it was logged at.
+    /// A logged model of the run, with the step at which it was logged.
     RunOutput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM#" <model: Name> {
         MODEL: Text required "the model's id",
-        STEP: Number required "the step it was logged at"
+        STEP: Number required "the step at which it was logged"
     };
-    /// A dataset the run read, and the tags of this use of it.
+    /// A dataset that the run read, with the tags of this use.
     RunInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#INPUT#" <dataset: WideDigest> {
         NAME: Text required "the dataset's name",
-        DIGEST: Text required "its digest, as the client computed it",
-        TAGS: Texts required "tags of this use of it",
-        ORDER: Number required "greater for what was logged later"
+        DIGEST: Text required "its digest, as computed by the client",
+        TAGS: Texts required "tags of this use",
+        ORDER: Number required "greater for datasets that were logged later"
     };
-    /// A logged model the run read.
+    /// A logged model that the run read.
     RunModelInput = "EXP#" <experiment: ExperimentId> / "R#" <run: RunId> "#LM_INPUT#" <model: Name> { MODEL: Text required "the model's id" };
 
     /// A logged model, a document: info, params, tags.
     LoggedModel = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> {
         NAME: Text required "name",
-        MODEL_TYPE: Text required "what kind of model it is, as the client says",
-        SOURCE_RUN: Text required "the run that made it, as the client says",
-        MODEL_STATUS: ModelStatusNumber required "MLflow's number of the status",
-        STAGE: LifecycleStage "lifecycle stage, where it was deleted",
+        MODEL_TYPE: Text required "type of the model, as given by the client",
+        SOURCE_RUN: Text required "the run that created it, as given by the client",
+        MODEL_STATUS: ModelStatusNumber required "the status, as MLflow's number",
+        STAGE: LifecycleStage "lifecycle stage, if it was deleted",
         CREATED: Number required "when it was created, in ms",
-        UPDATED: Number required "when it was changed last, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
         ARTIFACT_URI: Text required "where its artifacts are",
         ..WITH_PARAMS, ..TAGGED, ..CREATION
     };
-    /// The model's metrics: per metric the points logged for it, as a set.
+    /// The metrics of a logged model: for each metric, the set of points logged for it.
     LoggedModelMetrics = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#METRIC" {
-        METRIC: ByteStrings "of a metric: its points, each with the run and the dataset",
-        SEGMENTS: Number "there are segments"
+        METRIC: ByteStrings "by metric: its points, each with the run and the dataset",
+        SEGMENTS: Number "set if there are segments"
     };
     /// A param of a logged model that is too big for its document.
     LoggedModelParam = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#PARAM#" <param: Name> { ..KEY_VALUE };
-    /// A tag of a logged model, likewise.
+    /// A tag of a logged model that is too big for its document.
     LoggedModelTag = "EXP#" <experiment: ExperimentId> / "LM#" <model: ModelId> "#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A UTC day on which traces of the experiment began, and over how many partitions they are spread. Written before the first of them.
+    /// A UTC day on which traces of the experiment began, with the number of partitions they are
+    /// spread over. Written before the first of these traces.
     TraceDay = "EXP#" <experiment: ExperimentId> / "TRDAY#" <day: Ascending> {
-        SHARDS: Count required "how many partitions",
-        GREW: Number "when they became more, in ms"
+        SHARDS: Count required "number of partitions",
+        GREW: Number "when this number last grew, in ms"
     };
-    /// A trace of the experiment that may have an assessment of its session. It is written before
-    /// the assessment, and does not count while the trace has none.
+    /// A trace of the experiment that may have an assessment of its session. Written before the
+    /// assessment, and ignored while the trace has none.
     TraceOfSession = "EXP#" <experiment: ExperimentId> / "TRSESSION#" <trace: TraceId> {};
-    /// A dataset that runs read: name, digest, the contexts it was read in; source, schema and profile, compressed, unless they are
-    /// big. Its key is a hash of name and digest.
+    /// A dataset that runs read: name, digest, the contexts it was read in; and source, schema and
+    /// profile, compressed, unless they are big. Keyed by a hash of name and digest.
     Dataset = "EXP#" <experiment: ExperimentId> / "D#" <dataset: WideDigest> {
         NAME: Text required "name",
-        DIGEST: Text required "digest, as the client computed it",
+        DIGEST: Text required "digest, as computed by the client",
         SOURCE_TYPE: Text required "type of the source",
-        CONTEXTS: TextSet required "the contexts in which it was read, each with a `=` before it; `-` for none",
-        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
+        CONTEXTS: TextSet required "the contexts in which it was read, each prefixed with `=`; `-` for none",
+        CONTENT_SIZE: Count required "size of the content in bytes, before compression",
         ..LONG_CONTENT
     };
     /// A run that read a dataset.
     DatasetLink = "EXP#" <experiment: ExperimentId> / "DLINK#" <dataset: WideDigest> "#" <run: RunId>;
 
-    // ---- search, derived by the indexer: each list has partitions of its own, and so have the copies. Entries of one list are newest
-    // first where their text or value is the same --------------------------------------------------------------------
-    /// Names a list of the index, before its first entry is put. So all lists of an experiment can
-    /// be found.
+    // ---- search, derived by the indexer: each list has its own partitions, and so have the
+    // copies. Entries of a list with the same text or value are sorted newest first ----
+    /// Registers a list of the index before its first entry is written, so that all lists of an
+    /// experiment can be found.
     IndexList = "EXP#" <experiment: ExperimentId> / "IX#" <entity_type: Name> "#" <kind: ListKind> "#" <of: Field> {
-        NAME: Text required "the metric, the param or the field, which may be cut in the key"
+        NAME: Text required "the metric, the param or the field, which may be truncated in the key"
     };
-    /// Runs by a metric, greatest first.
+    /// Runs by a metric, greatest value first.
     RankByMetric = "IX#" <experiment: ExperimentId> "#M#" <metric: Field> / "" <value: DescendingDouble> "#" <started: Descending> "#" <run: RunId>;
     /// Runs by a param.
     RankByParam = "IX#" <experiment: ExperimentId> "#P#" <param: Field> / "" <value: Value> "#" <started: Descending> "#" <run: RunId>;
-    /// Entities that hold a token in a field: a trigram or, of a field that is indexed so, the whole value.
+    /// Entities that contain a token in a field: a trigram, or the whole value of a field that is
+    /// indexed by value.
     FullText = "IX#" <experiment: ExperimentId> "#T#" <part: TokenPart> "#" <entity_type: Name> "#" <field: Field> / "" <token: Value> "#" <started: Descending> "#" <entity: Name>;
-    /// A copy of an entity's values, as the indexer last read them. Its ranks and tokens follow
+    /// A copy of an entity's values as the indexer last read them. Its index entries are derived
     /// from it. Newest first.
     IndexedCopy = "IX#" <experiment: ExperimentId> "#C" <stage: OwnStage> "#" <entity_type: Name> / "" <started: Descending> "#" <entity: Name> {
-        PARAMS: Texts "params, all of them",
-        TAGS: Texts "tags, all of them",
-        METRIC: ByteStrings "of a metric: the latest point",
+        PARAMS: Texts "all params",
+        TAGS: Texts "all tags",
+        METRIC: ByteStrings "by metric: the latest point",
         LINK_ROWS: List "the rows of datasets and logged models",
-        ENTRIES: List "in place of values, where these are too much: the entries of the index that follow from them",
-        STALE: List "entries that were to be deleted when the copy was made",
-        FIELDS: Text "which fields were indexed, as JSON, where these are not the usual ones",
-        INDEXED: Text "the indexing that made the copy",
+        ENTRIES: List "index entries that were derived from the values, if the values themselves are too large to store",
+        STALE: List "entries that were due for deletion when the copy was made",
+        FIELDS: Text "the indexed fields, as JSON, if not the default ones",
+        INDEXED: Text "the id of the indexing that made the copy",
         ..RUN_INFO
     };
 
-    /// An entity that changed shortly after it was indexed, and the time, in ms, when it may be indexed again: somebody looks then
-    /// whether it was. Or a partition of traces (`traces`, day and number), and when it is to be packed.
+    /// An entity that changed shortly after it was indexed, by the time, in ms, from which it may
+    /// be indexed again; a tick then checks whether it was. Or a partition of traces (`traces`, day
+    /// and number), by the time when it is to be packed.
     Postponed = "LATER#" <shard: Shard> / "DUE#" <due: Ascending> "#" <entity_type: Name> "#" <experiment: ExperimentId> "#" <entity: Name>;
 
-    // ---- rows of unbounded number have a partition of their own
-    // ------------------------------------------------------
-    /// The points of some calls that log metrics, up to a KB, or of one: the tail that a process adds to. The stream's consumer packs them
-    /// into the metrics documents, and deletes it.
+    // ---- rows of unbounded number, which have partitions of their own
+    // ----------------------------
+    /// A tail: the points of one or several calls that log metrics, up to 1 KB, to which one
+    /// process adds. The stream's consumer packs them into the metrics documents and deletes the
+    /// tail.
     MetricJournal = "RUN#" <run: RunId> / "J#" <tail: Digest> { CALLS: ByteStrings required "the points of each call, packed" };
-    /// The points of one call that is too large to share a tail: written at once, and never added to.
-    JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: ByteStrings required "the points of the call, packed: a set of one" };
-    /// Names of metrics that calls log together again and again. The journal holds a hash in their
-    /// place.
+    /// The points of one call that is too large to share a tail. Never added to.
+    JournalCall = "RUN#" <run: RunId> / "JC#" <call: Digest> { CALLS: ByteStrings required "the points of the call, packed: a set of one element" };
+    /// Names of metrics that calls repeatedly log together. The journal contains a hash in place of
+    /// the names.
     JournalNames = "RUN#" <run: RunId> / "JN#" <names: WideDigest> { NAMES: Bytes required "the names, packed" };
-    /// The run's metrics as they were packed last: per metric the latest point and the points that wait for a segment, as a set.
+    /// The run's metrics as of the last packing: for each metric, the latest point and the points
+    /// that wait for a segment, as a set.
     RunMetrics = "RUN#" <run: RunId> / "L#METRIC" {
-        METRIC: ByteStrings "of a metric: the latest point, and the points that wait for a segment",
-        CHARTED: Bytes "of all its metrics: how many points are in segments and in chart rows, and up to where; missing where none is in a segment",
-        PACKED: Count required "how often points were packed",
-        WIDE: Number "there are further documents"
+        METRIC: ByteStrings "by metric: the latest point, and the points that wait for a segment",
+        CHARTED: Bytes "for all its metrics: how many points are in segments and in chart rows, and up to which place; missing if no metric has a segment",
+        PACKED: Count required "how often points have been packed",
+        WIDE: Number "set if there are further metrics documents"
     };
-    /// Further metrics of a wide run, spread by the metric's hash.
+    /// Further metrics of a wide run, distributed by the hash of the metric's name.
     RunMetricsBucket = "RUN#" <run: RunId> / "L#METRIC#" <bucket: Bucket> {
-        METRIC: ByteStrings "of a metric: as in the first document",
+        METRIC: ByteStrings "by metric: as in the first document",
         CHARTED: Bytes "as in the first document",
-        PACKED: Count required "how often points were packed, when this was written"
+        PACKED: Count required "how often points had been packed when this document was written"
     };
-    /// Points of one metric, packed; keyed by the first of them in MLflow's order of history (timestamp, step) and a digest of all.
+    /// Packed points of one metric. Keyed by the first of them in the order of MLflow's history
+    /// (timestamp, step) and a digest of all.
     MetricSegment = "RUN#" <run: RunId> / "MHIST#" <metric: Name> "#" <timestamp: Ascending> "#" <step: Ascending> "#" <points: Digest> {
         POINTS: Bytes required "the points, packed"
     };
-    /// 256 evenly spaced points of about 1,000 in segments: charts of one metric with a long
-    /// history are drawn from them. Four rows of a level make one of the next. Numbers count from 0
-    /// on each level.
+    /// 256 evenly spaced points out of about 1,000 in segments. The chart of a metric with a long
+    /// history is drawn from these rows. Four rows of a level make one of the next. Numbers start
+    /// at 0 on each level.
     MetricChart = "RUN#" <run: RunId> / "MCHART#" <metric: Name> "#" <level: Ordinal> "#" <number: Ordinal> {
-        POINTS: Bytes required "the points, packed, in the order of steps",
-        SPAN: Bytes required "how many these are, how many they stand for, and from where to where segments are that begin",
-        DIGESTS: Bytes "of the first level: the hashes of the segments",
-        PACKED: Count required "how often points had been packed into the metric's document when it was made"
+        POINTS: Bytes required "the points, packed, sorted by step",
+        SPAN: Bytes required "the number of these points, the number of points they represent, and the range of places at which the represented segments begin",
+        DIGESTS: Bytes "only on the first level: the hashes of the segments",
+        PACKED: Count required "how often points had been packed into the metric's document when the row was made"
     };
-    /// A part of a dataset that is too big for its item. The hashes are of the dataset's name and
-    /// digest, and of the content. The partition is the experiment's, and is removed with it.
+    /// A part of a dataset that is too big for its item. The hashes are those of the dataset's name
+    /// and digest, and of the content. The partition belongs to the experiment and is removed with
+    /// it.
     DatasetPart = "DATA#" <experiment: ExperimentId> "#" <dataset: WideDigest> / "D#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
-    /// Points of a logged model's metrics that its document has no room for.
+    /// Points of a logged model's metrics that do not fit into its metrics document.
     LoggedModelSegment = "MODEL#" <model: ModelId> / "MHIST#" <points: WideDigest> { POINTS: Bytes required "the points, packed" };
-    /// A trace but for its spans, a document. Its id is the client's, so that only this row says its experiment. Or a stub: the runs that were
-    /// linked to a trace before it came, which nobody is shown.
+    /// A trace without its spans, a document. Its id comes from the client, so only this row says
+    /// which experiment it is in. Or a stub: links to runs that were made before the trace arrived.
+    /// Stubs are never shown.
     Trace = "TRACE#" <trace: TraceId> / "T#HEAD" {
         EXPERIMENT: ExperimentId required "its experiment",
         START_TIME: Number required "when it began, in ms",
-        DURATION: Number "how long it took, in ms",
+        DURATION: Number "its duration, in ms",
         STATE: TraceState required "MLflow's state",
         REQUEST: Text "preview of the request",
         RESPONSE: Text "preview of the response",
-        CLIENT_REQUEST: Text "the client's id of the request",
+        CLIENT_REQUEST: Text "the client's request id",
         TAGS: Texts required "tags",
         METADATA: Texts required "metadata",
-        ASSESSMENTS: Texts required "assessments by their ids, as JSON",
-        RUNS: TextSet "runs that it was linked to",
-        PROMPTS: TextSet "prompt versions that it was linked to, as name/version",
-        MARKED_AT: Number required "when its mark was put last, in ms",
-        SHARD: Count "in which of its day's partitions its mark is; missing for the first",
-        EDITS: Number required "counts the writes to the document, from a random number on: a document that is made a second time has other numbers",
-        EXPIRES: Number "of a stub: until when it waits, in seconds; documents have none",
+        ASSESSMENTS: Texts required "assessments by id, as JSON",
+        RUNS: TextSet "runs that it is linked to",
+        PROMPTS: TextSet "prompt versions that it is linked to, as name/version",
+        MARKED_AT: Number required "when its mark was last written, in ms",
+        SHARD: Count "the number of the partition of its day that has its mark; missing for the first",
+        EDITS: Number required "counts the writes to the document, starting at a random number, so that a document that is created again has other numbers",
+        EXPIRES: Number "only in a stub: when it expires, in seconds",
         ..CREATION
     };
-    /// Packed spans of a trace: those of one export to this experiment, or a part of them. The key
-    /// is a hash of the export's content, so that a repeated export is the same item. Spans that
+    /// Packed spans of a trace: those of one export to this experiment, or a part of them. Keyed by
+    /// a hash of the export's content, so that a repeated export writes the same item. Spans that
     /// were sent to another experiment than the trace's do not belong to the trace. They are in a
     /// partition of that experiment.
     TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
-        ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
-        PARTS: Count required "of how many parts this is one",
+        ARRIVED: Number required "when it arrived, in ms: if a span is in two exports, the later one wins",
+        PARTS: Count required "number of parts of the export",
         CONTENT: Bytes required "the spans, packed"
     };
-    /// A mark: a trace of the experiment that began at this time of this UTC day, newest first. It
-    /// is written before the trace gets the time. A mark does not count if its trace is missing or
-    /// began at another time.
+    /// A mark: a trace of the experiment that began at this time of this UTC day, newest first.
+    /// Written before the trace gets the time. Ignored if the trace is missing or began at another
+    /// time.
     TraceMark = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "M#" <time: Descending> "#" <trace: TraceId> {
-        MARKED_AT: Number required "when it was put, in ms: it is not taken away sooner than three minutes after that, unless the experiment is removed for good",
-        BYTES: Number "of one that was put with spans: how many bytes these are",
-        TO_PACK: Number "the stream tells the packer of it; taken off with `waits`",
-        WAITS: Number "the packer passes over it until it is put again: its trace is too large for a block, or cannot be read"
+        MARKED_AT: Number required "when it was written, in ms: it is kept for at least three minutes after that, unless the experiment is removed permanently",
+        BYTES: Number "only if it was written with spans: their size in bytes",
+        TO_PACK: Number "set so that the stream reports the mark to the packer; removed together with `waits`",
+        WAITS: Number "the packer skips the mark until it is written again, because its trace is too large for a block, or cannot be read"
     };
     /// A block of up to 128 traces that have not changed for some time, newest first. Searches read
-    /// it in place of their documents. It owns the places after the key of the previous block, up
-    /// to and including its own. Its key is the place of its oldest trace when it was made. A trace
-    /// with a mark at its place is read from its document, and the block's copy of it does not
-    /// count.
+    /// it instead of their documents. It owns the places after the key of the previous block, up to
+    /// and including its own. Its key is the place of its oldest trace when it was made. A trace
+    /// with a mark at its place is read from its document, and the block's copy of it is ignored.
     TraceBlock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "B#" <time: Descending> "#" <trace: TraceId> {
-        NEWEST: Number required "when the newest of its traces began, in ms",
-        COUNT: Count required "how many traces",
-        EDITS: Number required "a new random number with each write of the block",
+        NEWEST: Number required "when its newest trace began, in ms",
+        COUNT: Count required "number of traces",
+        EDITS: Number required "a new random number for each write of the block",
         WRITTEN: Number required "when it was written, in ms",
         CORE: Bytes required "by column, packed: ids, times, durations, states, names, sessions, tokens",
         HEADS: Bytes required "the documents of its traces, packed",
-        BLOCK_SPANS: Bytes required "the spans of how many of its traces each item of spans has, and the digest in its key",
-        BEHIND: Text "of a block whose newer traces were cut off: where the block ended that they became"
+        BLOCK_SPANS: Bytes required "for each item of spans: the number of traces it covers, and the digest in its key",
+        BEHIND: Text "only in a block whose newer traces were split off: the end of the block that they were moved to"
     };
-    /// Asks the stream's consumer to pack the partition. It stays: without it, nobody has packed the partition.
+    /// Requests that the stream's consumer packs the partition. The row is kept: if it is missing,
+    /// the partition has never been packed.
     Packing = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "P" {
-        TO_PACK: Number required "when it was asked for, in ms",
-        FROM: Text "the place of the mark with which the pass begins, where one before it had too little time; missing for the oldest"
+        TO_PACK: Number required "when packing was requested, in ms",
+        FROM: Text "the place of the mark at which the pass starts, if the previous pass ran out of time; missing to start with the oldest"
     };
-    /// The lock for packing or removing the partition: only its holder does so.
+    /// The lock for packing or removing traces of the partition.
     PackingLock = "TR#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> / "L" {
         NONCE: Bytes required "a random number of the holder",
-        UNTIL: Number required "until when, in ms"
+        UNTIL: Number required "when it expires, in ms"
     };
-    /// The spans of some traces of a block, packed together. They are in partitions of their own:
-    /// the other one has room for 10 GB, and needs it for marks. The key is a hash of the content,
-    /// and nothing rewrites the item. The spans are also with their traces: a reader that misses an
-    /// item reads them there.
+    /// Packed spans of some traces of a block. They have partitions of their own, because the
+    /// partition of the block is limited to 10 GB and needs the space for marks. The key is a hash
+    /// of the content, and the item is never rewritten. The spans are also stored with their
+    /// traces, where a reader finds them if this item is missing.
     BlockSpans = "TS#" <experiment: ExperimentId> "#" <day: Ascending> "#" <shard: Ordinal> "#" <part: Ordinal> / "S#" <digest: WideDigest> {
-        CONTENT: Bytes required "for each trace its id and its spans"
+        CONTENT: Bytes required "for each trace, its id and its spans"
     };
 
-    // ---- evaluation datasets and scorers -----------------------------------------------------------------------------
-    /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times, users, experiments.
+    // ---- evaluation datasets and scorers
+    // ------------------------------------------------------------
+    /// An evaluation dataset, a document: name, tags, schema, number of records, digest, times,
+    /// users, experiments.
     EvaluationDataset = "EVAL#" <dataset: EvaluationDatasetId> / "ED#META" {
         NAME: Text required "name",
-        WORKSPACE: Text "its workspace, where that is not the default one",
-        OWNER: Text "the user who created it, where that is known",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        OWNER: Text "the user who created it, if known",
         DIGEST: Text required "digest",
-        UPDATED: Number required "when it was changed last, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
         CREATED_BY: Text "who created it",
-        UPDATED_BY: Text "who changed it last",
-        EXPERIMENTS: Numbers required "its experiments: when each was added, in ms",
-        RECORDS: Count "how many records it has; missing before the first",
+        UPDATED_BY: Text "who last changed it",
+        EXPERIMENTS: Numbers required "its experiments, with the time when each was added, in ms",
+        RECORDS: Count "number of records; missing before the first",
         SCHEMA_VERSION: Number "counts the changes of the schema, which is the content",
-        REVISION: Number "there is one, so that the indexer is told of the removal",
-        CONTENT_SIZE: Count "the bytes of the schema, before they were compressed; missing where there is none",
+        REVISION: Number "always set, so that the stream reports the removal of the dataset to the indexer",
+        CONTENT_SIZE: Count "size of the schema in bytes, before compression; missing if there is none",
         ..TAGGED, ..LONG_CONTENT, ..CREATION
     };
-    /// A record of it: inputs, outputs, expectations, tags and source, compressed, unless they are big; the hash of its inputs.
-    /// Ids begin with the time of creation, so that a page of records is a range.
+    /// A record of an evaluation dataset: inputs, outputs, expectations, tags and source,
+    /// compressed, unless they are big; the hash of its inputs. Ids begin with the time of
+    /// creation, so that a page of records is a range.
     EvaluationRecord = "EVAL#" <dataset: EvaluationDatasetId> / "ED#REC#" <record: DatasetRecordId> {
         INPUTS: WideDigest required "the hash of the inputs",
-        UPDATED: Number required "when it was changed last, in ms",
+        UPDATED: Number required "when it was last changed, in ms",
         CREATED_BY: Text "who created it",
-        UPDATED_BY: Text "who changed it last",
+        UPDATED_BY: Text "who last changed it",
         CHANGES: Number "counts its changes",
-        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
+        CONTENT_SIZE: Count required "size of the content in bytes, before compression",
         ..LONG_CONTENT
     };
     /// A tag of the dataset that is too big for its document.
     EvaluationDatasetTag = "EVAL#" <dataset: EvaluationDatasetId> / "ED#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// Claims the inputs of a record, by their hash, and names the record.
+    /// Claims the inputs of a record by their hash, and names the record.
     EvaluationInputs = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#HASH#" <inputs: WideDigest> { RECORD: DatasetRecordId required "the record with these inputs" };
-    /// A part of a content that is too big for a record's item or for the dataset's document.
+    /// A part of a content that is too big for the item of a record or the document of a dataset.
     EvaluationPart = "EVALKEY#" <dataset: EvaluationDatasetId> / "ED#PART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
-    /// Lists an experiment's evaluation datasets, oldest first. Clients name experiments here that need not be there.
+    /// Lists the evaluation datasets of an experiment, oldest first. The experiment need not exist.
     ExperimentEvaluationDataset = "EVALEXP#" <experiment: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
     /// A scorer: its id, and a copy of its latest version.
     Scorer = "EXP#" <experiment: ExperimentId> / "SCORER#" <name: Name> {
         NAME: Text required "name",
         SCORER: ScorerId required "the scorer's id",
-        VERSION: Count "the latest version; missing where all were deleted",
-        CREATED: Number "when that was registered, in ms",
-        CONTENT_SIZE: Count "the bytes of the content, before they were compressed",
+        VERSION: Count "the latest version; missing if all were deleted",
+        CREATED: Number "when the latest version was registered, in ms",
+        CONTENT_SIZE: Count "size of the content in bytes, before compression",
         ..LONG_CONTENT
     };
     /// A version of a scorer, compressed, unless it is big.
     ScorerVersion = "EXP#" <experiment: ExperimentId> / "SCORERV#" <scorer: ScorerId> "#" <version: Ordinal> {
         VERSION: Count required "the version",
         CREATED: Number required "when it was registered, in ms",
-        CONTENT_SIZE: Count required "the bytes of the content, before they were compressed",
+        CONTENT_SIZE: Count required "size of the content in bytes, before compression",
         ..LONG_CONTENT, ..CREATION
     };
-    /// A part of a version that is too big for an item.
+    /// A part of a version that is too big for its item.
     ScorerPart = "EXP#" <experiment: ExperimentId> / "SCORERPART#" <content: WideDigest> "#" <part: Ordinal> { CONTENT: Bytes required "the part" };
-    /// On which traces a scorer runs by itself.
+    /// The configuration of which traces a scorer runs on automatically.
     ScorerOnlineConfig = "EXP#" <experiment: ExperimentId> / "SCORERCFG#" <scorer: ScorerId> {
         CONFIG: Text required "the configuration's id",
-        RATE: Decimal required "which share of traces it runs on, as Python writes the number",
-        FILTER: Text "which traces it runs on",
+        RATE: Decimal required "the share of traces it runs on, formatted as Python formats the number",
+        FILTER: Text "a filter of the traces it runs on",
         EXPERIMENT: ExperimentId required "the experiment"
     };
 
-    // ---- model registry ------------------------------------------------------------------------------------------
-    /// A registered model, or a prompt, by its name. Its document has its number of versions, the
+    // ---- model registry
+    // -----------------------------------------------------------------------------
+    /// A registered model or a prompt, by its name. Its document has the number of versions, the
     /// latest version of each stage, aliases and tags. Its other rows are in the partition of its
-    /// home. That is this partition unless the model was renamed, or the name had another model
+    /// home. That is this partition, unless the model was renamed, or another model had the name
     /// before.
     RegisteredModel = "RM#" <model: ModelKey> / "M#META" {
         NAME: Text required "name",
-        ID: Text required "tells it from every other model, whatever their names were",
-        WORKSPACE: Text "its workspace, where that is not the default one",
-        OWNER: Text "the user who created it, where that is known",
-        HOME: Text "the name of its home, where that is not its own",
+        ID: Text required "distinguishes the model from all others, even if they have had the same name",
+        WORKSPACE: Text "its workspace, unless that is the default one",
+        OWNER: Text "the user who created it, if known",
+        HOME: Text "the name of its home, if that differs from its own",
         CREATED: Number required "when it was created, in ms",
-        UPDATED: Number required "when it was changed last, in ms",
-        RENAMED: Number "when it was renamed last, in ms: to MLflow, this changes all its versions",
+        UPDATED: Number required "when it was last changed, in ms",
+        RENAMED: Number "when it was last renamed, in ms: in MLflow, this is a change of all its versions",
         DESCRIPTION: Text required "description",
         EDITS: Number required "counts the writes to the document",
-        VERSIONS: Count required "how many versions it has had",
-        LATEST: Counts required "the greatest version of each stage",
-        ALIASES: Counts required "the version of each alias",
+        VERSIONS: Count required "number of versions that it has ever had",
+        LATEST: Counts required "the highest version in each stage",
+        ALIASES: Counts required "the version that each alias refers to",
         ..TAGGED, ..CREATION
     };
-    /// The current name of the model whose rows this partition holds.
+    /// The current name of the model whose rows are in this partition.
     ModelHome = "RM#" <home: ModelKey> / "M#HOME" {
-        NAME: Text "the model's name; missing where it was deleted",
-        WORKSPACE: Text "its workspace, where that is not the default one",
+        NAME: Text "the model's name; missing if it was deleted",
+        WORKSPACE: Text "its workspace, unless that is the default one",
         ID: Text required "its id",
-        RENAMED: Number "when it was renamed last, in ms"
+        RENAMED: Number "when it was last renamed, in ms"
     };
-    /// A version of the model, a document.
+    /// A version of a registered model, a document.
     ModelVersion = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> {
         CREATED: Number required "when it was created, in ms",
-        UPDATED: Number "when it was changed last, in ms, if it was",
+        UPDATED: Number "when it was last changed, in ms; missing if it never was",
         VERSION_STAGE: ModelStage required "stage",
         DESCRIPTION: Text "description, if it has one",
-        SOURCE: Text required "where it is, as the client says",
-        STORAGE: Text "where its artifacts are, if that is not its source",
+        SOURCE: Text required "its source, as given by the client",
+        STORAGE: Text "where its artifacts are, if that differs from its source",
         RUN: Text "its run",
         RUN_LINK: Text "a link to its run",
-        UNSEEN: Number "how many tags were set without a look at how much it holds already",
+        UNSEEN: Number "the number of tags that were set since the size of the document was last checked",
         ..TAGGED, ..CREATION
     };
     /// A tag of a version that is too big for its document.
     ModelVersionTag = "RM#" <home: ModelKey> / "M#V#" <version: Ordinal> "#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A tag of the model, likewise.
+    /// A tag of a registered model that is too big for its document.
     ModelTag = "RM#" <home: ModelKey> / "M#TAG#" <tag: Name> { ..KEY_VALUE };
-    /// A model version that names a run. The list belongs to the registry and is not in the run's
-    /// partition: a version takes the run of its source without a check of that run. Each workspace
-    /// has its own list.
-    VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be cut in the key" };
+    /// A model version that refers to a run. The list belongs to the registry and is not in the
+    /// run's partition, because a version takes the run of its source without checking that run.
+    /// Each workspace has its own list.
+    VersionOfRun = "MVRUN#" <run: ModelKey> / "MV#" <home: ModelKey> "#" <version: Ordinal> { HOME: Text required "the name of the home, which may be truncated in the key" };
 
-    // ---- workspaces, users, configuration --------------------------------------------------------------------------
+    // ---- workspaces, users, configuration
+    // -----------------------------------------------------------
     /// A workspace, a document.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META" {
-        ID: Text required "tells it from every other workspace, whatever their names were",
+        ID: Text required "distinguishes the workspace from all others, even if they have had the same name",
         CREATED: Number required "when it was created, in ms",
         DESCRIPTION: Text "description",
-        LOCATION: Text "where its new experiments keep their artifacts, where that is not below the server's own place",
-        ARCHIVE: Text "where MLflow's archive of traces would be; it is kept, and nothing is archived",
-        ARCHIVE_AFTER: Text "after what time MLflow would archive traces; likewise",
-        GOES_TO: Text "of a workspace that is being deleted, and takes no writes: the place to which its entities go",
-        QUOTAS: Numbers "by what it bounds, such as runs or bytes: the most that a day may bring",
-        EXHAUSTED: Numbers "by what it bounds: the UTC day, in days since 1970, that has brought its most",
+        LOCATION: Text "artifact location for its new experiments, if that is not below the server's own location",
+        ARCHIVE: Text "location of MLflow's archive of traces; stored, but nothing is archived",
+        ARCHIVE_AFTER: Text "time after which MLflow would archive traces; stored, but nothing is archived",
+        GOES_TO: Text "set while the workspace is being deleted and rejects writes: the workspace that its entities move to",
+        QUOTAS: Numbers "daily limits, by what they limit, such as runs or bytes",
+        EXHAUSTED: Numbers "by the same names: the UTC day, in days since 1970, on which the limit has been reached",
         ..CREATION
     };
-    /// The usage of a workspace on a UTC day.
+    /// The usage of a workspace on one UTC day.
     WorkspaceDay = "WORKSPACE#" <workspace: Name> / "WSDAY#" <day: Ascending> {
-        CREATED_RUNS: Number "runs that were created",
-        TRACES: Number "traces that began",
-        BYTES: Number "bytes of spans that came"
+        CREATED_RUNS: Number "number of runs created",
+        TRACES: Number "number of traces that began",
+        BYTES: Number "bytes of spans received"
     };
-    /// Lists all workspaces but the default one, and those that nobody can name any more and whose contents are to be removed.
-    ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1, if it has quotas" };
-    /// Claims the name of an experiment, and lists the workspace's experiments by name, (LSI1) newest first and (LSI2) by their last change.
+    /// Lists all workspaces except the default one, including deleted ones that cannot be named any
+    /// more and whose contents are still to be removed.
+    ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1 if it has quotas" };
+    /// Claims the name of an experiment, and lists the experiments of a workspace by name, (LSI1)
+    /// newest first and (LSI2) by last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
-        NAME: Text required "the name, which may be cut in the key",
-        EXPERIMENT: ExperimentId required "the experiment that has it"
+        NAME: Text required "the name, which may be truncated in the key",
+        EXPERIMENT: ExperimentId required "the experiment that has the name"
     };
-    /// Lists the registered models of a workspace by name, prompts apart, and (LSI2) by their last change.
-    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text required "the name, which may be cut in the key" };
-    /// Lists the workspace's evaluation datasets, oldest first.
+    /// Lists the registered models of a workspace by name, prompts separately, and (LSI2) by last
+    /// change.
+    ModelName = "WORKSPACE#" <workspace: Name> / "RMNAME#" <kind: ModelKind> "#" <name: Name> { NAME: Text required "the name, which may be truncated in the key" };
+    /// Lists the evaluation datasets of a workspace, oldest first.
     WorkspaceEvaluationDataset = "WORKSPACE#" <workspace: Name> / "EDS#" <dataset: EvaluationDatasetId> { ..LISTED_DATASET };
-    /// Lists the workspace's scorers.
+    /// Lists the scorers of a workspace.
     WorkspaceScorer = "WORKSPACE#" <workspace: Name> / "SCORERS#" <experiment: ExperimentId> "#" <name: Name> {
-        NAME: Text required "the name, which may be cut in the key"
+        NAME: Text required "the name, which may be truncated in the key"
     };
     /// A user's grant for an experiment.
     ExperimentPermission = "USER#" <user: UserName> / "U#PERM#" <experiment: ExperimentId> { ..GRANTED };
-    /// The same for a registered model.
+    /// A user's grant for a registered model.
     ModelPermission = "USER#" <user: UserName> / "U#RPERM#" <model: ModelKey> { ..GRANTED };
-    /// The same for a prompt.
+    /// A user's grant for a prompt.
     PromptPermission = "USER#" <user: UserName> / "U#PPERM#" <prompt: ModelKey> { ..GRANTED };
-    /// The same for a scorer of an experiment.
+    /// A user's grant for a scorer of an experiment.
     ScorerPermission = "USER#" <user: UserName> / "U#SPERM#" <experiment: ExperimentId> "#" <scorer: Name> {
         EXPERIMENT: ExperimentId required "the scorer's experiment",
         ..GRANTED
     };
-    /// The same for a resource that this server does not have, by MLflow's name of its type. It is kept, and grants nothing.
+    /// A user's grant for a resource that this server does not have, with MLflow's name of its
+    /// type. Stored, but without effect.
     OtherPermission = "USER#" <user: UserName> / "U#OPERM#" <kind: Field> "#" <resource: Name> {
-        IN_WORKSPACE: Text "the workspace in which it was granted, where that is not the default one",
+        IN_WORKSPACE: Text "the workspace of the grant, unless that is the default one",
         ..GRANTED
     };
     /// A user's grants for all resources of a type.
     TypePermissions = "USER#" <user: UserName> / "U#TPERM" {
-        USER_ID: Count required "the user's id: a later user of the same name is granted nothing by it",
-        LEVELS: Texts required "levels by type, both by MLflow's names; the workspace and a `/` come before the type, unless it is the default one"
+        USER_ID: Count required "the user's id: the grants do not apply to a later user of the same name",
+        LEVELS: Texts required "levels by type, both by MLflow's names; the type is prefixed with the workspace and a `/`, unless that is the default one"
     };
-    /// One setting: the table's layout, TTL policies, indexed fields; also the counter of experiment ids.
+    /// One setting: the table's layout, TTL policies, indexed fields. Also the counter of
+    /// experiment ids.
     Config = "CONFIG" / "CFG#" <setting: Name> {
-        LAST_NUMBER: Number "of the counter: the last number that was given out",
+        LAST_NUMBER: Number "of the counter: the last assigned number",
         LAYOUT: Number "of the layout: its number",
-        EXPERIMENT: ExperimentId "of the fields of one experiment: the experiment",
-        INDEXED: Text "of the fields: which tags are indexed, as JSON",
-        SEARCHED: Text "of the fields: which of them are searched, as JSON",
+        EXPERIMENT: ExperimentId "of one experiment's fields: the experiment",
+        INDEXED: Text "of the fields: the indexed tags, as JSON",
+        SEARCHED: Text "of the fields: the searched ones, as JSON",
         KEPT_FOR: Text "of a TTL policy: how long deleted entities are kept, such as 30d; of the TTL policy of traces: how long traces are kept",
-        OWN: TextSet "of the TTL policy of traces: experiments that may have one of their own, which is a tag"
+        OWN: TextSet "of the TTL policy of traces: experiments that may have a policy of their own, which is a tag"
     };
 
-    // ---- entities being removed for good: the row is written first and deleted last; a process
-    // that finds one goes on ----
-    /// A run that is being removed, and cannot be restored any more.
+    // ---- entities that are being removed permanently: the row is written first and deleted last.
+    // A process that finds one resumes the removal ----
+    /// A run that is being removed, and can no longer be restored.
     RunRemoval = "REMOVAL" / "R#" <experiment: ExperimentId> "#" <run: RunId> {
-        START_TIME: Number "when the run began, in ms: its copy in the index is found by it",
+        START_TIME: Number "when the run began, in ms, which is needed to find its copy in the index",
         ..REMOVAL
     };
     /// A logged model that is being removed.
     LoggedModelRemoval = "REMOVAL" / "LM#" <experiment: ExperimentId> "#" <model: ModelId> { ..REMOVAL };
-    /// An experiment that is being removed, with all that is in it.
+    /// An experiment that is being removed with all its contents.
     ExperimentRemoval = "REMOVAL" / "E#" <experiment: ExperimentId> {
-        WORKSPACE: Text "its workspace, where that is not the default one",
+        WORKSPACE: Text "its workspace, unless that is the default one",
         ..REMOVAL
     };
 }

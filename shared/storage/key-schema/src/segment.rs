@@ -1,5 +1,5 @@
-//! The parts that a key is made of. Each is written without `#`, and sorts, byte by byte, like its
-//! value.
+//! The segments that keys consist of. Their encoding contains no `#`, and its byte order is the
+//! order of the values.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use sha2::Digest as _;
 
 use model::{DatasetRecordId, EvaluationDatasetId, ExperimentId, ModelId, RunId, ScorerId, TraceId};
 
-/// A value that can be written between two literals of a key.
+/// A value that can be encoded between two literals of a key.
 pub trait Segment: Sized {
-    /// Appends the value's form in a key.
+    /// Appends the encoded value to a key.
     fn write(&self, key: &mut String);
-    /// Reads a value back from its form in a key.
+    /// Parses the encoded value.
     fn read(text: &str) -> Option<Self>;
-    /// The value's form in a key.
+    /// Returns the encoded value.
     fn text(&self) -> String {
         let mut text = String::new();
         self.write(&mut text);
@@ -21,10 +21,10 @@ pub trait Segment: Sized {
     }
 }
 
-/// How the tokens of a full-text list were made.
+/// How the tokens of a full-text list are made from a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Some of the three characters in a row, in lower case.
+    /// Some of the value's substrings of three characters, in lower case.
     Trigram,
     /// The whole value.
     Value,
@@ -47,17 +47,17 @@ impl Segment for Level {
     }
 }
 
-/// The first 128 bits of SHA-256: the form of a long text in a key. Nobody can find two texts with
-/// one hash, or a text with the hash of another's.
+/// Returns the first 128 bits of SHA-256, which stand for a long text in a key. It is infeasible to
+/// find two texts with the same hash, or a text for a given hash.
 #[must_use]
 pub fn sha256_128(bytes: &[u8]) -> u128 {
     let hash = sha2::Sha256::digest(bytes);
     hash.first_chunk().map_or(0, |first| u128::from_be_bytes(*first))
 }
 
-/// FNV-1a with 128 bits. It only spreads items over places. Anybody who chooses a text can get any
-/// hash: a collision is computed in moments. So it is never part of a key or of an identity. Those
-/// use [`sha256_128`].
+/// Returns the 128-bit FNV-1a hash. Use it only to spread items over partitions. Collisions are
+/// easy to compute, and an attacker can choose a text with any given hash, so it must not be part
+/// of a key or an identity: use [`sha256_128`] for these.
 #[must_use]
 pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash: u128, byte| {
@@ -65,7 +65,7 @@ pub fn fnv1a_128(bytes: &[u8]) -> u128 {
     })
 }
 
-/// The two halves of a hash, the higher first.
+/// Returns the two halves of a hash, the higher half first.
 #[must_use]
 pub fn halves(hash: u128) -> [u64; 2] {
     let [a, b] = [hash >> 64, hash & u128::from(u64::MAX)].map(u64::try_from);
@@ -103,7 +103,7 @@ impl Segment for ModelId {
     }
 }
 
-/// Ids that are texts of one form, and hold no `#`.
+/// Implements [`Segment`] for ids that are texts of a fixed form and contain no `#`.
 macro_rules! id_segments {
     ($($id:ident),+) => {$(
         impl Segment for $id {
@@ -119,7 +119,7 @@ macro_rules! id_segments {
 }
 id_segments!(DatasetRecordId, EvaluationDatasetId, ScorerId, TraceId);
 
-/// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit turned.
+/// A 64-bit integer, smallest first: 16 hexadecimal digits with the sign bit flipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ascending(pub i64);
 
@@ -135,7 +135,7 @@ impl Segment for Ascending {
     }
 }
 
-/// A 64-bit integer, greatest first: the newest time leads.
+/// A 64-bit integer, greatest first. For times, this means newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descending(pub i64);
 
@@ -149,7 +149,7 @@ impl Segment for Descending {
     }
 }
 
-/// A metric's value, greatest first, NaN last; the order is that of the whole 64-bit value.
+/// A metric's value, greatest first, with NaN last. All 64 bits are significant for the order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DescendingDouble(pub f64);
 
@@ -166,7 +166,8 @@ impl Segment for DescendingDouble {
     }
 }
 
-/// Bits of a number that sort like the number: negatives inverted, positives above them.
+/// Returns bits that sort like the number: negative numbers are inverted, and positive numbers sort
+/// after them.
 fn ordered_bits(value: f64) -> u64 {
     let bits = value.to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -178,7 +179,7 @@ fn read_hex(text: &str) -> Option<u64> {
     well_formed.then(|| u64::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// A small number in ten digits: a model version, a count.
+/// A small number in ten digits, such as a model version or a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ordinal(pub u32);
 
@@ -192,7 +193,7 @@ impl Segment for Ordinal {
     }
 }
 
-/// 64 bits of a hash, to tell rows apart that are alike in the rest of their key.
+/// A 64-bit hash that distinguishes rows whose keys are otherwise equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digest(pub u64);
 
@@ -206,12 +207,13 @@ impl Segment for Digest {
     }
 }
 
-/// 128 bits of SHA-256 of a text that a client chose. It identifies a row.
+/// A 128-bit SHA-256 hash of a text that a client chose. It identifies a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WideDigest(pub u128);
 
 impl WideDigest {
-    /// Of several texts. The length goes before each, so that none can take a character from the next.
+    /// Returns the hash of several texts. Each is preceded by its length, so that moving characters
+    /// from one text to the next changes the hash.
     #[must_use]
     pub fn of(texts: &[&str]) -> Self {
         let mut bytes = Vec::new();
@@ -222,7 +224,7 @@ impl WideDigest {
         Self::of_bytes(&bytes)
     }
 
-    /// Of bytes.
+    /// Returns the hash of bytes.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(sha256_128(bytes))
@@ -240,22 +242,23 @@ impl Segment for WideDigest {
     }
 }
 
-/// One of the 16 documents that take a wide run's further metrics.
+/// One of the 16 documents that hold the further metrics of a wide run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bucket(u8);
 
 impl Bucket {
-    /// How many there are.
+    /// Number of buckets.
     pub const COUNT: u8 = 16;
 
-    /// The bucket of a metric.
+    /// Returns the bucket of a metric.
     #[must_use]
     pub fn of(metric: &str) -> Self {
         Self(spread(metric) >> 4)
     }
 }
 
-/// Eight bits of a hash. FNV leaves the high bits of short texts nearly alike; a multiplication by 2^64 / golden ratio spreads them.
+/// Returns eight bits of a hash. FNV leaves the high bits of short texts nearly alike; multiplying
+/// by 2^64 / golden ratio spreads them.
 fn spread(text: &str) -> u8 {
     let [high, low] = halves(fnv1a_128(text.as_bytes()));
     let [.., bits] = ((high ^ low).wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
@@ -272,20 +275,21 @@ impl Segment for Bucket {
     }
 }
 
-/// One of the few partitions over which rows of all experiments are spread, so that none of them is hot.
+/// One of the few partitions over which rows of all experiments are spread, so that none of them is
+/// hot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shard(u8);
 
 impl Shard {
     const COUNT: u8 = 4;
 
-    /// The shard of an entity, by its id.
+    /// Returns the shard of an entity, by its id.
     #[must_use]
     pub fn of(id: &str) -> Self {
         Self(spread(id) % Self::COUNT)
     }
 
-    /// All of them.
+    /// Returns all shards.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..Self::COUNT).map(Self)
     }
@@ -302,7 +306,7 @@ impl Segment for Shard {
     }
 }
 
-/// Registered models are in two lists: those searched as models, and those searched as prompts.
+/// The list that a registered model is in: models and prompts are searched separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ModelKind {
     /// A model.
@@ -328,17 +332,17 @@ impl Segment for ModelKind {
     }
 }
 
-/// The lifecycle stage in a run's own item, and the version of the experiment's stage that it
+/// The lifecycle stage in a run's own item, with the version of the experiment's stage that it
 /// belongs to.
 ///
-/// Deleting or restoring an experiment changes one item, the experiment, and raises its stage
-/// version. A run deleted on its own is deleted only as long as that version lasts, so the version
-/// is part of the index key.
+/// Deleting or restoring an experiment changes only one item, that of the experiment, and
+/// increments its stage version. A run that was deleted on its own is deleted only while this
+/// version is current, so the version is part of the index key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// As the experiment, or active on its own.
+    /// The stage of the experiment, or active on its own.
     Active,
-    /// Deleted on its own while the experiment's stage had this version.
+    /// Deleted on its own, while the experiment's stage had this version.
     Deleted {
         /// The experiment's stage version at that time.
         version: u32,
@@ -346,7 +350,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The beginning of every `Deleted` in a key.
+    /// Prefix of all encoded `Deleted` values.
     pub(crate) const DELETED: &str = "DELETED.";
 }
 

@@ -1,4 +1,4 @@
-//! Texts as parts of keys.
+//! Texts in keys.
 
 use std::fmt::Write;
 
@@ -6,29 +6,32 @@ use model::{UserName, Workspace};
 
 use crate::segment::{Segment, sha256_128};
 
-/// A text the user chose.
+/// A text that a user chose.
 pub trait TextSegment: Segment {
-    /// The longest beginning, in bytes. A text whose form in a key is longer may have been cut, and
-    /// then the order of keys is not that of texts.
+    /// Maximum length, in bytes, of an encoded prefix. An encoded text that is longer may be
+    /// truncated, and then keys are not sorted like texts.
     const UNCUT: usize;
 
-    /// The beginning, in a key, of all texts that begin like this one, cut or not; for queries by
-    /// prefix.
+    /// Returns the encoded prefix of all texts that begin with this one, truncated or not, for
+    /// queries by prefix.
     fn beginning(&self) -> String;
 }
 
-/// Marks a text that was cut; greater than every escape of a character, so no whole text ends like a cut one.
+/// Marks a truncated text. It is greater than every escaped character, so that no complete text
+/// ends like a truncated one.
 const CUT: &str = "$~";
 
-/// A type of texts the user chose. Longest form in a key, in bytes: a sort key has room for 1,024.
+/// Defines a type of texts that users choose, with the maximum length of their encoding in bytes. A
+/// sort key can hold 1,024 bytes.
 macro_rules! text_segment {
     ($(#[doc = $doc:literal])+ $name:ident, $longest:literal) => {
         $(#[doc = $doc])+
         ///
-        /// Bytes up to `$` become `$` and two hexadecimal digits, so the text holds no `#` and `a`
-        /// still sorts before `a!` when `#` follows both. A text that is too long for the key keeps
-        /// its beginning and ends in a hash of the whole ([`sha256_128`](crate::sha256_128)). The
-        /// row then holds it in an attribute, and readers by such a name compare that attribute.
+        /// Bytes up to `$` are encoded as `$` and two hexadecimal digits, so that the text contains
+        /// no `#`, and `a` sorts before `a!` even when `#` follows both. A text that is too long
+        /// for the key is truncated and ends in a hash of the whole text
+        /// ([`sha256_128`](crate::sha256_128)). The item then holds the text in an attribute, and
+        /// reads by such a name compare that attribute.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct $name(pub String);
 
@@ -61,19 +64,20 @@ macro_rules! text_segment {
 }
 
 text_segment! {
-    /// A tag's key, an experiment's name.
+    /// The key of a tag, or the name of an experiment.
     Name, 700
 }
 text_segment! {
-    /// The subject of a list of an index: a metric, a param, a field.
+    /// The subject of a list of the index: a metric, a param or a field.
     Field, 400
 }
 text_segment! {
-    /// A value or a token in a list of an index.
+    /// A value or a token in a list of the index.
     Value, 200
 }
 
-/// A user's name. It is bounded so that no key cuts it: nobody's key is that of another.
+/// The length of a user's name is limited so that it is never truncated in a key: different users
+/// always have different keys.
 impl Segment for UserName {
     fn write(&self, key: &mut String) {
         Name::from(self.as_str()).write(key);
@@ -84,11 +88,11 @@ impl Segment for UserName {
     }
 }
 
-/// The key of the rows of a registered model: its name, after its workspace unless that is the
-/// default one.
+/// The key of the rows of a registered model: its name, prefixed with its workspace unless that is
+/// the default one.
 ///
-/// A `/` separates the two. A name has none, and a `/` in a request's name is escaped here. So no
-/// name in one workspace is the key of a model in another.
+/// The separator is a `/`. Names of workspaces contain none, and a `/` in the model's name is
+/// escaped here, so that no name in one workspace is the key of a model in another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelKey {
     workspace: Option<String>,
@@ -96,29 +100,29 @@ pub struct ModelKey {
 }
 
 impl ModelKey {
-    /// Longest form of the name in a key, in bytes, without that of the workspace.
+    /// Maximum length, in bytes, of the encoded name, without the workspace.
     const LONGEST: usize = 700;
 
-    /// The key of a name in a workspace.
+    /// Returns the key of a name in a workspace.
     #[must_use]
     pub fn of(workspace: &Workspace, name: &str) -> Self {
         let workspace = (*workspace != Workspace::default()).then(|| workspace.as_str().to_owned());
         Self { workspace, name: name.to_owned() }
     }
 
-    /// The workspace, unless that is the default one.
+    /// Returns the workspace, or `None` for the default one.
     #[must_use]
     pub fn workspace(&self) -> Option<&str> {
         self.workspace.as_deref()
     }
 
-    /// The name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// As attributes hold it; [`From`] reads that.
+    /// Returns the form that attributes store. [`From`] parses it.
     #[must_use]
     pub fn to_attribute(&self) -> String {
         match &self.workspace {
@@ -127,8 +131,8 @@ impl ModelKey {
         }
     }
 
-    /// Another key for rows of a model of this name, where its own key is taken. A name has no
-    /// colon.
+    /// Returns an alternative key for the rows of a model of this name, for use if its regular key
+    /// is taken. It is unique because names contain no colon.
     #[must_use]
     pub fn beside(&self, id: &str) -> Self {
         Self { workspace: self.workspace.clone(), name: format!("{}:{id}", self.name) }
@@ -177,7 +181,7 @@ fn write_character(character: char, key: &mut String, is_escaped: impl Fn(char) 
     }
 }
 
-/// How much is left of a text that is cut, in bytes.
+/// Returns the length, in bytes, to which a text is truncated.
 const fn uncut(longest: usize) -> usize {
     longest - CUT.len() - 32
 }
@@ -245,7 +249,7 @@ mod tests {
             assert_eq!(ModelKey::read(&key.text()), Some(key), "{workspace} {name}");
         }
         assert_eq!(ModelKey::read("default/m"), None);
-        // As before there were workspaces.
+        // Keys of the default workspace are as they were before workspaces were introduced.
         assert_eq!(ModelKey::of(&here, "a b").text(), Name::from("a b").text());
         let long = "x".repeat(2_000);
         assert_eq!(ModelKey::of(&here, &long).text(), Name::from(long.as_str()).text());

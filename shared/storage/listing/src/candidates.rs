@@ -1,4 +1,4 @@
-//! Pages of a search whose candidates a list names.
+//! Pages of searches whose candidates come from a list.
 
 use mlflow_api::Result;
 use mlflow_api::answer_size::PAGE_JSON;
@@ -7,29 +7,29 @@ use serde::Serialize;
 
 use crate::{Page, Reading, Top};
 
-/// Entities that are completed at a time.
+/// Maximum number of entities that are completed at a time.
 const COMPLETED: usize = 100;
 
 /// The part of a search that reads the candidates of a list.
 pub trait Candidates: Sync {
-    /// The entry of an entity in the list.
+    /// An entity's entry in the list.
     type Listed: Sync;
     /// An entity as the search sees it.
     type Found: Send;
-    /// An entity as it is answered.
+    /// An entity as it is returned to the client.
     type Entity: Serialize + Send;
 
-    /// Reads candidates. Returns those that pass and come after the previous page, in the order in
-    /// which they are listed. Each has its sort key, and about how many bytes it will have as JSON.
+    /// Reads candidates. Returns those that pass the filter and come after the previous page, in
+    /// the order of the list. Each has its sort key and its approximate size as JSON in bytes.
     fn read(&self, listed: &[Self::Listed]) -> impl Future<Output = Result<Vec<(SortKey, Self::Found, usize)>>> + Send;
 
-    /// Completes entities for the answer.
+    /// Completes entities for the response.
     fn complete(&self, found: Vec<Self::Found>) -> impl Future<Output = Result<Vec<Self::Entity>>> + Send;
 }
 
-/// A page of at most `items` entities, found among these candidates. If they are in the order of
-/// the search, as many are read as the page needs. Otherwise all are read; a portion is in memory
-/// at a time. `reading` counts the reads of `candidates`.
+/// Returns a page of at most `items` entities, found among these candidates. If the candidates are
+/// in the order of the search, only as many are read as the page needs. Otherwise all are read, one
+/// portion in memory at a time. `reading` counts the reads of `candidates`.
 pub async fn fill<C: Candidates>(
     candidates: &C,
     listed: &[C::Listed],
@@ -42,7 +42,8 @@ pub async fn fill<C: Candidates>(
     let (mut read, mut passed) = (0, 0);
     reading.begins_here();
     while !(rest.is_empty() || in_order && page.is_full()) {
-        // As many more as were refused, so that few requests are made one after another, however few pass.
+        // Reads at least as many more as were rejected so far, so that the number of sequential
+        // requests stays small even if few candidates pass.
         let wanted = if in_order { page.missing().max(read - passed).min(rest.len()) } else { rest.len() };
         let (portion, others) = rest.split_at(reading.portion(wanted));
         rest = others;
@@ -70,9 +71,9 @@ pub async fn fill<C: Candidates>(
     Ok(page)
 }
 
-/// Reads candidates in the order of the search, and adds those that pass to a page. It reads as
-/// many as the page lacks, then as many again as were `read`, which grows by them. Where the filter
-/// may refuse some, one more shows whether there is another page.
+/// Reads candidates in the order of the search, and adds those that pass to a page. Each round
+/// reads as many as the page lacks, and at least as many as were already `read`, a count that it
+/// updates. If the filter may reject candidates, one more shows whether there is another page.
 pub async fn add_listed<C: Candidates>(
     candidates: &C,
     mut rest: &[C::Listed],
@@ -100,7 +101,7 @@ pub async fn add_listed<C: Candidates>(
     Ok(())
 }
 
-/// Completes entities and adds them to a page, as long as they have room.
+/// Completes entities and adds them to a page while there is room.
 pub async fn add<C: Candidates>(
     candidates: &C,
     found: Vec<(SortKey, C::Found, usize)>,

@@ -1,12 +1,13 @@
-//! What lists and searches of every domain share.
+//! Pagination that the lists and searches of every domain share.
 //!
-//! A crate of its own, because each function searches its own entities, in the same table and over
-//! the same indexes. The crate `search` says what a search means and how it is planned, without
-//! I/O. This crate reads the table for it. The lists of the index of runs are in `run-index`.
+//! This is a crate of its own because each function searches its own entities, in the same table
+//! and over the same indexes. The crate `search` defines what a search means and how it is planned,
+//! without I/O. This crate reads the table for it. The lists of the index of runs are in
+//! `run-index`.
 //!
-//! A page ends by the first of three measures. They are the number of entities, the bytes of the
-//! answer ([`Page`]), and the bytes that were read ([`Reading`]). If all entities have to be looked
-//! at, [`Top`] keeps those of the page. [`Candidates`] reads lists that requests write.
+//! A page ends when it reaches one of three limits: the number of entities, the bytes of the
+//! response ([`Page`]), or the bytes that were read ([`Reading`]). If all entities have to be read,
+//! [`Top`] keeps those that belong to the page. [`Candidates`] reads lists that requests write.
 
 mod candidates;
 mod pace;

@@ -1,12 +1,13 @@
-//! Long work between requests.
+//! Cooperative scheduling of long computations.
 
 use std::time::{Duration, Instant};
 
-/// Work goes on for so long before others have their turn.
+/// Duration of uninterrupted work before other tasks get a turn.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Lets other requests have their turn while one computes for long: thousands of entities may have to be checked against long
-/// patterns, and a worker that never waits serves nobody else.
+/// A timer that lets a long computation yield to other requests. A search may have to check
+/// thousands of entities against long patterns, and a worker thread that never yields serves no
+/// other requests.
 #[derive(Debug)]
 pub struct Pace {
     since: Instant,
@@ -19,7 +20,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// To be called between small pieces of work. Yields to the runtime where a turn is over, and is next to nothing otherwise.
+    /// Yields to the runtime if the current turn is over. Call it between small pieces of work. The
+    /// cost is negligible otherwise.
     pub async fn keep(&mut self) {
         if self.since.elapsed() >= TURN {
             tokio::task::yield_now().await;
@@ -35,7 +37,7 @@ mod tests {
 
     use super::*;
 
-    /// On one thread: others have a turn only where one is given.
+    /// On a single thread, other tasks only run when this one yields.
     #[tokio::test]
     async fn others_have_a_turn_after_a_long_one_and_not_before() {
         let turns = Arc::new(AtomicUsize::new(0));
@@ -50,7 +52,7 @@ mod tests {
         let mut pace = Pace { since: long_ago };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);
-        // Longer than any other program takes the processor.
+        // Longer than the operating system suspends the test.
         let mut pace = Pace { since: Instant::now() + Duration::from_hours(1) };
         pace.keep().await;
         assert_eq!(turns.load(Ordering::Relaxed), 1);

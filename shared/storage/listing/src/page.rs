@@ -1,4 +1,4 @@
-//! One page of a list, as it is answered.
+//! One page of a list, in the form in which it is returned.
 
 use mlflow_api::answer_size::{AnswerSize, PAGE};
 use mlflow_api::{Error, Result};
@@ -6,53 +6,53 @@ use search::{Fingerprint, encode_page_token};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The entities of a page, as JSON. It ends after the requested number, or where the answer would
-/// get too long. The first always fits, so that every page gets on.
+/// The entities of a page, as JSON. The page ends after the requested number of entities, or before
+/// the response gets too long. The first entity always fits, so that every page makes progress.
 ///
-/// Each entity is serialized once: the counted bytes are those that are sent.
+/// Each entity is serialized once: the bytes that are counted are the bytes that are sent.
 pub struct Page<K> {
     items: usize,
     entities: Vec<Box<RawValue>>,
     size: AnswerSize,
-    /// The key of the last entity.
+    /// Key of the last entity.
     last: Option<K>,
-    /// There are more entities after the page.
+    /// Whether there are more entities after the page.
     has_more: bool,
 }
 
 impl<K: Serialize> Page<K> {
-    /// A page of at most so many entities.
+    /// Creates a page of at most `items` entities.
     #[must_use]
     pub fn new(items: usize) -> Self {
         Self { items, entities: Vec::new(), size: AnswerSize::default(), last: None, has_more: false }
     }
 
-    /// How many entities more were asked for; 0 where the page has ended.
+    /// Returns the number of entities that are still missing, or 0 if the page has ended.
     #[must_use]
     pub fn missing(&self) -> usize {
         if self.has_more { 0 } else { self.items.saturating_sub(self.entities.len()) }
     }
 
-    /// Whether nothing more can be added.
+    /// Checks whether the page accepts no more entities.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.missing() == 0
     }
 
-    /// Whether it is known that there are more entities after the page.
+    /// Checks whether more entities after the page are known to exist.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.has_more
     }
 
-    /// Whether there is nothing on it yet.
+    /// Checks whether the page has no entities yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entities.is_empty()
     }
 
-    /// Whether an entity has room that has at least so many bytes as JSON. Where it has none, the page ends before it. So an entity
-    /// that is costly to read is not read in vain.
+    /// Checks whether an entity that has at least `bytes` bytes as JSON fits. If it does not, the
+    /// page ends before it. This avoids reading expensive entities in vain.
     pub fn has_room_for(&mut self, bytes: usize) -> bool {
         let size = self.size + AnswerSize::of_plain(bytes);
         self.has_more |= self.is_full() || (!self.entities.is_empty() && size.in_response() > PAGE);
@@ -62,13 +62,13 @@ impl<K: Serialize> Page<K> {
     /// Adds the next entity, unless the page ends before it. Returns whether it was added.
     ///
     /// # Errors
-    /// The entity cannot be written as JSON, a defect.
+    /// Returns an internal error if the entity cannot be serialized as JSON, which is a bug.
     pub fn add(&mut self, key: K, entity: &impl Serialize) -> Result<bool> {
         if !self.has_room_for(0) {
             return Ok(false);
         }
         let json = to_raw_value(entity).map_err(Error::internal)?;
-        // A comma is between it and the one before.
+        // The additional byte is the comma before the entity.
         let size = self.size + AnswerSize::of(json.get().as_bytes()) + AnswerSize::of_plain(1);
         self.has_more = !self.entities.is_empty() && size.in_response() > PAGE;
         if !self.has_more {
@@ -79,17 +79,18 @@ impl<K: Serialize> Page<K> {
         Ok(!self.has_more)
     }
 
-    /// Notes that entities after the page were not added.
+    /// Records that there are more entities after the page.
     pub fn ends_here(&mut self) {
         self.has_more = true;
     }
 
-    /// The entities, and the token of the next page of `search` if there is one. A page without entities has none.
+    /// Returns the entities, and the token of the next page of `search` if there is one. A page
+    /// without entities has no token.
     pub fn finish(self, search: Fingerprint) -> Result<(Vec<Box<RawValue>>, Option<String>)> {
         self.finish_with(|last| encode_page_token(search, last))
     }
 
-    /// The same with a token of another form, made of the key of the last entity.
+    /// Returns the entities, and a token that the caller creates from the key of the last entity.
     pub fn finish_with(self, token: impl FnOnce(&K) -> Result<String>) -> Result<(Vec<Box<RawValue>>, Option<String>)> {
         let last = self.last.filter(|_| self.has_more);
         Ok((self.entities, last.as_ref().map(token).transpose()?))
@@ -119,10 +120,10 @@ mod tests {
         let few = vec!["x".to_owned(); 3];
         assert_eq!(taken(3, &few), (3, false));
         assert_eq!(taken(2, &few), (2, true));
-        // 4/3 of four are 5.3 MB.
+        // Four of them make 5.3 MB, as sizes are multiplied by 4/3.
         assert_eq!(taken(10, &vec![megabyte.clone(); 4]), (4, false));
         assert_eq!(taken(10, &vec![megabyte; 5]), (4, true));
-        // In a text each quote is four bytes, and in the text that this is part of, eight.
+        // In a text, each quote takes four bytes. In a text within a text, it takes eight.
         assert_eq!(taken(10, &vec!["\"".repeat(1_000_000); 5]), (1, true));
     }
 

@@ -1,12 +1,13 @@
-//! The queries of lists.
+//! Queries of lists.
 
 use futures::stream::{self, Stream};
 use key_schema::{KeyRange, place};
 use search::TimeRange;
 use table::{Item, Query, Result, Table};
 
-/// The items of a range, page by page, each of at most 1 MB, so that a long list is never in memory
-/// as a whole. A request and up to 128 read units per page, consistently read.
+/// Streams the items of a range page by page, so that a long list is never in memory as a whole.
+/// Each page has at most 1 MB and takes one request and up to 256 read units, or 128 in a global
+/// index, which is read eventually consistently.
 pub fn pages(table: &Table, query: Query) -> impl Stream<Item = Result<Vec<Item>>> {
     stream::try_unfold(Some(query), async |query| {
         let Some(query) = query else { return Ok(None) };
@@ -15,7 +16,7 @@ pub fn pages(table: &Table, query: Query) -> impl Stream<Item = Result<Vec<Item>
     })
 }
 
-/// Those of a list that is newest first which began then.
+/// Narrows the range of a list that is sorted newest first to a period of start times.
 #[must_use]
 pub fn within_time(range: KeyRange, started: TimeRange) -> KeyRange {
     let range = match started.until {

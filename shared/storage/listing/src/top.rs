@@ -1,16 +1,17 @@
-//! The first entities of an order, found among many.
+//! Selection of the first entities in an order among many.
 
 use mlflow_api::answer_size::PAGE_JSON;
 
-/// Collects entities in any order and keeps those that may be on the page: the first ones, as many as were asked for and no more
-/// than have room in an answer. So memory depends on the page, and not on how many entities pass.
+/// A collector that receives entities in any order, and keeps those that may be on the page: the
+/// first ones, up to the requested number and the size of a response. Memory use therefore depends
+/// on the page and not on how many entities pass.
 pub struct Top<K, T> {
     items: usize,
     most_bytes: usize,
     found: Vec<Entry<K, T>>,
     bytes: usize,
-    /// The first entity that was dropped. All later ones are dropped, too, even if they are short
-    /// enough to fit: a page leaves nothing out.
+    /// Key of the first entity that was dropped. All later entities are dropped too, even if they
+    /// are small enough to fit, because a page must not skip any.
     end: Option<K>,
 }
 
@@ -22,14 +23,14 @@ struct Entry<K, T> {
 
 /// The entities that a [`Top`] kept.
 pub struct Found<K, T> {
-    /// Entities in order, with their bytes.
+    /// Entities in order, with their sizes in bytes.
     pub entities: Vec<(K, T, usize)>,
-    /// The first of those that passed and have no room; `None` if all have.
+    /// Key of the first entity that passed and did not fit. `None` if all fit.
     pub end: Option<K>,
 }
 
 impl<K, T> Found<K, T> {
-    /// Whether more entities after these passed.
+    /// Checks whether more entities passed after these.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.end.is_some()
@@ -37,26 +38,26 @@ impl<K, T> Found<K, T> {
 }
 
 impl<K: Ord, T> Top<K, T> {
-    /// Keeps at most so many entities.
+    /// Creates a collector of at most `items` entities.
     #[must_use]
     pub fn new(items: usize) -> Self {
         Self { items, most_bytes: PAGE_JSON, found: Vec::new(), bytes: 0, end: None }
     }
 
-    /// Adds an entity of about so many bytes. Keys are unique.
+    /// Adds an entity of about `bytes` bytes. Keys are unique.
     pub fn add(&mut self, key: K, entity: T, bytes: usize) {
         if self.end.as_ref().is_some_and(|end| key > *end) {
             return;
         }
         self.found.push(Entry { key, entity, bytes });
         self.bytes += bytes;
-        // Sorting now and then costs less than keeping all in order.
+        // Sorting occasionally is cheaper than keeping everything in order.
         if self.found.len() > self.items.saturating_mul(2) || self.bytes > 2 * self.most_bytes {
             self.cut();
         }
     }
 
-    /// Adds the entities that another one kept.
+    /// Adds the entities that another collector kept.
     pub fn merge(&mut self, found: Found<K, T>) {
         for (key, entity, bytes) in found.entities {
             self.add(key, entity, bytes);
@@ -66,7 +67,7 @@ impl<K: Ord, T> Top<K, T> {
         }
     }
 
-    /// The kept entities, in order.
+    /// Returns the kept entities, in order.
     #[must_use]
     pub fn finish(mut self) -> Found<K, T> {
         self.cut();
@@ -89,7 +90,7 @@ impl<K: Ord, T> Top<K, T> {
         self.bytes = self.found.iter().map(|entry| entry.bytes).sum();
     }
 
-    /// Drops the entities after one that was dropped.
+    /// Drops all entities after `dropped`.
     fn end_before(&mut self, dropped: K) {
         if self.end.as_ref().is_none_or(|end| dropped < *end) {
             self.found.retain(|entry| entry.key < dropped);
@@ -129,7 +130,7 @@ mod tests {
             let found = top.finish();
             prop_assert_eq!(found.has_more(), found.entities.len() < all.len());
             prop_assert_eq!(&found.entities, &all[..found.entities.len()]);
-            // One more would be one too many.
+            // No further entity would have fit.
             let next = all.get(..=found.entities.len()).unwrap_or_default();
             let bytes: usize = next.iter().map(|(.., bytes)| bytes).sum();
             prop_assert!(!found.has_more() || next.len() > items || bytes > 20);

@@ -1,10 +1,10 @@
-//! Chart rows ([`entities::chart`]) of a metric whose history grows long.
+//! Chart rows ([`entities::chart`]) of a metric with a long history.
 //!
-//! A row is written before the metrics document counts it. It is written on condition that no row
-//! of its number comes from the same state of that document or a later one. A pass that finds such
-//! a row of the same state continues after that row: an earlier pass was stopped before it wrote
-//! the document, or another is running. So the rows that a document counts are those that were made
-//! for it, wherever a pass stops.
+//! A row is written before the metrics document counts it, on condition that no row with its number
+//! was created from the same or a later state of that document. If a pass finds such a row of the
+//! same state, it continues after that row: an earlier pass was interrupted before it wrote the
+//! document, or another pass is running. The rows that a document counts are therefore always those
+//! that were created for it, no matter where a pass stops.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,34 +17,37 @@ use table::{Condition, Failure, Item, Query, Result, Table, number};
 
 use crate::sealing::Metric;
 
-/// How far after now a segment may begin that goes into rows, in ms. A segment that begins before
-/// the last one in rows is late, and goes into rows of its own.
+/// How far in the future, in ms, a segment may begin to be included in rows. A segment that begins
+/// before the last one in rows is late, and is put into rows of its own.
 const AHEAD: i64 = 86_400_000;
-/// Points that may be further ahead, and are in no row. More are no mistake of one call: the job has another clock, or other units.
+/// Maximum number of points that are further in the future and left out of rows. More points than
+/// this are not the mistake of a single call: the job's clock or time unit differs.
 const MOST_AHEAD: usize = 10_000;
 
-/// Makes the chart rows of a run that is being packed.
+/// Creation of chart rows for a run that is being packed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Charting<'a> {
     pub(crate) table: &'a Table,
     pub(crate) at: &'a RunLocation,
-    /// In ms.
+    /// Current time in ms.
     pub(crate) now: i64,
-    /// Whether there are calls in the journal that are not packed now: their segments are there, and it is not known here which these are.
+    /// Whether the journal has calls that are not packed now. Their segments have already been
+    /// written, but this pass cannot tell which ones they are.
     pub(crate) leaves_some: bool,
 }
 
 impl Charting<'_> {
-    /// Puts a metric's segments into chart rows, if enough of them are in none. It also does so if
-    /// some came late, which means that they begin before others that are in rows. `packed` is how
-    /// often points had been packed into its document.
+    /// Puts a metric's segments into chart rows if enough of them are in no row yet, or if some are
+    /// late, that is, begin before others that are in rows. `packed` is the number of times that
+    /// points had been packed into the metric's document.
     ///
-    /// No request if neither is the case. Otherwise one per MB of segments that are in no row, and
-    /// one request and four write units per row of about 1,000 points. The levels above take a
-    /// third of that.
+    /// No request if neither is the case. Otherwise, one request per MB of segments that are in no
+    /// row, and one request and four write units per row of about 1,000 points. The higher levels
+    /// add a third to that.
     ///
     /// # Errors
-    /// Those of the table; [`Failure::Unexpected`] where another pass packs the run as well.
+    /// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the
+    /// run too.
     pub(crate) async fn chart(self, name: &str, metric: &mut Metric, packed: i64) -> Result<()> {
         let came_late = metric.segments().any(|segment| metric.charted.has_passed(segment.place));
         let is_due = |charted: &Charted| usize::try_from(charted.left).is_ok_and(|left| left >= ROW_STANDS_FOR);
@@ -64,7 +67,7 @@ impl Charting<'_> {
     }
 }
 
-/// The rows of a metric while some are added.
+/// The rows of a metric while rows are being added.
 struct Rows<'a> {
     table: &'a Table,
     at: &'a RunLocation,
@@ -72,9 +75,9 @@ struct Rows<'a> {
     packed: i64,
     now: i64,
     charted: Charted,
-    /// Rows that are known here.
+    /// Rows that are known to this pass.
     made: HashMap<RowNumber, ChartRow>,
-    /// Segments in rows that somebody else has made.
+    /// Digests of segments in rows that another pass created.
     digests: HashSet<u64>,
 }
 
@@ -86,11 +89,11 @@ struct Group {
     through: Option<SegmentStart>,
 }
 
-/// A segment that is in no row: where it begins, its points, and its digest.
+/// A segment that is in no row: its start, its points and its digest.
 type Unrowed = (SegmentStart, Vec<Point>, Digest);
 
 impl Rows<'_> {
-    /// Continues after rows that were made from the same state of the document.
+    /// Continues after rows that were created from the same state of the document.
     async fn go_on(&mut self) -> Result<()> {
         loop {
             let next = self.next();
@@ -104,7 +107,8 @@ impl Rows<'_> {
         }
     }
 
-    /// Adds the points of segments that begin before others that are in rows: as they are, and not thinned.
+    /// Adds the points of segments that begin before others that are in rows. All their points are
+    /// kept, not a sample.
     async fn add_late(&mut self, metric: &Metric) -> Result<()> {
         let Some(through) = self.charted.through() else { return Ok(()) };
         let is_late = |segment: &SegmentName| segment.place <= through && !self.digests.contains(&segment.digest.0);
@@ -113,7 +117,7 @@ impl Rows<'_> {
         let found = self.table.get_many(&keys).await?;
         let mut digests: Vec<_> = announced.iter().map(|segment| segment.digest).collect();
         let mut points = Vec::new();
-        // A retention policy may have removed some of them.
+        // A retention policy may have deleted some of them.
         for segment in keys.iter().filter_map(|key| found.get(key)) {
             points.extend(read_segment(segment).map_err(failed)?.0);
         }
@@ -128,8 +132,8 @@ impl Rows<'_> {
             rest.split_at_checked(rest.len().min(ROW_POINTS)).filter(|(row, _)| !row.is_empty())
         {
             rest = others;
-            // Only the last of these rows has the digests. A pass that continues after it need not
-            // add the segments again.
+            // Only the last of these rows has the digests. A pass that continues after it does not
+            // have to add the segments again.
             let digests = if rest.is_empty() { std::mem::take(&mut digests) } else { Vec::new() };
             let stands_for = u64::try_from(row.len()).unwrap_or(u64::MAX);
             self.add(row.to_vec(), stands_for, digests, through).await?;
@@ -137,8 +141,8 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Adds the segments after those that are in rows. It leaves out the last ones that make no row
-    /// yet, and some that are far ahead.
+    /// Adds the segments after those that are in rows. Leaves out the last ones if they are too few
+    /// for a row, and some that are far in the future.
     async fn add_segments(&mut self) -> Result<()> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.name), self.charted.through(), None);
         let mut query = Query::of(range);
@@ -170,20 +174,22 @@ impl Rows<'_> {
         if group.points.len() >= ROW_STANDS_FOR {
             self.add_group(std::mem::take(&mut group)).await?;
         }
-        // Segments that are ahead do not count: they would be looked at in each pass.
+        // Segments in the future are not counted, because every pass would look at them again.
         self.charted.left = u64::try_from(group.points.len()).unwrap_or(u64::MAX);
         Ok(())
     }
 
-    /// Whether a segment begins so far ahead that it may be a mistake. Not where others did so before.
+    /// Checks whether a segment begins so far in the future that it may be a mistake. Returns false
+    /// if rows already reach that far.
     fn is_ahead(&self, place: SegmentStart) -> bool {
         let is_far = |(timestamp, _): SegmentStart| timestamp > self.now.saturating_add(AHEAD);
         is_far(place) && !self.charted.through().is_some_and(is_far)
     }
 
-    /// Adds a segment to a group, or the group as a row, if that has enough.
+    /// Adds a segment to a group. If the group is large enough, it becomes a row first.
     async fn gather(&mut self, group: &mut Group, (place, points, digest): Unrowed) -> Result<()> {
-        // Those that begin at the same place are in one row: there is no telling them apart by it.
+        // Segments that begin at the same position must be in one row, because the position cannot
+        // tell them apart.
         if group.points.len() >= ROW_STANDS_FOR && group.through != Some(place) {
             self.add_group(std::mem::take(group)).await?;
         }
@@ -208,12 +214,13 @@ impl Rows<'_> {
     ) -> Result<()> {
         let (after, packed) = (self.charted.through(), self.packed);
         let row = ChartRow { number: self.next(), points, stands_for, after, through, digests, packed };
-        // One from the same state is somebody else's.
+        // A row from the same state would belong to another pass.
         self.put(&row, packed).await?;
         self.count(row).await
     }
 
-    /// Counts a row of the first level that is there, and puts those of further levels that are complete with it.
+    /// Counts a row of the first level that has been written, and writes the rows of higher levels
+    /// that it completes.
     async fn count(&mut self, row: ChartRow) -> Result<()> {
         self.charted.rows += 1;
         self.charted.points += row.stands_for;
@@ -224,8 +231,8 @@ impl Rows<'_> {
         while let Some(next) = last.completed() {
             let parts = self.parts_of(next).await?;
             let row = ChartRow::of_parts(next, &parts, self.packed);
-            let row = row.ok_or_else(|| Failure::Unexpected("a row of no rows".to_owned()))?;
-            // From the same state it is the same.
+            let row = row.ok_or_else(|| Failure::Unexpected("a chart row has no parts".to_owned()))?;
+            // Rows from the same state are identical.
             self.put(&row, self.packed + 1).await?;
             self.made.insert(next, row);
             last = next;
@@ -238,20 +245,21 @@ impl Rows<'_> {
         let keys: Vec<_> = missing.iter().map(|part| part.key(self.at, self.name)).collect();
         let mut found = self.table.get_many(&keys).await?;
         for (part, key) in missing.into_iter().zip(&keys) {
-            let row = found.remove(key).ok_or_else(|| Failure::Unexpected("a row of a chart is missing".to_owned()))?;
+            let row = found.remove(key).ok_or_else(|| Failure::Unexpected("a chart row is missing".to_owned()))?;
             self.made.insert(part, ChartRow::read(part, &row).map_err(failed)?);
         }
         Ok(number.parts().filter_map(|part| self.made.remove(&part)).collect())
     }
 
-    /// Puts a row, unless there is one that was made when points had been packed as often as this, or more often.
+    /// Writes a row, unless a row exists that was created when points had been packed at least
+    /// `packed` times.
     async fn put(&self, row: &ChartRow, packed: i64) -> Result<()> {
         let item: Item = row.item(self.at, self.name);
         let is_older = Condition::Any(vec![Condition::item_missing(), Condition::Below(PACKED.into(), number(packed))]);
         match self.table.put(item.clone(), &is_older).await {
-            // The answer to an attempt was lost.
+            // The response to an earlier attempt was lost.
             Err(Failure::Refused { item: Some(found), .. }) if found == item => Ok(()),
-            Err(Failure::Refused { .. }) => Err(Failure::Unexpected("somebody else packs the run".to_owned())),
+            Err(Failure::Refused { .. }) => Err(Failure::Unexpected("another pass is packing the run".to_owned())),
             outcome => outcome,
         }
     }

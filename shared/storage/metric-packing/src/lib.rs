@@ -1,11 +1,12 @@
-//! Packs the journals of runs: points that calls have added go into metrics documents, segments
+//! Packs the journals of runs: moves points that calls have added into metrics documents, segments
 //! and chart rows.
 //!
-//! `docs/run-metrics.md` tells the protocol. Requests add to journals (`functions/tracking`), and
-//! readers merge journal and documents (the crate `entities`). Only the indexer packs. It says when
-//! ([`is_due`]), and calls [`pack()`].
+//! The protocol is described in `docs/design/run-metrics.md`. Requests add to journals
+//! (`functions/tracking`), and readers merge journal and documents (the crate `entities`). Only the
+//! indexer packs: it decides when ([`is_due`]) and calls [`pack()`].
 //!
-//! A crate of its own, and not a part of `entities`: functions that answer requests do without it.
+//! This is a crate of its own and not a part of `entities`, because functions that serve requests
+//! do not need it.
 
 mod charts;
 mod pack;

@@ -1,11 +1,11 @@
-//! Packing: points that calls have added to a run's journal go into its metrics documents, and from
-//! there into segments.
+//! Packing moves points that calls have added to a run's journal into its metrics documents, and
+//! from there into segments.
 //!
-//! Packing may end anywhere and be done again, and no reader misses a point
-//! (`entities/src/run_metrics.rs`). That follows from the order of writes. Segments come first,
-//! then chart rows, then the documents, with the first of them last. Then packed points are deleted
-//! from the tails, as are calls with an item of their own. The points in the run's own document are
-//! deleted with the mark.
+//! Packing may be interrupted anywhere and repeated, and no reader misses a point
+//! (`entities/src/run_metrics.rs`). This follows from the order of writes: segments first, then
+//! chart rows, then the documents, with the first document last. After that, packed points are
+//! deleted from the tails, as are calls with an item of their own. The points in the run's own
+//! document are deleted together with the mark.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -24,30 +24,32 @@ use crate::charts::Charting;
 use crate::portion::portion;
 use crate::sealing::Metric;
 
-/// Metrics in the first document. A run with more is wide: further ones are in 16 more documents, by their hash.
+/// Maximum number of metrics in the first document. A run with more metrics is wide: the others are
+/// in 16 further documents, selected by a hash of the name.
 const DOCUMENT_KEYS: usize = 128;
-/// Bytes of a document from which on all its metrics get segments, so that it holds their latest points only.
+/// Size of a document, in bytes, above which all its metrics are sealed into segments, so that only
+/// their latest points are left.
 const DOCUMENT_BYTES: usize = 200 << 10;
-/// Requests under way at a time.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// How often packed calls are taken out of a tail that keeps getting further ones.
+/// Maximum number of attempts to remove packed calls from a tail that is still being added to.
 const ATTEMPTS: usize = 5;
 
 /// The result of packing a run.
 #[derive(Debug, Default)]
 pub struct Packed {
-    /// How often that was done now.
+    /// Number of times that the run has been packed, including this pass.
     pub times: i64,
-    /// The points in its document that are elsewhere now.
+    /// Points in the run's document that are now stored elsewhere.
     pub from_document: Series,
-    /// Whether there is more in the journal, for the next time.
+    /// Whether the journal has more points for the next pass.
     pub leaves_some: bool,
 }
 
 /// The writes of a packing.
 struct Packing<'a> {
     segments: Vec<Item>,
-    /// The first document last.
+    /// The first metrics document is the last element.
     documents: Vec<Document<'a>>,
     is_wide: bool,
     packed: Packed,
@@ -56,12 +58,13 @@ struct Packing<'a> {
 /// A metrics document that may have to be written.
 struct Document<'a> {
     key: Key,
-    /// The item that it replaces.
+    /// The item that the document replaces.
     known: Option<&'a Item>,
     metrics: BTreeMap<String, Metric>,
 }
 
-/// Whether there is something to pack: a journal, or a metric in the document with enough points for a segment.
+/// Checks whether there is something to pack: a journal, or a metric in the document with enough
+/// points for a segment.
 pub fn is_due(items: &RunItems) -> Result<bool> {
     if !items.metrics.tails.is_empty() {
         return Ok(true);
@@ -75,22 +78,22 @@ pub fn is_due(items: &RunItems) -> Result<bool> {
     Ok(false)
 }
 
-/// Packs a run, or as much of its journal as is packed in one pass (`portion.rs`). `now` is in ms.
+/// Packs a run, or the portion of its journal that one pass packs (`portion.rs`). `now` is in ms.
 ///
-/// It takes a request per 25 segments, one per document, and one per tail (large calls: per 25).
-/// Each KB of them takes a write unit. Reading the documents of a run without a journal takes one
-/// more. Chart rows come on top (`charts.rs`).
+/// One request per 25 segments, one per document, and one per tail, or per 25 large calls. One
+/// write unit per KB of them. Reading the documents of a run without a journal takes one more
+/// request. Chart rows are additional (`charts.rs`).
 ///
 /// # Errors
-/// Those of the table; [`Failure::Unexpected`] where another pass packs the run as well: then it
-/// has to be read again.
+/// Returns failures of the table, and [`Failure::Unexpected`] if another pass is packing the run
+/// too. The run then has to be read again.
 pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -> table::Result<Packed> {
     let read;
     let metrics = if place_of_metrics(&items.run) == MetricsPlace::Journal {
         &items.metrics
     } else {
-        // There may be documents that the run's own does not mention, if a pass packed it and got
-        // no further.
+        // There may be documents that the run's own document does not mention, if a pass packed the
+        // run and was interrupted after that.
         read = read_journal_and_documents(table, at).await?;
         &read
     };
@@ -110,14 +113,15 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
         let (known, is_first) = (document.known, document.key == at.metrics_key());
         let item = document.item(packing.packed.times);
         let item = if is_first && packing.is_wide { item.with(WIDE, number(1)) } else { item };
-        // The first says how often the run was packed, also if nothing else of it changes.
+        // The first document records how often the run was packed, even if nothing else of it
+        // changes.
         if is_first || known.is_none_or(|known| metrics_of(known) != metrics_of(&item)) {
             put(table, item, &is_as_read(known)).await?;
         }
     }
     let tails = metrics.tails.iter().filter_map(|tail| Some((tail.key()?, tail)));
     let (calls, tails): (Vec<_>, Vec<_>) = tails.partition(|(key, _)| is_call(key));
-    // These are as they were read.
+    // These items never change after they have been written.
     let calls: Vec<_> = calls.into_iter().map(|(key, _)| key).collect();
     table.write_many(Vec::new(), &calls).await?;
     let tails = tails.into_iter().map(|(key, tail)| forget(table, key, tail));
@@ -127,15 +131,17 @@ pub async fn pack(table: &Table, at: &RunLocation, items: &RunItems, now: i64) -
 
 async fn put(table: &Table, document: Item, condition: &Condition) -> table::Result<()> {
     match table.put(document.clone(), condition).await {
-        // The answer to an attempt was lost.
+        // The response to an earlier attempt was lost.
         Err(Failure::Refused { item: Some(found), .. }) if found == document => Ok(()),
-        Err(Failure::Refused { .. }) => Err(Failure::Unexpected("somebody else packs the run".to_owned())),
+        Err(Failure::Refused { .. }) => Err(Failure::Unexpected("another pass is packing the run".to_owned())),
         outcome => outcome,
     }
 }
 
-/// Takes the calls that were packed out of a tail. It goes with the last of them; if it has got further ones meanwhile, it stays with these. A
-/// call that stays is packed again: no point counts twice in the history, but the segments that it tells of do in charts.
+/// Removes the packed calls from a tail. Deletes the tail if they are its last ones, and keeps it
+/// if it has been added to in the meantime. A call that stays in the tail is packed again. No point
+/// counts twice in the history then, but the segments that the call refers to count twice in
+/// charts.
 async fn forget(table: &Table, key: Key, tail: &Item) -> table::Result<()> {
     let calls_of = |tail: &Item| tail.value(CALLS).and_then(|calls| calls.as_bs().ok()).cloned().unwrap_or_default();
     let packed: HashSet<_> = calls_of(tail).into_iter().collect();
@@ -180,8 +186,8 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
     for (name, points) in waiting {
         let attribute = metric_attribute(&name);
         let bucket = rows::RunMetricsBucket::key(&at.run, &Bucket::of(&name));
-        // A metric stays where it is: readers read one document after the other, and would miss a
-        // metric that moves.
+        // A metric stays in its document: readers read one document after the other, and would miss
+        // a metric that moves.
         let is_in_bucket = || known.get(&bucket).is_some_and(|document| document.0.contains_key(&attribute));
         let is_in_first = first.is_some_and(|first| first.0.contains_key(&attribute)) || (room > 0 && !is_in_bucket());
         if is_in_first && !first.is_some_and(|first| first.0.contains_key(&attribute)) {
@@ -222,7 +228,7 @@ fn plan<'a>(at: &RunLocation, run: &Item, metrics: &'a RunMetrics) -> Result<Pac
 }
 
 impl Document<'_> {
-    /// As it is written, when points have been packed so often.
+    /// Returns the item to write after points have been packed `times` times.
     fn item(&self, times: i64) -> Item {
         let item = Item::new(self.key.clone()).with(PACKED, number(times));
         let sets = self.metrics.iter();

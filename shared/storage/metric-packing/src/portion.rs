@@ -1,9 +1,9 @@
-//! The part of a run's journal that one pass packs.
+//! The portion of a run's journal that one pass packs.
 //!
-//! Points that come late have chart rows of their own, one for 256 of them. After an outage of the
-//! stream's consumer there may be millions, and a pass with all of them would not finish. So a pass
-//! takes as many tails of the journal as make some hundred rows. The rest stays in the journal,
-//! where readers find it, and the next pass goes on.
+//! Points that arrive late get chart rows of their own, one per 256 points. After an outage of the
+//! stream's consumer there may be millions, and a pass over all of them would not finish. A pass
+//! therefore only takes as many tails of the journal as make about two hundred rows. The others
+//! stay in the journal, where readers find them, and the next pass continues.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,15 @@ use entities::journal::Journal;
 use entities::{Charted, RunMetrics, SegmentStart, charted};
 use mlflow_api::Result;
 
-/// Late points that a pass makes chart rows of, without those of its last tail.
+/// Maximum number of late points that a pass puts into chart rows, not counting those of its last
+/// tail.
 const MOST_LATE: usize = 50_000;
 
-/// The part of the metrics in a run's partition that is packed now; `None` if that is all.
+/// Returns the portion of the metrics in a run's partition that is packed now, or `None` if all of
+/// them are.
 ///
 /// # Errors
-/// An internal one if it cannot be read.
+/// Returns an internal error if the metrics cannot be read.
 pub(crate) fn portion(metrics: &RunMetrics) -> Result<Option<RunMetrics>> {
     let mut known = BTreeMap::new();
     for document in &metrics.documents {
@@ -37,7 +39,7 @@ pub(crate) fn portion(metrics: &RunMetrics) -> Result<Option<RunMetrics>> {
     Ok(None)
 }
 
-/// How many points of a journal came late.
+/// Counts the points of a journal that arrived late.
 fn late(journal: &Journal, known: &BTreeMap<&str, Charted>) -> usize {
     let is_late =
         |metric: &str, place: SegmentStart| known.get(metric).is_some_and(|charted| charted.has_passed(place));

@@ -1,4 +1,4 @@
-//! Sealing: the waiting points of a metric become segments, except the latest one.
+//! Sealing: turns the waiting points of a metric into segments, except the latest point.
 
 use std::collections::HashSet;
 
@@ -9,20 +9,20 @@ use table::Item;
 /// A metric of a run that is being packed.
 #[derive(Debug)]
 pub(crate) struct Metric {
-    /// The points that wait, and the latest.
+    /// The waiting points, and the latest point.
     pub(crate) points: Vec<Point>,
-    /// The latest of these, if it is in a segment.
+    /// The latest point, if it is also in a segment.
     kept: Option<Point>,
-    /// How far its history is in chart rows.
+    /// How much of the metric's history is in chart rows.
     pub(crate) charted: Charted,
-    /// The segments that are written now.
+    /// Segments that are written in this pass.
     pub(crate) sealed: Vec<(SegmentName, Vec<Point>)>,
-    /// Those that calls have written since it was packed last.
+    /// Segments that calls have written since the metric was last packed.
     pub(crate) announced: Vec<SegmentName>,
 }
 
 impl Metric {
-    /// A metric whose points wait to be packed, some of them in its document.
+    /// Creates a metric from its waiting points, some of which are in its document.
     pub(crate) fn new(mut points: Vec<Point>, in_document: &[Point], charted: Charted) -> Self {
         points::sort_by_time(&mut points);
         let known = if charted.is_kept { in_document.iter().copied().max_by(Point::by_step) } else { None };
@@ -31,7 +31,7 @@ impl Metric {
         metric
     }
 
-    /// Notes that this point is in a segment. It stays only while it is the latest.
+    /// Records that a point is in a segment. The point is only kept while it is the latest.
     fn keep(&mut self, sealed: Option<Point>) {
         let latest = self.points.iter().copied().max_by(Point::by_step);
         self.kept = sealed.filter(|sealed| latest == Some(*sealed));
@@ -41,8 +41,8 @@ impl Metric {
         }
     }
 
-    /// Makes segments of all its points, and leaves the latest. Points from before others that are
-    /// in chart rows go into segments of their own.
+    /// Turns all points into segments, and keeps the latest. Points that precede others in chart
+    /// rows get segments of their own.
     pub(crate) fn seal(&mut self, at: &RunLocation, name: &str, items: &mut Vec<Item>) {
         let points: Vec<_> = self.points.iter().copied().filter(|point| Some(*point) != self.kept).collect();
         let late = points.partition_point(|point| self.charted.has_passed((point.timestamp, point.step)));
@@ -57,12 +57,12 @@ impl Metric {
         self.keep(latest);
     }
 
-    /// Its segments that its document does not tell of yet.
+    /// Returns the segments that the metric's document does not reflect yet.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &SegmentName> {
         self.sealed.iter().map(|(segment, _)| segment).chain(&self.announced)
     }
 
-    /// Notes segments that calls have written, and the latest points in them.
+    /// Records segments that calls have written, and the latest points in them.
     pub(crate) fn announce<'a>(
         &mut self,
         announced: impl Iterator<Item = &'a SegmentName>,
@@ -70,7 +70,7 @@ impl Metric {
     ) {
         let mut known: HashSet<_> = self.announced.iter().map(|segment| (segment.place, segment.digest.0)).collect();
         for segment in announced {
-            // Else the call was sent again.
+            // Otherwise, the call was sent again.
             if known.insert((segment.place, segment.digest.0)) {
                 self.charted.left += count(segment);
                 self.announced.push(*segment);
@@ -80,7 +80,7 @@ impl Metric {
         if self.points.iter().any(|point| point.by_step(&newest).is_ge()) {
             return;
         }
-        // Of two that are in segments, the later one is enough.
+        // Of two points that are in segments, only the later one is needed.
         let before = self.kept;
         self.points.retain(|point| Some(*point) != before);
         self.points.push(newest);

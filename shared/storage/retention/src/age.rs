@@ -1,9 +1,9 @@
-//! How long ago something must have been deleted, as `mlflow gc --older-than` writes it.
+//! Minimum time since a deletion, in the format of `mlflow gc --older-than`.
 
 use entities::now_ms;
 use mlflow_api::{Error, Result};
 
-/// A unit and its ms, in the order in which they are written.
+/// Units and their durations in ms, in the order in which they are written.
 const UNITS: [(char, f64); 4] = [('d', 86_400_000.0), ('h', 3_600_000.0), ('m', 60_000.0), ('s', 1_000.0)];
 
 /// An age, such as `1d2h3m4s` or `1.5d`.
@@ -14,10 +14,10 @@ pub struct Age {
 }
 
 impl Age {
-    /// Reads an age.
+    /// Parses an age.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for any other text.
+    /// Returns `INVALID_PARAMETER_VALUE` if the text is not an age.
     pub fn parse(text: &str) -> Result<Self> {
         let ms = ms_of(text).ok_or_else(|| {
             Error::invalid(format!(
@@ -27,20 +27,20 @@ impl Age {
         Ok(Self { text: text.to_owned(), ms })
     }
 
-    /// As it was written.
+    /// Returns the age as it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The moment, in ms since 1970, that is so long ago.
+    /// Returns the time, in ms since 1970, at which something of this age was deleted.
     #[must_use]
     pub fn before(&self) -> i64 {
         now_ms().saturating_sub(self.ms)
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "what is too large becomes the greatest number, as `as` does")]
+#[expect(clippy::cast_possible_truncation, reason = "a number that is too large saturates, as with `as`")]
 fn ms_of(text: &str) -> Option<i64> {
     let (mut rest, mut ms) = (text, 0.0);
     for (unit, ms_of_unit) in UNITS {
@@ -51,7 +51,7 @@ fn ms_of(text: &str) -> Option<i64> {
             rest = behind;
         }
     }
-    // An age of no time is one that was forgotten.
+    // An empty age is most likely an oversight.
     (rest.is_empty() && !text.is_empty()).then_some(ms as i64)
 }
 

@@ -1,4 +1,4 @@
-//! The artifacts of an entity that is being removed.
+//! Deletes the artifacts of an entity that is being permanently deleted.
 
 use artifact_store::ArtifactPath;
 use mlflow_api::{Error, ErrorCode};
@@ -6,11 +6,11 @@ use mlflow_api::{Error, ErrorCode};
 use crate::store::Retention;
 
 impl Retention {
-    /// Deletes the artifacts of a run or a logged model, if they are there. The text of an error
-    /// says where they are and why they stay.
+    /// Deletes the artifacts of a run or a logged model, if there are any. The error text contains
+    /// their location and the reason why they could not be deleted.
     pub(crate) async fn remove_artifacts(&self, location: &str, id: &str) -> Result<(), String> {
         let failed =
-            |error: Error| format!("its artifacts at {location} stay: {}", error.cause.unwrap_or(error.message));
+            |error: Error| format!("its artifacts at {location} remain: {}", error.cause.unwrap_or(error.message));
         let place = match self.artifacts.at(directory(location, id)) {
             Err(error) if error.code == ErrorCode::NotImplemented && self.leaves_artifacts => return Ok(()),
             place => place.map_err(failed)?,
@@ -19,7 +19,8 @@ impl Retention {
     }
 }
 
-/// The directory that is named by the id, if the artifacts are in one: the server makes their locations so, and nothing else is there.
+/// Returns the directory named after the entity's ID, if the artifacts are in such a directory. The
+/// locations that this server creates have this form, and the directory contains nothing else.
 fn directory<'a>(location: &'a str, id: &str) -> &'a str {
     let named = location
         .strip_suffix("/artifacts")
@@ -36,7 +37,7 @@ mod tests {
         for (location, expected) in [
             ("s3://b/1/r/artifacts", "s3://b/1/r"),
             ("mlflow-artifacts:/1/models/r/artifacts", "mlflow-artifacts:/1/models/r"),
-            // Not made by this server.
+            // Locations that this server did not create.
             ("s3://b/1/xr/artifacts", "s3://b/1/xr/artifacts"),
             ("s3://b/shared/artifacts", "s3://b/shared/artifacts"),
             ("r/artifacts", "r/artifacts"),

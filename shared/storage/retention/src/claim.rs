@@ -1,4 +1,4 @@
-//! The rows of entities that are being removed.
+//! The rows of entities that are being permanently deleted.
 
 use entities::attributes::NONCE;
 use key_schema::Key;
@@ -8,20 +8,20 @@ use table::{Condition, Failure, Item, Value, Write, bytes};
 
 use crate::store::Retention;
 
-/// Tells the rows of one process from another's.
+/// Identity of the rows that this process wrote.
 pub(crate) struct Claim(Value);
 
 impl Retention {
-    /// Writes rows for everything that is to be removed. From here on it cannot be restored. A
-    /// request per 25.
+    /// Writes rows for all entities that are to be deleted. From then on, they cannot be restored.
+    /// One request per 25.
     ///
-    /// They are in a partition of their own: that of an experiment may be full, and then takes
-    /// nothing more.
+    /// The rows are in a partition of their own, because an experiment's partition may be full and
+    /// accept no more items.
     pub(crate) async fn claim(&self, keys: &[Key]) -> Result<Claim> {
         self.claim_with(keys.iter().cloned().map(Item::new).collect()).await
     }
 
-    /// The same with rows that have more attributes.
+    /// Writes rows with additional attributes for entities that are to be deleted.
     pub(crate) async fn claim_with(&self, rows: Vec<Item>) -> Result<Claim> {
         let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
         let rows = rows.into_iter().map(|row| row.with(NONCE, nonce.clone()));
@@ -29,8 +29,8 @@ impl Retention {
         Ok(Claim(nonce))
     }
 
-    /// Takes back the row of an entity that stays, unless another process has begun to remove it
-    /// meanwhile. A request.
+    /// Deletes the row of an entity that is kept, unless another process has begun to delete the
+    /// entity in the meantime. One request.
     pub(crate) async fn release(&self, claim: &Claim, key: Key) -> Result<()> {
         let is_ours = Condition::Equals(NONCE.into(), claim.0.clone());
         match self.table.transact(&[Write::Delete(key, is_ours)]).await {
@@ -39,7 +39,7 @@ impl Retention {
         }
     }
 
-    /// Deletes the rows of removed entities. A request per 25.
+    /// Deletes the rows of entities that have been permanently deleted. One request per 25.
     pub(crate) async fn finish(&self, keys: &[Key]) -> Result<()> {
         Ok(self.table.write_many(Vec::new(), keys).await?)
     }

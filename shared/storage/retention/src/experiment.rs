@@ -1,4 +1,5 @@
-//! Removing an experiment, with its runs, logged models and traces, deleted by themselves or not.
+//! Permanently deletes an experiment with its runs, logged models and traces, whether or not these
+//! were themselves deleted.
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
 use entities::{experiment_state, in_workspace, read_all};
@@ -14,8 +15,9 @@ use crate::store::Retention;
 use crate::which::Which;
 
 impl Retention {
-    /// Removes an experiment that was deleted before a moment. It stays if one of its runs or models does, such as a run that was restored
-    /// by itself since.
+    /// Deletes an experiment if it was deleted before the time in `which`. The experiment is kept
+    /// if one of its runs or models is kept, such as a run that has been individually restored
+    /// since.
     pub(crate) async fn remove_experiment(
         &self,
         workspace: &Workspace,
@@ -38,7 +40,7 @@ impl Retention {
         Ok(())
     }
 
-    /// The same after the claim; returns why the experiment stays, if it does.
+    /// Deletes the experiment after the claim. Returns the reason if the experiment is kept.
     async fn remove_claimed(
         &self,
         workspace: &Workspace,
@@ -48,17 +50,17 @@ impl Retention {
     ) -> Result<Option<String>> {
         let key = rows::Experiment::key(&experiment);
         let mut name = String::new();
-        // Without its item, an earlier removal has come that far.
+        // If the item is missing, an earlier removal has already deleted it.
         if let Some(item) = self.table.get(&key).await? {
             let is_deleted = experiment_state(&item).stage == LifecycleStage::Deleted;
             if !which.contains(is_deleted.then(|| item.get(UPDATED).unwrap_or(i64::MAX))) {
-                return Ok(Some("it was restored, or deleted anew".to_owned()));
+                return Ok(Some("it was restored, or deleted again".to_owned()));
             }
             if let kept @ 1.. = self.remove_all_runs(experiment, which, report).await? {
-                return Ok(Some(format!("{kept} of its runs stay")));
+                return Ok(Some(format!("{kept} of its runs could not be deleted")));
             }
             if let kept @ 1.. = self.remove_all_models(experiment, report).await? {
-                return Ok(Some(format!("{kept} of its logged models stay")));
+                return Ok(Some(format!("{kept} of its logged models could not be deleted")));
             }
             if let kept @ 1.. = self.remove_all_traces(experiment).await? {
                 return Ok(Some(format!("{kept} blocks of its traces cannot be read")));
@@ -72,17 +74,17 @@ impl Retention {
             let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
             match self.table.transact(&[Write::Delete(key, unchanged), Write::Delete(name_row, is_its)]).await {
                 Ok(()) => {}
-                Err(Failure::Cancelled(_)) => return Ok(Some("it was changed meanwhile".to_owned())),
+                Err(Failure::Cancelled(_)) => return Ok(Some("it was changed in the meantime".to_owned())),
                 Err(failure) => return Err(failure.into()),
             }
         }
-        // As long as the experiment is there, they hold.
+        // Settings apply as long as the experiment exists, so they are deleted after it.
         forget_settings(&self.table, experiment).await?;
         self.index.clear_up_experiment(experiment, workspace, &name).await?;
         Ok(None)
     }
 
-    /// Removes all runs, page after page; returns how many stay.
+    /// Deletes all runs, page by page. Returns the number of runs that are kept.
     async fn remove_all_runs(&self, experiment: ExperimentId, which: Which, report: &dyn Report) -> Result<usize> {
         let mut query = Query::of(RunsByTime::all(&experiment));
         let mut kept = 0;
@@ -98,7 +100,7 @@ impl Retention {
         }
     }
 
-    /// Removes all logged models likewise.
+    /// Deletes all logged models, page by page. Returns the number of models that are kept.
     async fn remove_all_models(&self, experiment: ExperimentId, report: &dyn Report) -> Result<usize> {
         let mut query = Query::of(LoggedModelsByStage::all(&experiment));
         let mut kept = 0;

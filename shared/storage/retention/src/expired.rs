@@ -1,4 +1,4 @@
-//! Removing traces that are kept no longer, day after day: reads hide them from the moment on at which their time is over.
+//! Deletes expired traces, day by day. Reads hide traces from the moment at which they expire.
 
 use experiments::{KeptTraces, TraceSetting};
 use mlflow_api::{ExperimentId, Result, Workspace};
@@ -8,26 +8,26 @@ use crate::failures::Failures;
 use crate::report::Report;
 use crate::store::Retention;
 
-/// A day, in ms.
+/// One day in ms.
 const DAY: i64 = 86_400_000;
 
-/// Days of an experiment whose traces are kept no longer, all of them.
+/// Days of an experiment on which all traces have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExpiredTraces {
-    /// The experiment.
+    /// Experiment of the traces.
     pub experiment: ExperimentId,
-    /// Traces that began before this time, in ms, are removed.
+    /// Traces that began before this time, in ms, are deleted.
     pub before: i64,
-    /// The days, oldest first, each with the number of its partitions.
+    /// Days, oldest first, each with the number of its partitions.
     days: Vec<(i64, u32)>,
 }
 
 impl Retention {
-    /// The experiments of a workspace that still have traces that are kept no longer, with the days
-    /// on which these began. It takes the requests of a removal that finds nothing.
+    /// Returns the experiments of a workspace that still have expired traces, with the days on
+    /// which these traces began. Takes the same requests as a removal that finds nothing.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn expired_traces(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut there = Vec::new();
         for mut expired in self.expired_days(workspace).await? {
@@ -48,10 +48,11 @@ impl Retention {
         Ok(there)
     }
 
-    /// The days of all experiments of a workspace whose traces are kept no longer, whether or not
-    /// they have been removed. One request for the setting, if all traces are kept for ever.
-    /// Otherwise, one more for that, and one for the list of experiments. One more for the days of
-    /// each experiment whose traces are not kept for ever, and per fifty with tags of their own.
+    /// Returns the days on which all traces have expired, for all experiments of a workspace,
+    /// whether or not the traces have been deleted. One request for the setting. If not all traces
+    /// are kept forever, one more for the setting and one for the list of experiments, and one for
+    /// the days of each experiment whose traces expire and per fifty experiments with tags of their
+    /// own.
     async fn expired_days(&self, workspace: &Workspace) -> Result<Vec<ExpiredTraces>> {
         let mut expired = Vec::new();
         if TraceSetting::read(&self.table).await? == TraceSetting::default() {
@@ -67,22 +68,24 @@ impl Retention {
         Ok(expired)
     }
 
-    /// Removes all traces of days whose traces are all kept no longer, with their spans, marks,
-    /// blocks and files. It may be stopped anywhere, and be repeated.
+    /// Deletes all traces of days on which all traces have expired, with their spans, marks, blocks
+    /// and files. May be interrupted anywhere and repeated.
     ///
-    /// A day without any traces left costs one request, two where the experiment has a tag, and two
-    /// for each of its partitions, each time. Other days cost two per hundred traces, one per
-    /// document, and two for the spans of each trace. Those cost a write unit or more.
+    /// A day without any traces left costs one request, or two if the experiment has a tag, and two
+    /// for each of its partitions, on every call. Other days cost two requests per hundred traces,
+    /// one per document, and two for the spans of each trace. The deletions cost one write unit or
+    /// more each.
     ///
     /// # Errors
-    /// Those of the table, and an internal one where something cannot be read, after all other days
-    /// were tried. The next call removes the rest.
+    /// Returns failures of the table, and an internal error if something cannot be read, in both
+    /// cases after all other days have been tried. The next call deletes the rest.
     pub async fn remove_expired_traces(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
         let mut failures = Failures::default();
         for ExpiredTraces { experiment, days, .. } in self.expired_days(workspace).await? {
             let mut removed = 0;
             for (day, shards) in days {
-                // A change of the setting meanwhile counts: a removal may take hours.
+                // The setting is read again because it may change during a removal, which can take
+                // hours.
                 if self.expired_since(experiment).await?.is_none_or(|before| day >= day_of(before)) {
                     break;
                 }
@@ -99,7 +102,8 @@ impl Retention {
         failures.finish()
     }
 
-    /// When traces of an experiment began that are kept no longer: before this time, in ms. As the table says it now.
+    /// Returns the time in ms before which traces of an experiment have expired, according to the
+    /// current contents of the table.
     async fn expired_since(&self, experiment: ExperimentId) -> Result<Option<i64>> {
         Ok(KeptTraces::new(self.table.clone()).since([experiment]).await?.of(experiment))
     }

@@ -1,10 +1,10 @@
-//! Removes the traces of a day whose traces are all kept no longer.
+//! Deletes the traces of a day on which all traces have expired.
 //!
-//! The traces of blocks are removed first, then those of marks. For each trace, its document is
-//! deleted on condition that it is as it was read, then its spans and files. The block or the mark
-//! goes last, as it names the trace until then. The lock of the partition keeps the packer out. A
-//! trace that was changed a moment ago stays with its mark. So does one that has moved to another
-//! day, which its document shows.
+//! The traces in blocks are deleted first, and then those with marks. For each trace, its document
+//! is deleted on condition that it has not changed since it was read, and then its spans and files.
+//! The block or the mark is deleted last, because until then it is the only reference to the trace.
+//! The partition's lock keeps the packer out. A trace that was changed recently is kept with its
+//! mark. So is a trace that has moved to another day, which is visible in its document.
 
 use clock::Moment;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
@@ -21,11 +21,11 @@ use crate::store::Retention;
 use crate::trace_files::TraceFiles;
 use crate::traces::{REST, RESTS};
 
-/// Blocks that are read at a time: each is about 30 KB.
+/// Number of blocks that are read at a time. Each has about 30 KB.
 const BLOCKS: usize = 10;
-/// Marks that are read at a time.
+/// Number of marks that are read at a time.
 const PAGE: usize = 100;
-/// Traces that are removed at a time.
+/// Number of traces that are deleted concurrently.
 const AT_ONCE: usize = 16;
 
 /// A partition that is being emptied.
@@ -38,7 +38,8 @@ struct Emptying<'a> {
 }
 
 impl Retention {
-    /// Removes the traces of a partition; adds how many there were. Blocks that cannot be read stay: they alone say which traces are left.
+    /// Deletes the traces of a partition, and adds their number to `removed`. Unreadable blocks are
+    /// kept, because they are the only record of which traces are left.
     pub(crate) async fn remove_expired_day(
         &self,
         partition: TracePartition,
@@ -52,10 +53,10 @@ impl Retention {
         loop {
             let lock = self.lock(partition).await?;
             let emptying = Emptying { retention: self, partition, files: files.clone(), report, begun: Moment::now() };
-            // A write that failed may still be under way: then the lock runs out.
+            // If a write failed, it may still be in flight. The lock is then left to expire.
             let left = emptying.empty(removed).await?;
             if let Err(failure) = lock.give_back(&self.table).await {
-                tracing::warn!(?failure, "a lock could not be given back, and runs out");
+                tracing::warn!(?failure, "a partition lock could not be released, and will expire");
             }
             match left {
                 None => {}
@@ -67,7 +68,7 @@ impl Retention {
         }
     }
 
-    /// Whether a partition has marks or blocks. Two requests.
+    /// Checks whether a partition has marks or blocks. Two requests.
     pub(crate) async fn holds_traces(&self, partition: TracePartition) -> Result<bool> {
         for range in [partition.marks(), partition.blocks()] {
             if !self.table.query_page(&Query::of(range).for_removal().limit(1)).await?.items.is_empty() {
@@ -85,13 +86,13 @@ impl Retention {
             }
             clock::sleep(REST).await;
         }
-        Err(Error::unavailable("somebody packs the traces of the experiment"))
+        Err(Error::unavailable("the traces of the experiment are being packed"))
     }
 }
 
 impl Emptying<'_> {
-    /// Removes the traces, as long as the lock is safe, and adds their number. Returns how many
-    /// blocks cannot be read; `None` if there may be more to remove.
+    /// Deletes the traces while the lock is safe, and adds their number to `removed`. Returns the
+    /// number of unreadable blocks, or `None` if there may be more to delete.
     async fn empty(&self, removed: &mut u64) -> Result<Option<usize>> {
         let mut unreadable = 0;
         let mut query = Query::of(self.partition.blocks()).for_removal().limit(BLOCKS);
@@ -105,7 +106,7 @@ impl Emptying<'_> {
                 let (block, core) = match read {
                     Ok(read) => read,
                     Err(error) => {
-                        tracing::error!(%error, "a block of traces cannot be read, and stays");
+                        tracing::error!(%error, "a block of traces cannot be read, and is not deleted");
                         unreadable += 1;
                         continue;
                     }
@@ -140,21 +141,22 @@ impl Emptying<'_> {
         }
     }
 
-    /// Removes a block whose traces are gone, spans first: it names them.
+    /// Deletes a block whose traces are gone. Its spans are deleted first, because the block refers
+    /// to them.
     async fn remove_block(&self, block: &Block) -> Result<()> {
         let digests = block.groups().iter().filter_map(|group| group.digest);
         let spans: Vec<_> = digests.map(|digest: WideDigest| self.partition.spans_key(&digest)).collect();
         self.retention.table.write_many(Vec::new(), &spans).await?;
         let is_as_read = Condition::Equals(EDITS.into(), number(block.edits()));
         match self.retention.table.delete(&block.key(), &is_as_read).await {
-            // The answer to an attempt was lost.
+            // The response to an earlier attempt was lost.
             Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(()),
-            Err(Failure::Refused { .. }) => Err(Error::unavailable("somebody packs the traces of the experiment")),
+            Err(Failure::Refused { .. }) => Err(Error::unavailable("the traces of the experiment are being packed")),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Removes those of the traces at these places that are still there; returns how many.
+    /// Deletes the traces at these places that still exist, and returns their number.
     async fn remove_traces(&self, places: &[TraceKey]) -> Result<u64> {
         let ids: Vec<_> = places.iter().map(|place| &place.trace).collect();
         let heads = read_traces(&self.retention.table, &ids).await?;
@@ -163,7 +165,7 @@ impl Emptying<'_> {
         Ok(removed.into_iter().map(u64::from).sum())
     }
 
-    /// Removes the trace at a place, given its document; whether it was there.
+    /// Deletes the trace at a place, given its document. Returns whether the trace existed.
     async fn remove_trace(&self, place: &TraceKey, head: Option<&StoredTrace>) -> Result<bool> {
         let (experiment, mut was_there) = (self.partition.experiment, false);
         if let Some(head) = head.filter(|head| head.experiment() == experiment) {
@@ -172,7 +174,7 @@ impl Emptying<'_> {
                 return Ok(false);
             }
             if !self.remove_document(head).await? {
-                // It was changed meanwhile, and marked before that.
+                // The trace was changed in the meantime, and marked before that.
                 return Ok(false);
             }
             was_there = true;
@@ -184,7 +186,8 @@ impl Emptying<'_> {
         Ok(was_there)
     }
 
-    /// Removes a document that is as it was read, together with the row that says that it judges a session; whether it is gone.
+    /// Deletes a document on condition that it has not changed since it was read, together with the
+    /// row that lists it as judging a session. Returns whether the document is gone.
     async fn remove_document(&self, head: &StoredTrace) -> Result<bool> {
         let (key, is_same) = (rows::Trace::key(head.id()), Condition::Equals(EDITS.into(), number(head.edits())));
         if !head.judges_a_session() {
@@ -194,14 +197,14 @@ impl Emptying<'_> {
         let writes = [Write::Delete(key, is_same), Write::Delete(row, Condition::Always)];
         match self.retention.table.transact(&writes).await {
             Ok(()) => Ok(true),
-            // Another process was faster, if there is none.
+            // If the document is missing, another process was faster.
             Err(Failure::Cancelled(reasons)) => Ok(matches!(reasons.first(), Some(Reason::Refused(None)))),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Removes spans of a trace that is gone, or in another experiment. Those that came a moment ago may be those of a request under way:
-    /// it has put a mark, which brings the next removal here.
+    /// Deletes spans of a trace that is gone or in another experiment. Recent spans may belong to a
+    /// request in flight. That request has put a mark, through which the next removal finds them.
     async fn remove_spans(&self, experiment: ExperimentId, trace: &TraceId) -> Result<()> {
         let mut query = Query::of(rows::TraceSpans::all(&experiment, trace)).for_removal();
         loop {
@@ -219,10 +222,11 @@ impl Emptying<'_> {
         }
     }
 
-    /// Deletes an item that is as it was read; whether it is gone.
+    /// Deletes an item on condition that it has not changed since it was read. Returns whether it
+    /// is gone.
     async fn delete(&self, key: &key_schema::Key, condition: &Condition) -> Result<bool> {
         match self.retention.table.delete(key, condition).await {
-            // The answer to an attempt was lost, or another process was faster.
+            // The response to an earlier attempt was lost, or another process was faster.
             Ok(()) | Err(Failure::Refused { item: None, .. }) => Ok(true),
             Err(Failure::Refused { .. }) => Ok(false),
             Err(failure) => Err(failure.into()),
@@ -230,7 +234,7 @@ impl Emptying<'_> {
     }
 }
 
-/// The place of a mark on which nobody relies, and when it was put.
+/// Returns the place of a quiet mark, and the time when it was put.
 fn quiet(mark: &Item) -> Option<(TraceKey, i64)> {
     let (place, put) = (TraceKey::of_key(&mark.key()?)?, mark.get(MARKED_AT).unwrap_or_default());
     (put <= now_ms().saturating_sub(QUIET)).then_some((place, put))

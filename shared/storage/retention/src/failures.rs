@@ -1,10 +1,10 @@
-//! Goes on where one thing cannot be removed: the rest has nothing to do with it.
+//! Collects failures, so that a removal continues if a single entity cannot be deleted.
 
 use std::fmt::Display;
 
 use mlflow_api::{Error, Result};
 
-/// Failures after which a removal gives up: the table itself may be the cause, and not its content.
+/// Number of failures after which a removal gives up, because the table itself may be the cause.
 const MOST: usize = 10;
 
 /// The failures so far.
@@ -15,23 +15,23 @@ pub(crate) struct Failures {
 }
 
 impl Failures {
-    /// Notes a failure, if it is one, in the log as well. `what` names the entity that was being
-    /// removed.
+    /// Records and logs a failure, if the outcome is one. `what` names the entity that was being
+    /// deleted.
     ///
     /// # Errors
-    /// The first failure, if there were too many.
+    /// Returns the first failure once there are too many.
     pub(crate) fn note(&mut self, what: impl Display, outcome: Result<()>) -> Result<()> {
         let Err(error) = outcome else { return Ok(()) };
-        tracing::warn!(%error, cause = error.cause, "{what} could not be removed, and is tried again by the next removal");
+        tracing::warn!(%error, cause = error.cause, "{what} could not be deleted, and will be retried by the next removal");
         let first = self.first.get_or_insert(error);
         self.count += 1;
         if self.count < MOST { Ok(()) } else { Err(first.clone()) }
     }
 
-    /// The first failure, if there was one.
+    /// Ends the removal.
     ///
     /// # Errors
-    /// That one.
+    /// Returns the first failure, if there was one.
     pub(crate) fn finish(self) -> Result<()> {
         self.first.map_or(Ok(()), Err)
     }

@@ -1,4 +1,4 @@
-//! Finds entities that are deleted, and have been for long enough.
+//! Finds entities that were deleted long enough ago.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -15,28 +15,29 @@ use crate::report::Entity;
 use crate::store::Retention;
 use crate::which::Which;
 
-/// Experiments that are looked through at a time.
+/// Number of experiments that are searched concurrently.
 const AT_ONCE: usize = 8;
 
-/// The entities to remove.
+/// The entities to delete permanently.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Runs that were deleted by themselves, by experiment.
+    /// Runs that were individually deleted, by experiment.
     pub runs: BTreeMap<ExperimentId, Vec<RunId>>,
     /// Logged models, by experiment.
     pub models: BTreeMap<ExperimentId, Vec<ModelId>>,
-    /// Experiments, which go with all that is in them.
+    /// Experiments, which are deleted with all their contents.
     pub experiments: Vec<ExperimentId>,
-    /// The workspaces of those experiments that are named, where these are in another one than the rest.
+    /// Workspaces of named experiments, if they differ from that of the other entities.
     pub(crate) elsewhere: BTreeMap<ExperimentId, Workspace>,
-    /// An entity that no longer qualifies when its turn comes stays.
+    /// Condition that an entity must still meet when its turn comes.
     pub(crate) which: Which,
-    /// The same of runs.
+    /// Condition that a run must still meet when its turn comes.
     pub(crate) of_runs: Which,
 }
 
 impl Found {
-    /// All found entities, without those that are removed with an experiment.
+    /// Returns all entities that were found, without those that are deleted as part of an
+    /// experiment.
     pub fn entities(&self) -> impl Iterator<Item = Entity> {
         let runs = self.runs.values().flatten().cloned().map(Entity::Run);
         let models = self.models.values().flatten().cloned().map(Entity::LoggedModel);
@@ -45,12 +46,12 @@ impl Found {
 }
 
 impl Retention {
-    /// The deleted entities of a workspace. With `before`, only those that were deleted before that
-    /// moment, in ms since 1970. A request for the list of experiments, and three for each of them.
-    /// With a moment, a read unit and more for each deleted entity.
+    /// Returns the deleted entities of a workspace. With `before`, only those that were deleted
+    /// before that time, in ms since 1970. One request for the list of experiments, and three for
+    /// each of them. With `before`, one read unit or more for each deleted entity in addition.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn deleted(&self, workspace: &Workspace, before: Option<i64>) -> Result<Found> {
         let which = Which::Deleted { before };
         let experiments = self.experiments_deleted(workspace, which).await?;
@@ -70,10 +71,10 @@ impl Retention {
         Ok(found)
     }
 
-    /// Everything in a workspace that no request can name any more.
+    /// Returns everything in a deleted workspace, which no request can refer to any more.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn removed_with(&self, workspace: &Workspace) -> Result<Found> {
         let experiments = self.index.experiments(workspace).await?;
         Ok(Found { experiments, which: Which::All, of_runs: Which::All, ..Found::default() })
@@ -90,7 +91,8 @@ impl Retention {
         Ok(old.map(|(listed, _)| listed.experiment).collect())
     }
 
-    /// The runs and logged models of an experiment that stays. The runs of one that is deleted go with it, when its time has come.
+    /// Returns the deleted runs and logged models of an experiment that is kept. The runs of a
+    /// deleted experiment are deleted with it when it is old enough.
     async fn deleted_in(
         &self,
         experiment: ExperimentId,
@@ -100,7 +102,7 @@ impl Retention {
         let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
         if let Some(item) = item {
             let state = experiment_state(&item);
-            // Those that were deleted before the experiment was restored are active again.
+            // Runs that were deleted before the experiment was restored are active again.
             let range = RunsByStage::all(&experiment).stage(&Stage::Deleted { version: state.version });
             if state.stage == LifecycleStage::Active {
                 runs = self.old(range.range(), which, |run| run_deleted_since(run, &item)).await?;
@@ -113,7 +115,8 @@ impl Retention {
         Ok((experiment, runs, models))
     }
 
-    /// The keys of the items of a range that are old enough, page after page. The items themselves are read only if there is an age.
+    /// Returns the keys of the items in a range that are old enough, page by page. The items
+    /// themselves are only read if there is an age.
     async fn old(&self, range: KeyRange, which: Which, since: impl Fn(&Item) -> Option<i64>) -> Result<Vec<Key>> {
         let query = Query::of(range).for_removal();
         let is_any = which == Which::default();

@@ -1,13 +1,14 @@
-//! Removing histories of metrics that are kept no longer: the segments of runs that ended long ago.
+//! Deletes expired metric histories: the segments of runs that ended long ago.
 //!
-//! Documents of runs are not touched, so the latest point of each metric stays. Chart rows stay,
-//! too, so a long history can still be drawn. A reader of a history reads the segments that are in
-//! the table, and needs none in particular. A pass of the indexer does the same.
+//! Documents of runs are not changed, so the latest point of each metric is kept. Chart rows are
+//! kept too, so charts of long histories still work. A reader of a history reads the segments that
+//! exist, and depends on no particular one. So does a pass of the indexer.
 //!
-//! A look goes on where the last one ended. The experiment's document says with `forgotten` how far
-//! that is, by the end of the runs. Some runs come later: imported ones, those that are indexed
-//! late, or those that get points after their end. So a process that is always there looks at all
-//! runs once a month, and `looked` says when it did.
+//! A scan continues where the last one ended. The attribute `forgotten` of the experiment's
+//! document records how far it got, as an end time of runs. Some runs appear later with an earlier
+//! end time: imported runs, runs that are indexed late, and runs that receive points after their
+//! end. A long-running process therefore scans all runs once a month, and `looked` records when it
+//! did.
 
 use entities::attributes::{Attribute, END_TIME, FORGOTTEN, LOOKED, Number, STATUS};
 use entities::{MetricsPlace, RUN, RunLocation, place_of_metrics, read_segment};
@@ -24,36 +25,36 @@ use crate::policy::Policy;
 use crate::report::Report;
 use crate::store::Retention;
 
-/// Runs that are listed in one request.
+/// Number of runs that are listed in one request.
 const PORTION: usize = 100;
-/// Runs whose histories are removed at a time.
+/// Number of runs whose histories are deleted concurrently.
 const AT_ONCE: usize = 8;
-/// After this time, in ms, all runs of an experiment are looked at: 30 days.
+/// Interval, in ms, after which all runs of an experiment are scanned again: 30 days.
 const ALL_AGAIN: i64 = 30 * 24 * 3_600_000;
 
-/// A look at the runs of an experiment. Times are in ms.
+/// A scan of the runs of an experiment. Times are in ms.
 struct Look {
     experiment: ExperimentId,
-    /// How far earlier looks have come.
+    /// End time that earlier scans have reached.
     forgotten: Option<i64>,
-    /// When it began, if that is to be noted: it looks at all runs.
+    /// Start time of a scan of all runs, if it has to be recorded.
     looked: Option<i64>,
-    /// Whether it says how far it has come.
+    /// Whether the scan records its progress.
     notes: bool,
 }
 
 impl Retention {
-    /// Removes the histories of runs that ended before the time for which the policy keeps them.
-    /// Runs that were deleted by themselves keep theirs: they are removed whole. `now` is in ms. It
-    /// may be stopped anywhere, and be repeated.
+    /// Deletes the histories of runs that ended longer ago than the policy keeps them. Runs that
+    /// were individually deleted keep theirs, because they are deleted as a whole. `now` is in ms.
+    /// May be interrupted anywhere and repeated.
     ///
-    /// One request where there is no policy. Else one for the list of experiments, and two for each
-    /// that has a turn: its document and its runs. Two more per hundred runs, and one or two for
-    /// each run, with the requests of [`Retention::remove_history`].
+    /// One request if there is no policy. Otherwise one for the list of experiments, and two for
+    /// each experiment whose turn it is: for its document and its runs. Two more per hundred runs,
+    /// and one or two for each run, in addition to the requests of [`Retention::remove_history`].
     ///
     /// # Errors
-    /// Those of the table, after the other experiments were tried. What failed is tried again by
-    /// the next look.
+    /// Returns failures of the table, after the other experiments have been tried. The next scan
+    /// retries what failed.
     pub async fn remove_old_histories(&self, workspace: &Workspace, now: i64, report: &dyn Report) -> Result<()> {
         let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(()) };
         let mut failures = Failures::default();
@@ -86,7 +87,7 @@ impl Retention {
                 report.removed_histories(experiment, count);
             }
             for (at, outcome) in runs.iter().zip(removed) {
-                // The next look begins before it.
+                // The next scan begins before this run.
                 look.notes &= outcome.is_ok();
                 failures.note(format_args!("history of run {}", at.run), outcome.map(drop))?;
             }
@@ -110,7 +111,7 @@ impl Retention {
         Ok(look)
     }
 
-    /// A page of runs, the end of the last one in ms, and the query for the next page.
+    /// Returns a page of runs, the end time of the last one in ms, and the query for the next page.
     async fn ended(
         &self,
         experiment: ExperimentId,
@@ -123,7 +124,7 @@ impl Retention {
         Ok((runs, through, page.next.map(|next| query.starting_at(next))))
     }
 
-    /// Notes how far a look has come, where that is news.
+    /// Records the progress of a scan, if it has changed.
     async fn note(&self, look: &mut Look, through: i64) -> Result<()> {
         let looked = look.looked.take_if(|_| look.notes);
         if !look.notes || (looked.is_none() && look.forgotten == Some(through)) {
@@ -133,22 +134,22 @@ impl Retention {
         let update = Update::new(rows::Experiment::key(&look.experiment)).set(FORGOTTEN, number(through));
         let update = looked.into_iter().fold(update, |update, looked| update.set(LOOKED, number(looked)));
         match self.table.apply(&update.only_if(Condition::item_exists())).await {
-            // It was removed meanwhile.
+            // The experiment was deleted in the meantime.
             Ok(()) | Err(Failure::Refused { .. }) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Removes the segments of a run whose points are all from before this time, in ms. A run that
-    /// goes on keeps its history, and so does one whose points wait to be packed. Returns how many
-    /// segments were removed.
+    /// Deletes the segments of a run whose points are all older than `before`, in ms. A run that
+    /// has been resumed keeps its history, and so does a run with points that wait to be packed.
+    /// Returns the number of deleted segments.
     ///
-    /// One request for a run without segments. Else two per MB of segments, and one per 25 that are
-    /// removed: a write unit for each KB of these.
+    /// One request for a run without segments. Otherwise two per MB of segments, and one per 25
+    /// that are deleted, with one write unit for each KB of these.
     ///
     /// # Errors
-    /// Those of the table. An internal one where a segment cannot be read: it stays, as it may have
-    /// later points.
+    /// Returns failures of the table, and an internal error if a segment cannot be read. Such a
+    /// segment is kept, because it may have later points.
     pub(crate) async fn remove_history(&self, at: &RunLocation, before: i64) -> Result<usize> {
         let (mut count, mut outcome) = (0, Ok(()));
         let mut page = Some(Query::of(rows::MetricSegment::all(&at.run).range()));
@@ -162,11 +163,11 @@ impl Retention {
         outcome.map(|()| count)
     }
 
-    /// Of a page of segments those that are kept no longer, and an error if one cannot be read. The
-    /// query for the next page comes with them, if the run is over.
+    /// Returns the expired segments of a page, and an error if one of them cannot be read. Also
+    /// returns the query for the next page, if the run is over.
     ///
-    /// The run is read after its segments. So a segment that a client wrote because the run goes on
-    /// is never among them.
+    /// The run is read after its segments, so a segment that a client wrote because the run was
+    /// resumed is never among them.
     async fn old_segments(
         &self,
         at: &RunLocation,
@@ -192,11 +193,11 @@ impl Retention {
         Ok((old, unread, found.next.map(|next| query.starting_at(next))))
     }
 
-    /// The experiments of a workspace with runs whose histories are kept no longer, and how many
-    /// runs these are. It takes the requests of a removal of all, and removes nothing.
+    /// Returns the experiments of a workspace that have runs with expired histories, and the number
+    /// of these runs. Takes the requests of a removal of all histories, and deletes nothing.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn old_histories(&self, workspace: &Workspace) -> Result<Vec<(ExperimentId, usize)>> {
         let Some(age) = Policy::Histories.read(&self.table).await? else { return Ok(Vec::new()) };
         let mut old = Vec::new();
@@ -231,16 +232,16 @@ impl Retention {
     }
 }
 
-/// The runs of an experiment that ended since one time and before another, both in ms, in this
-/// order. `None` if there can be none: somebody has set a longer time.
+/// Returns the query for runs of an experiment that ended between two times in ms, ordered by end
+/// time. Returns `None` if the period is empty because the policy has been extended.
 fn ended(experiment: ExperimentId, since: i64, before: i64) -> Option<Query> {
     let ended = RunsByEnd::all(&experiment, &OwnStage::Active, &RUN.into()).range();
     let ended = ended.starting(&Ascending(since).text()).until(&Ascending(before).text());
     (since < before).then(|| Query::of(ended).limit(PORTION))
 }
 
-/// Whether a run ended before this time, in ms, goes on no more, and has no points to be packed.
-/// A run that goes on again keeps the time of its end.
+/// Checks whether a run ended before this time, in ms, has not been resumed, and has no points that
+/// wait to be packed. A resumed run keeps its end time.
 fn is_over(run: &Item, before: i64) -> bool {
     run.get(STATUS).is_some_and(RunStatus::has_ended)
         && run.get(END_TIME).is_some_and(|ended| ended < before)

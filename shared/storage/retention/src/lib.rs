@@ -1,33 +1,34 @@
-//! Removing for good what was deleted: runs, logged models and experiments, with their artifacts.
-//! Also traces that are kept no longer.
+//! Permanent deletion of deleted runs, logged models and experiments, with their artifacts, and of
+//! expired traces and metric histories.
 //!
 //! A **removal** is a row in the partition `REMOVAL`, and the steps that follow it ([`claim`]).
-//! While it is there, the entity cannot be restored: restoring checks that there is no such row.
-//! The **policy** is the setting that says how long deleted entities are kept ([`policy`]).
+//! While the row exists, the entity cannot be restored, because restoring checks that there is no
+//! such row. The **policy** is the setting for how long deleted entities are kept ([`policy`]).
 //!
 //! `mlflow-serverless gc` → `Retention::deleted`, then `Retention::remove`:
 //!
-//! 1. [`find`] lists, in each workspace, the deleted experiments. Of each other experiment it lists
-//!    the runs that were deleted on their own (LSI1) and the logged models. With an age, it reads
-//!    when. [`named`] checks ids that an operator names instead.
+//! 1. [`find`] lists the deleted experiments of each workspace. For every other experiment, it
+//!    lists the runs that were individually deleted (LSI1) and the deleted logged models. If there
+//!    is an age, it reads when they were deleted. [`named`] checks IDs that an operator gives
+//!    instead.
 //! 2. [`resume`] continues with rows in `REMOVAL` that an earlier removal left.
-//! 3. [`runs`] puts 25 rows into `REMOVAL`. Then it reads the runs and their experiment: a run that
-//!    was restored before its row stays.
-//! 4. It deletes their artifacts. A run whose artifacts stay keeps its document, and its row is
-//!    taken back.
-//! 5. One transaction deletes the documents, if they and the experiment's stage version are still
-//!    what was read.
-//! 6. The crate `run-index` removes copy, entries, rows and history of each run
-//!    (`RunIndex::clear_up_run`). The rows in `REMOVAL` go last. The stream has the indexer look
-//!    once more, for late writes.
+//! 3. [`runs`] puts 25 rows into `REMOVAL`, and then reads the runs and their experiment. A run
+//!    that was restored before its row was written is kept.
+//! 4. It deletes their artifacts. If the artifacts of a run cannot be deleted, its document is
+//!    kept, and its row is deleted again.
+//! 5. One transaction deletes the documents, on condition that they and the experiment's stage
+//!    version have not changed since they were read.
+//! 6. The crate `run-index` deletes the copy, entries, rows and history of each run
+//!    (`RunIndex::clear_up_run`). The rows in `REMOVAL` are deleted last. The stream makes the
+//!    indexer check once more, in case of late writes.
 //!
-//! So a removal may stop anywhere: the next one finds the rows and continues. [`slice`] relies on
-//! that: `serve` and `functions/housekeeper` remove for some minutes at a time.
+//! A removal may therefore stop anywhere: the next one finds the rows and continues. [`slice`]
+//! relies on that: `serve` and `functions/housekeeper` run removals for some minutes at a time.
 //!
-//! [`models`] does the same for logged models. [`experiment`] does it with all runs, logged models
-//! and traces of an experiment, before the experiment itself. [`expired`] removes traces that are
-//! kept no longer, [`trace_files`] files of traces that are gone (`docs/traces-at-rest.md`).
-//! [`histories`] removes histories of metrics (`docs/run-metrics.md`).
+//! [`models`] does the same for logged models. [`experiment`] does it for all runs, logged models
+//! and traces of an experiment, before the experiment itself. [`expired`] deletes expired traces,
+//! and [`trace_files`] the files of deleted traces (`docs/design/traces-at-rest.md`). [`histories`]
+//! deletes metric histories (`docs/design/run-metrics.md`).
 
 mod age;
 mod artifacts;

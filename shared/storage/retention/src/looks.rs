@@ -1,24 +1,24 @@
-//! At which runs a removal of histories looks.
+//! Selection of the runs that a removal of histories scans.
 
 use mlflow_api::ExperimentId;
 
-/// Hours in which each experiment has a turn, where they take turns.
+/// Number of hours over which the turns of experiments are distributed.
 const HOURS: u64 = 24;
 const HOUR: i64 = 3_600_000;
 
-/// Which runs a removal looks at.
+/// The runs that a removal of histories scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Looks {
-    /// All.
+    /// All runs.
     AtAll,
-    /// Those of all experiments that ended since the last look; and all of them once a month.
+    /// Runs of all experiments that ended since the last scan, and all runs once a month.
     AtNewOnes,
-    /// The same, and each experiment has one hour of the day.
+    /// Like `AtNewOnes`, but each experiment only has its turn in one hour of the day.
     InTurn,
 }
 
 impl Looks {
-    /// Whether an experiment is looked at now, in ms.
+    /// Checks whether an experiment has its turn now. `now` is in ms.
     pub(crate) fn has_turn(self, experiment: ExperimentId, now: i64) -> bool {
         let hour = u64::try_from(now.div_euclid(HOUR)).unwrap_or_default();
         self != Self::InTurn || experiment.number() % HOURS == hour % HOURS

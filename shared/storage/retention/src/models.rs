@@ -1,4 +1,5 @@
-//! Removing logged models. Nobody restores one, so that nothing has to be checked twice.
+//! Permanently deletes logged models. Logged models cannot be restored, so nothing has to be
+//! checked twice.
 
 use entities::ModelLocation;
 use entities::attributes::{ARTIFACT_URI, STAGE, UPDATED};
@@ -12,19 +13,19 @@ use crate::report::{Entity, Report};
 use crate::store::Retention;
 use crate::which::Which;
 
-/// Models that share requests.
+/// Number of models that share requests.
 const PORTION: usize = 25;
-/// Models whose artifacts and rows are removed at a time.
+/// Number of models whose artifacts and rows are deleted concurrently.
 const AT_ONCE: usize = 8;
 
-/// Since when a model is deleted, in ms; `None` if it is not.
+/// Returns the time in ms since which a model has been deleted, or `None` if it is not deleted.
 fn deleted_since(model: &Item) -> Option<i64> {
     let is_deleted = model.get(STAGE).unwrap_or_default() == LifecycleStage::Deleted;
     is_deleted.then(|| model.get(UPDATED).unwrap_or(i64::MAX))
 }
 
 impl Retention {
-    /// Removes logged models of an experiment; returns how many stay.
+    /// Deletes logged models of an experiment. Returns the number of models that are kept.
     pub(crate) async fn remove_models(
         &self,
         experiment: ExperimentId,
@@ -53,7 +54,7 @@ impl Retention {
         let items = &items;
         let outcomes = models.iter().map(|at| async move {
             let outcome = match items.get(&at.key()) {
-                // An earlier removal has come that far.
+                // An earlier removal has already deleted the document.
                 None => Ok(()),
                 Some(model) if which.contains(deleted_since(model)) => {
                     self.remove_artifacts(model.get(ARTIFACT_URI).unwrap_or_default(), at.model.as_str()).await

@@ -1,5 +1,5 @@
-//! Entities that an operator names. All of them are checked before anything is removed, in MLflow's
-//! words.
+//! Entities that an operator names. All of them are checked before anything is deleted, and errors
+//! are MLflow's.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,21 +15,21 @@ use crate::find::Found;
 use crate::store::Retention;
 use crate::which::Which;
 
-/// Ids, as they were given.
+/// IDs as the operator gave them.
 #[derive(Clone, Debug, Default)]
 pub struct Named {
-    /// Of runs.
+    /// IDs of runs.
     pub runs: Vec<String>,
-    /// Of experiments.
+    /// IDs of experiments.
     pub experiments: Vec<String>,
-    /// Of logged models.
+    /// IDs of logged models.
     pub models: Vec<String>,
-    /// Whether runs may be active, too.
+    /// Whether active runs are accepted too.
     pub even_active: bool,
 }
 
 impl Named {
-    /// Whether nothing is named.
+    /// Checks whether no entity is named.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty() && self.experiments.is_empty() && self.models.is_empty()
@@ -37,13 +37,13 @@ impl Named {
 }
 
 impl Retention {
-    /// The named entities, if all of them are deleted, and have been for that long if there is an
-    /// age. A request for each, and one more for a run or a logged model whose id was made
-    /// elsewhere.
+    /// Returns the named entities, if all of them are deleted, and for at least `age` if there is
+    /// one. One request for each, and one more for a run or a logged model whose ID this server did
+    /// not generate.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` for an entity that is not there, `INVALID_PARAMETER_VALUE` for one
-    /// that is not deleted or not old enough.
+    /// Returns `RESOURCE_DOES_NOT_EXIST` for an entity that does not exist, and
+    /// `INVALID_PARAMETER_VALUE` for one that is not deleted or not old enough.
     pub async fn named(&self, named: &Named, age: Option<&Age>) -> Result<Found> {
         let which = Which::Deleted { before: age.map(Age::before) };
         let only = age.map(Age::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Removes the found entities.
+//! Permanently deletes the entities that were found.
 
 use mlflow_api::{Result, Workspace};
 
@@ -8,16 +8,17 @@ use crate::report::Report;
 use crate::store::Retention;
 
 impl Retention {
-    /// Removes the found entities, runs first and experiments last. Before that, it finishes
-    /// earlier removals. Entities that cannot be removed stay, and the report says why. About nine
-    /// requests per run, and one per 25 of its items. Each of these costs a write unit or more.
+    /// Deletes the entities that were found, runs first and experiments last, after finishing
+    /// earlier removals. Entities that cannot be deleted are kept, with the reason in the report.
+    /// About nine requests per run, and one per 25 of its items. Each of these costs one write unit
+    /// or more.
     ///
     /// # Errors
-    /// Those of the table, after all others were tried. Entities that were not removed then stay as
-    /// they were, or are removed by the next call.
+    /// Returns failures of the table, after all other entities have been tried. Entities that were
+    /// not deleted are unchanged, or are deleted by the next call.
     pub async fn remove(&self, workspace: &Workspace, found: &Found, report: &dyn Report) -> Result<()> {
         let mut failures = Failures::default();
-        failures.note("what was begun", self.resume(report).await)?;
+        failures.note("unfinished removals", self.resume(report).await)?;
         for (experiment, runs) in &found.runs {
             let removed = self.remove_runs(*experiment, runs, found.of_runs, report).await;
             failures.note(format_args!("runs of experiment {experiment}"), removed.map(drop))?;

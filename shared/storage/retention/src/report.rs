@@ -1,10 +1,10 @@
-//! Reports the outcome for each entity.
+//! Reports of the outcome for each entity.
 
 use std::fmt;
 
 use mlflow_api::{ExperimentId, ModelId, RunId};
 
-/// An entity that is removed.
+/// An entity that is permanently deleted.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Entity {
     /// A run.
@@ -16,7 +16,7 @@ pub enum Entity {
 }
 
 impl fmt::Display for Entity {
-    /// In MLflow's words.
+    /// Formats the entity in MLflow's words.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Run(run) => write!(formatter, "Run with ID {run}"),
@@ -26,46 +26,47 @@ impl fmt::Display for Entity {
     }
 }
 
-/// Is told the outcome for each entity, as soon as it is certain.
+/// Receiver of the outcome for each entity. It is called as soon as the outcome is certain.
 pub trait Report: Send + Sync {
-    /// It is gone, with all that hung on it.
+    /// Reports that an entity is gone, with everything that belonged to it.
     fn removed(&self, entity: Entity);
 
-    /// So many traces of an experiment are gone that were kept no longer.
+    /// Reports that expired traces of an experiment were deleted, and how many.
     fn removed_traces(&self, experiment: ExperimentId, traces: u64);
 
-    /// Histories of metrics of so many runs of an experiment are gone that were kept no longer.
+    /// Reports that the expired metric histories of some runs of an experiment were deleted, and
+    /// how many runs.
     fn removed_histories(&self, experiment: ExperimentId, runs: u64);
 
-    /// Files of traces of an experiment that are gone stay, for this reason.
+    /// Reports that files of deleted traces of an experiment could not be deleted, and why.
     fn kept_files(&self, experiment: ExperimentId, why: &str);
 
-    /// It stays as it was, deleted or restored, for this reason.
+    /// Reports that an entity was kept, deleted or restored, and why.
     fn kept(&self, entity: Entity, why: &str);
 }
 
-/// Tells the log: where nobody reads along.
+/// A report that is written to the log, for unattended removals.
 #[derive(Clone, Copy, Debug)]
 pub struct ToLog;
 
 impl Report for ToLog {
     fn removed(&self, entity: Entity) {
-        tracing::info!(%entity, "removed for good");
+        tracing::info!(%entity, "permanently deleted");
     }
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
-        tracing::info!(%experiment, traces, "traces that are kept no longer were removed");
+        tracing::info!(%experiment, traces, "expired traces were deleted");
     }
 
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
-        tracing::info!(%experiment, runs, "histories of metrics that are kept no longer were removed");
+        tracing::info!(%experiment, runs, "expired metric histories were deleted");
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
-        tracing::warn!(%experiment, why, "files of traces that are gone could not be removed");
+        tracing::warn!(%experiment, why, "files of deleted traces could not be deleted");
     }
 
     fn kept(&self, entity: Entity, why: &str) {
-        tracing::warn!(%entity, why, "could not be removed for good");
+        tracing::warn!(%entity, why, "could not be permanently deleted");
     }
 }

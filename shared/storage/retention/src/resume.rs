@@ -1,4 +1,4 @@
-//! Going on with an unfinished earlier removal.
+//! Continues unfinished earlier removals.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,11 +14,11 @@ use crate::store::Retention;
 use crate::which::Which;
 
 impl Retention {
-    /// Finishes removals that were begun and not finished. Their process was stopped, or is still
-    /// at it, which does no harm. Three requests where there is nothing.
+    /// Finishes removals that were begun and not finished. Their process was stopped or is still
+    /// running, which does no harm. Three requests if there are none.
     ///
     /// # Errors
-    /// Those of the table, after all others were tried.
+    /// Returns failures of the table, after all other removals have been tried.
     pub async fn resume(&self, report: &dyn Report) -> Result<()> {
         let experiments = self.table.query(Query::of(rows::ExperimentRemoval::all())).await?;
         let experiments = read_all(&experiments, "the removal of an experiment", |item| {
@@ -45,7 +45,7 @@ impl Retention {
             failures.note(format_args!("logged models of experiment {experiment}"), removed.map(drop))?;
         }
         for (experiment, workspace) in experiments {
-            // An experiment that was moved there with its workspace was not deleted by itself.
+            // An experiment that was moved there with its workspace was not itself deleted.
             let which = if workspace.is_for_removal() { Which::All } else { Which::default() };
             let removed = self.remove_experiment(&workspace, experiment, which, report).await;
             failures.note(format_args!("experiment {experiment}"), removed)?;

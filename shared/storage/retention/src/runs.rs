@@ -1,4 +1,4 @@
-//! Removing runs.
+//! Permanently deletes runs.
 
 use std::collections::HashMap;
 
@@ -13,24 +13,24 @@ use crate::report::{Entity, Report};
 use crate::store::Retention;
 use crate::which::Which;
 
-/// Runs that share requests: their rows, and their documents, in one of each.
+/// Number of runs that share requests: one for their rows, and one for their documents.
 const PORTION: usize = 25;
-/// Runs whose artifacts and rows are removed at a time.
+/// Number of runs whose artifacts and rows are deleted concurrently.
 const AT_ONCE: usize = 8;
 
-/// Runs of one experiment, as they are now.
+/// Runs of one experiment, in their current state.
 #[derive(Default)]
 struct Sorted {
     experiment: Option<Item>,
-    /// To be removed: still deleted, and old enough.
+    /// Runs to delete: they are still deleted, and old enough.
     deleted: Vec<(RunLocation, Item)>,
-    /// Without a document: an earlier removal, or another process, has come that far.
+    /// Runs without a document: an earlier removal or another process has already deleted it.
     gone: Vec<RunLocation>,
     restored: Vec<RunLocation>,
 }
 
 impl Retention {
-    /// Removes runs of an experiment; returns how many stay.
+    /// Deletes runs of an experiment. Returns the number of runs that are kept.
     pub(crate) async fn remove_runs(
         &self,
         experiment: ExperimentId,
@@ -54,17 +54,17 @@ impl Retention {
             None => Item::new(row(at)),
         });
         let claim = self.claim_with(claims.collect()).await?;
-        // After the claim: a run that was restored before it is seen here, and a later request to
-        // restore one sees the claim.
+        // Read after the claim: a run that was restored before it shows up here, and a later
+        // request to restore one finds the claim.
         let Sorted { experiment, deleted, mut gone, restored } = self.sort(runs, which).await?;
         let mut kept: Vec<_> =
-            restored.into_iter().map(|at| (at, "it was restored, or deleted anew".to_owned())).collect();
+            restored.into_iter().map(|at| (at, "it was restored, or deleted again".to_owned())).collect();
         let experiment = experiment.as_ref();
         let artifacts = deleted.into_iter().map(|(at, run)| async move {
             let info = experiment.map(|item| run_info(at.experiment, &at.run, &run, &experiment_state(item)));
             let outcome = match info {
                 Some(info) => self.remove_artifacts(&info.artifact_uri, at.run.as_str()).await,
-                // An experiment that a hand has deleted: nothing says where they are.
+                // The experiment was deleted manually, so nothing records where the artifacts are.
                 None => Ok(()),
             };
             (at, outcome)
@@ -79,8 +79,8 @@ impl Retention {
         }
         let (removed, restored) = self.remove_documents(ready, which).await?;
         gone.extend(removed);
-        // By restoring their experiment, which had been deleted meanwhile.
-        kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were removed".to_owned())));
+        // Restoring an experiment that was deleted in the meantime has restored these runs.
+        kept.extend(restored.into_iter().map(|at| (at, "it was restored while its artifacts were deleted".to_owned())));
 
         let cleared = gone.iter().map(|at| self.index.clear_up_run(at, started.get(at).copied()));
         stream::iter(cleared.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
@@ -96,8 +96,8 @@ impl Retention {
         Ok(count)
     }
 
-    /// When runs began, in ms: their copies and entries in the index are found by it. A run that
-    /// lost its document before has it in its row of removal. A request.
+    /// Returns the start times of runs in ms, which locate their copies and index entries. If a run
+    /// has already lost its document, the start time is in its row of the removal. One request.
     async fn started(&self, runs: &[RunLocation]) -> Result<HashMap<RunLocation, i64>> {
         let keys = |at: &RunLocation| [at.key(), rows::RunRemoval::key(&at.experiment, &at.run)];
         let items = self.table.get_many(&runs.iter().flat_map(keys).collect::<Vec<_>>()).await?;
@@ -105,7 +105,7 @@ impl Retention {
         Ok(runs.iter().filter_map(|at| Some((at.clone(), started(at)?))).collect())
     }
 
-    /// Reads the documents of runs, and that of their experiment. One request.
+    /// Reads the documents of runs and of their experiment. One request.
     async fn sort(&self, runs: Vec<RunLocation>, which: Which) -> Result<Sorted> {
         let Some(first) = runs.first() else { return Ok(Sorted::default()) };
         let experiment = rows::Experiment::key(&first.experiment);
@@ -127,8 +127,8 @@ impl Retention {
         Ok(sorted)
     }
 
-    /// Deletes the documents of runs that are still deleted, all in one transaction. Returns those that are gone, and those that are not
-    /// deleted any more.
+    /// Deletes the documents of runs that are still deleted, all in one transaction. Returns the
+    /// runs that are gone, and those that are no longer deleted.
     async fn remove_documents(
         &self,
         runs: Vec<RunLocation>,

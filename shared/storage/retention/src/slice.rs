@@ -1,8 +1,8 @@
-//! A slice of what the policies remove: bounded in time, so that a process may do it between other
-//! work. The next slice goes on.
+//! A time-limited slice of the removals that the policies require, so that a process can run it
+//! between other work. The next slice continues.
 //!
-//! A slice that runs out of time is dropped, wherever it is. That is safe, as each removal may stop
-//! anywhere.
+//! A slice that runs out of time is dropped wherever it is. This is safe, because every removal may
+//! stop anywhere.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use workspaces::Workspaces;
 use crate::report::Report;
 use crate::store::Retention;
 
-/// After so many ms, another workspace has the first turn.
+/// Interval in ms after which another workspace comes first.
 const TURN: i64 = 3_600_000;
 
 impl Retention {
-    /// Removes what the policies keep no longer in each workspace, and the contents that were
-    /// deleted with a workspace. It takes this time at most: half of it for deleted entities, then
-    /// the rest for traces, and at last for histories. Returns whether it came to the end. If one
-    /// workspace fails, the others still have their turn.
+    /// Deletes what the policies no longer keep in each workspace, and the contents of workspaces
+    /// that were deleted with them. Takes at most `longest`: half of it for deleted entities, and
+    /// the rest for traces and then for histories. Returns whether everything was completed. If one
+    /// workspace fails, the others are still processed.
     ///
-    /// Without policies it takes a request for the list of workspaces, and three for each.
+    /// Without policies, one request for the list of workspaces, and three for each.
     ///
     /// # Errors
-    /// The first failure, after all the rest was tried. The next slice tries again.
+    /// Returns the first failure, after everything else has been tried. The next slice retries it.
     pub async fn remove_for(&self, longest: Duration, workspaces: &Workspaces, report: &dyn Report) -> Result<bool> {
         let (begin, now) = (Moment::now(), now_ms());
         let names = in_turn(workspaces.names().await?, now.div_euclid(TURN));
@@ -71,18 +71,18 @@ impl Retention {
         outcome
     }
 
-    /// Removes the contents of a workspace that was deleted with them.
+    /// Deletes the contents of a workspace that was deleted with them.
     async fn remove_contents(&self, workspaces: &Workspaces, of: &Workspace, report: &dyn Report) -> Result<()> {
         let found = self.removed_with(of).await?;
         self.remove(of, &found, report).await?;
         self.remove_rest(workspaces, of).await
     }
 
-    /// Removes the rest of a workspace that was deleted with its contents, unless some of its
-    /// experiments stay.
+    /// Deletes the rest of a workspace that was deleted with its contents, unless some of its
+    /// experiments are kept.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn remove_rest(&self, workspaces: &Workspaces, workspace: &Workspace) -> Result<()> {
         workspaces.remove_models_and_datasets(workspace).await?;
         if self.removed_with(workspace).await?.entities().next().is_none() {
@@ -92,7 +92,7 @@ impl Retention {
     }
 }
 
-/// Does the work for this time at most; returns whether it came to its end.
+/// Runs the work for at most this time. Returns whether it was completed.
 async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Result<bool> {
     match tokio::time::timeout(longest, work).await {
         Ok(outcome) => outcome.map(|()| true),
@@ -100,7 +100,8 @@ async fn within(longest: Duration, work: impl Future<Output = Result<()>>) -> Re
     }
 }
 
-/// The same names, another one first each time: one with much to remove keeps no other waiting.
+/// Rotates the names, so that a different workspace comes first each time, and one with much to
+/// delete does not block the others.
 fn in_turn(mut names: Vec<Workspace>, turn: i64) -> Vec<Workspace> {
     let count = i64::try_from(names.len()).unwrap_or(i64::MAX).max(1);
     names.rotate_left(usize::try_from(turn.rem_euclid(count)).unwrap_or_default());

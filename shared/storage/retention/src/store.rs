@@ -1,4 +1,4 @@
-//! The parts that a removal works on.
+//! The dependencies of a removal.
 
 use artifact_store::Artifacts;
 use run_index::RunIndex;
@@ -6,11 +6,11 @@ use table::Table;
 
 use crate::looks::Looks;
 
-/// Removes deleted entities for good. Cheap to clone.
+/// Permanent deletion of deleted entities. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Retention {
     pub(crate) table: Table,
-    /// It clears up after removed entities.
+    /// Deletes what entities leave behind.
     pub(crate) index: RunIndex,
     pub(crate) artifacts: Artifacts,
     pub(crate) leaves_artifacts: bool,
@@ -18,21 +18,21 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// Over a table and the artifacts that this server keeps.
+    /// Creates the retention of a table and of the artifacts that this server stores.
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
         let index = RunIndex::new(table.clone());
         Self { table, index, artifacts, leaves_artifacts: false, looks: Looks::AtAll }
     }
 
-    /// The same, which also removes entities whose artifacts this server cannot reach, and leaves
-    /// the artifacts there.
+    /// Also deletes entities whose artifacts this server cannot access, and leaves their artifacts
+    /// in place.
     #[must_use]
     pub fn leaving_artifacts(self, leaves_artifacts: bool) -> Self {
         Self { leaves_artifacts, ..self }
     }
 
-    /// The same, which looks only at some runs to find histories that are kept no longer.
+    /// Limits the runs that are scanned for expired histories.
     #[must_use]
     pub fn looking(self, looks: Looks) -> Self {
         Self { looks, ..self }

@@ -1,4 +1,5 @@
-//! The files of traces: spans that a client has uploaded, and attachments. They are below the artifacts of their experiment.
+//! The files of traces: attachments, and spans that a client uploaded. They are below the artifacts
+//! of their experiment.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,12 +13,12 @@ use table::Item;
 use crate::report::Report;
 use crate::store::Retention;
 
-/// The directory of an experiment that has a directory for each trace with files.
+/// Directory of an experiment that contains a directory for each trace with files.
 const DIRECTORY: &str = "traces";
-/// Traces that are looked up at a time.
+/// Number of traces that are looked up at a time.
 const AT_A_TIME: usize = 100;
 
-/// Where the files of an experiment's traces are.
+/// Location of the files of an experiment's traces.
 #[derive(Clone)]
 pub(crate) struct TraceFiles {
     experiment: ExperimentId,
@@ -25,13 +26,13 @@ pub(crate) struct TraceFiles {
 }
 
 impl TraceFiles {
-    /// Removes the files of a trace that is gone. Files that cannot be removed are found by the
+    /// Deletes the files of a trace that is gone. Files that cannot be deleted are found by the
     /// next removal.
     ///
-    /// It does so only if the id is one of OpenTelemetry, as current clients have them. Clients
-    /// choose ids, and a directory of another name may be something else. For example, another
-    /// experiment's artifacts may be kept in `traces` here. Then its runs have directories named by
-    /// their ids.
+    /// Only deletes the files if the trace ID is an OpenTelemetry ID, as current clients generate
+    /// them. Clients choose IDs, and a directory with another name may be something else. For
+    /// example, another experiment's artifacts may be stored in `traces` of this experiment, with
+    /// directories named by the IDs of its runs.
     pub(crate) async fn remove(&self, trace: &TraceId, report: &dyn Report) {
         if !trace.is_opentelemetry() {
             return;
@@ -42,34 +43,38 @@ impl TraceFiles {
         };
         if let Err(error) = deleted {
             let why = error.cause.unwrap_or(error.message);
-            report.kept_files(self.experiment, &format!("those of trace {trace}: {why}"));
+            report.kept_files(self.experiment, &format!("trace {trace}: {why}"));
         }
     }
 }
 
 impl Retention {
-    /// The location of the files of an experiment's traces; `None` if it has none, or this server
-    /// does not keep them. A request, and one to list the files.
+    /// Returns the location of the files of an experiment's traces, or `None` if it has none or
+    /// this server does not store them. One request, and one to list the files.
     pub(crate) async fn trace_files(&self, experiment: ExperimentId) -> Result<Option<TraceFiles>> {
         let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? else { return Ok(None) };
         self.trace_files_at(experiment, &experiment_state(&item).artifact_location).await
     }
 
-    /// The same, given where the artifacts of the experiment are.
+    /// Returns the location of the files of an experiment's traces, given the location of its
+    /// artifacts.
     async fn trace_files_at(&self, experiment: ExperimentId, location: &str) -> Result<Option<TraceFiles>> {
-        // Clients name the location of an experiment: it may be another server's, or lead nowhere.
+        // Clients choose the location of an experiment: it may belong to another server, or not
+        // exist.
         let Ok(location) = self.artifacts.at(location) else { return Ok(None) };
         let files = TraceFiles { experiment, location: Arc::new(location) };
-        // More than can be listed is not nothing.
+        // A failed listing, such as one with too many entries, does not mean that there are no
+        // files.
         let is_empty = files.location.list(&ArtifactPath::parse(DIRECTORY)?).await.is_ok_and(|found| found.is_empty());
         Ok(Some(files).filter(|_| !is_empty))
     }
 
-    /// Removes the files of traces that are gone: deleted by a client, or removed. A client uploads files only when the trace is there. A
-    /// request for each experiment and two for the list of its files; one for a hundred traces with files, and one for each that is gone.
+    /// Deletes the files of traces that are gone, whether a client deleted them or they expired. A
+    /// client only uploads files of existing traces. One request for each experiment, two for the
+    /// list of its files, one per hundred traces with files, and one for each trace that is gone.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn remove_trace_files(&self, workspace: &Workspace, report: &dyn Report) -> Result<()> {
         for experiment in self.index.experiments(workspace).await? {
             if let Some(item) = self.table.get(&rows::Experiment::key(&experiment)).await? {
@@ -79,7 +84,7 @@ impl Retention {
         Ok(())
     }
 
-    /// The same of an experiment, given its item.
+    /// Deletes the files of an experiment's traces that are gone, given its item.
     pub(crate) async fn remove_trace_files_of(
         &self,
         experiment: ExperimentId,
@@ -99,7 +104,7 @@ impl Retention {
         let traces = listed.iter().filter(|file| file.is_dir).filter_map(|file| name(&file.path));
         let traces: Vec<_> = traces.filter(TraceId::is_opentelemetry).collect();
         for traces in traces.chunks(AT_A_TIME) {
-            // After the list: a trace with a listed file was there before.
+            // Read after the list: a trace with a listed file existed before.
             let there = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
             let there: HashSet<_> = there.keys().collect();
             for trace in traces.iter().filter(|trace| !there.contains(trace)) {

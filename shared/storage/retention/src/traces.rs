@@ -1,4 +1,4 @@
-//! Removing the traces of an experiment, with their spans, marks and blocks.
+//! Permanently deletes the traces of an experiment, with their spans, marks and blocks.
 
 use std::time::Duration;
 
@@ -11,18 +11,21 @@ use trace_blocks::{Block, TracePartition};
 
 use crate::store::Retention;
 
-/// Marks that are read at a time.
+/// Number of marks that are read at a time.
 const PAGE: usize = 100;
-/// Blocks that are read at a time: each is about 30 KB.
+/// Number of blocks that are read at a time. Each has about 30 KB.
 const BLOCKS: usize = 10;
-/// Pause before a partition is looked at again that somebody packs, and how often: a lock lasts a minute and a half.
+/// Pause before a partition that is being packed is checked again, and the number of such pauses. A
+/// lock lasts a minute and a half.
 pub(crate) const REST: Duration = Duration::from_secs(1);
 pub(crate) const RESTS: usize = 100;
 
 impl Retention {
-    /// Removes all traces of an experiment that is deleted, so that none is added: first the traces of each mark and block, then the mark or
-    /// block, which names them until then. The rows of the days go with the experiment's partition, after that. Returns how many blocks stay, because
-    /// they cannot be read: they alone say which traces are left.
+    /// Deletes all traces of a deleted experiment, to which no traces can be added. The traces of
+    /// each mark and block are deleted first, and then the mark or block, because until then it is
+    /// the only reference to them. The rows of the days are deleted later, with the experiment's
+    /// partition. Returns the number of blocks that are kept because they are unreadable: they are
+    /// the only record of which traces are left.
     pub(crate) async fn remove_all_traces(&self, experiment: ExperimentId) -> Result<usize> {
         let mut unreadable = 0;
         for (day, shards) in self.trace_days(experiment).await? {
@@ -33,7 +36,8 @@ impl Retention {
         Ok(unreadable)
     }
 
-    /// The days of an experiment's traces, oldest first, each with the number of its partitions. One request, and one per 1 MB.
+    /// Returns the days of an experiment's traces, oldest first, each with the number of its
+    /// partitions. One request, and one more per MB.
     pub(crate) async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<(i64, u32)>> {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment))).await?;
         let days = items.iter().filter_map(|item| {
@@ -45,12 +49,13 @@ impl Retention {
     }
 
     async fn remove_partition(&self, partition: TracePartition) -> Result<usize> {
-        // Without this row, nobody has packed the partition; nor does anybody begin to, now that the experiment is deleted.
+        // Without this row, the partition has never been packed, and will not be, now that the
+        // experiment is deleted.
         if self.table.get(&partition.packing_key()).await?.is_none() {
             return self.remove_marked(partition).await.map(|()| 0);
         }
         self.wait_for_packer(partition).await?;
-        // Marks first: they name the traces that have changed since the block was packed.
+        // Marks first, because they refer to traces that have changed since the block was packed.
         self.remove_marked(partition).await?;
         if let unreadable @ 1.. = self.remove_packed(partition).await? {
             return Ok(unreadable);
@@ -62,8 +67,8 @@ impl Retention {
         Ok(0)
     }
 
-    /// Waits until no process packs the partition. A process that takes the lock from now on sees
-    /// that the experiment is deleted, and writes nothing.
+    /// Waits until no process is packing the partition. A process that takes the lock after that
+    /// finds that the experiment is deleted, and writes nothing.
     async fn wait_for_packer(&self, partition: TracePartition) -> Result<()> {
         for _ in 0..RESTS {
             let lock = self.table.get(&partition.lock_key()).await?;
@@ -72,7 +77,7 @@ impl Retention {
             }
             clock::sleep(REST).await;
         }
-        Err(Error::unavailable("somebody packs the traces of the experiment"))
+        Err(Error::unavailable("the traces of the experiment are being packed"))
     }
 
     async fn remove_marked(&self, partition: TracePartition) -> Result<()> {
@@ -98,7 +103,7 @@ impl Retention {
                 let core = match Block::of(item).and_then(|block| block.core()) {
                     Ok(core) => core,
                     Err(error) => {
-                        tracing::error!(%error, "a block of traces cannot be read, and stays");
+                        tracing::error!(%error, "a block of traces cannot be read, and is not deleted");
                         unreadable += 1;
                         continue;
                     }
@@ -114,16 +119,17 @@ impl Retention {
         }
     }
 
-    /// Removes those of these traces that are the experiment's.
+    /// Deletes those of the traces that belong to the experiment.
     async fn remove_traces(&self, experiment: ExperimentId, traces: &[TraceId]) -> Result<()> {
         let heads = read_traces(&self.table, &traces.iter().collect::<Vec<_>>()).await?;
         for trace in traces {
-            // Also where the document is missing or another experiment's: an export may have been cut off, or refused.
+            // Spans are deleted even if the document is missing or belongs to another experiment,
+            // because an export may have been interrupted or rejected.
             self.table.delete_range(rows::TraceSpans::all(&experiment, trace).into()).await?;
             let Some(head) = heads.get(trace).filter(|head| head.experiment() == experiment) else { continue };
             let is_same = Condition::Equals(EDITS.into(), number(head.edits()));
             match self.table.delete(&rows::Trace::key(trace), &is_same).await {
-                // It is gone, or was made again elsewhere.
+                // The document is gone, or has been created again in another experiment.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }

@@ -1,19 +1,20 @@
-//! Which of the entities that are given are removed.
+//! Selection of the entities that are deleted among those that are given.
 
-/// Which of them.
+/// The condition for deleting an entity permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Which {
-    /// Those that are deleted, and were so before a moment, in ms, if there is one.
+    /// The entity is deleted, and was before a given time in ms, if there is one.
     Deleted {
-        /// The moment.
+        /// Latest time of the deletion, in ms.
         before: Option<i64>,
     },
-    /// All.
+    /// Always met.
     All,
 }
 
 impl Which {
-    /// Whether one is among them that is deleted since then, in ms; or is not.
+    /// Checks whether the condition is met by an entity that has been deleted since `since`, in ms.
+    /// `None` stands for an entity that is not deleted.
     pub(crate) fn contains(self, since: Option<i64>) -> bool {
         match self {
             Self::All => true,

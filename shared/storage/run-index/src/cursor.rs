@@ -1,4 +1,4 @@
-//! Reading a list page by page.
+//! Reads a list page by page.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use table::{Item, Query, Table};
 
 use crate::lists::{Entry, RunLists};
 
-/// Entries of the first page of a list, those that a plan looks at. Each further page has four
-/// times as many, or twice as many where the list holds copies of runs.
+/// Number of entries on the first page of a list, which is read for planning. Each further page is
+/// four times as large, or twice as large if the list contains copies of runs.
 pub const HEAD: usize = Head::ENTRIES;
-/// Entries of the largest page. More would be more than 1 MB, which DynamoDB cuts off.
+/// Maximum number of entries on a page. More would exceed 1 MB, the limit of a DynamoDB response.
 pub(crate) const LARGEST_PAGE: usize = 8_192;
 
 /// A page of a list.
@@ -24,11 +24,11 @@ pub(crate) struct Page {
     pub(crate) is_last: bool,
 }
 
-/// Reads a page of a range of an experiment's list: one request, and 25 read units per 1,000
-/// entries.
+/// Reads a page of a range of an experiment's list. One request, 25 read units per 1,000 entries.
 ///
 /// # Errors
-/// As for any request; and if a key cannot be read, since the answer would be shorter without it.
+/// Returns failures of the request, and an internal error if a key cannot be read: without that
+/// entry the response would be incomplete.
 pub(crate) async fn read_page(
     table: &Table,
     experiment: ExperimentId,
@@ -59,28 +59,29 @@ fn entry(experiment: ExperimentId, range: &KeyRange, item: &Item) -> Option<Entr
 }
 
 impl Page {
-    /// How many times as many the next page has: entries cost little, and a request more. Copies of
-    /// runs cost more than a request.
+    /// Returns the factor by which the next page is larger. Entries are cheaper than another
+    /// request. Copies of runs are more expensive than a request.
     pub(crate) fn growth(&self) -> usize {
         if self.entries.iter().any(|entry| entry.item.is_some()) { 2 } else { 4 }
     }
 }
 
-/// Reads a list from a place on, a page at a time.
+/// A reader that reads a list page by page, from a given position on.
 #[derive(Debug)]
 pub struct Cursor {
     experiment: ExperimentId,
     range: KeyRange,
     buffer: VecDeque<Entry>,
-    /// The buffer has the last entries.
+    /// Whether the buffer contains the last entries.
     is_done: bool,
     next_page: usize,
-    /// Entries that were taken or passed over.
+    /// Number of entries that were taken or skipped.
     taken: usize,
 }
 
 impl Cursor {
-    /// A cursor at the beginning of a range of a list, whose first page has so many entries.
+    /// Creates a cursor at the beginning of a range of a list. `first_page` is the number of
+    /// entries on the first page.
     #[must_use]
     pub fn new(lists: &RunLists, range: KeyRange, first_page: usize) -> Self {
         let next_page = first_page.min(LARGEST_PAGE);
@@ -88,41 +89,43 @@ impl Cursor {
         Self { experiment, range, buffer: VecDeque::new(), is_done: false, next_page, taken: 0 }
     }
 
-    /// Says how many more entries will be taken for each that was, so that the next page is neither too long nor too short.
+    /// Estimates the size of the next page. `times` is the number of entries that are still to be
+    /// taken for each one that has been taken.
     pub(crate) fn foresee(&mut self, times: f64) {
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             clippy::cast_precision_loss,
-            reason = "an estimate that is cut to what a page may be"
+            reason = "an estimate that is clamped to the possible page sizes"
         )]
         let entries = (self.taken as f64 * times) as usize;
         self.next_page = entries.saturating_sub(self.buffer.len()).clamp(HEAD / 8, LARGEST_PAGE);
     }
 
-    /// Entries that were read and not yet taken.
+    /// Returns the entries that have been read and not taken yet.
     #[must_use]
     pub fn buffer(&self) -> &VecDeque<Entry> {
         &self.buffer
     }
 
-    /// Takes all that was read.
+    /// Takes all entries that have been read.
     pub(crate) fn take_buffer(&mut self) -> VecDeque<Entry> {
         std::mem::take(&mut self.buffer)
     }
 
-    /// Whether the buffer has the last entries.
+    /// Checks whether the buffer contains the last entries.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// No more than so many entries on the next page.
+    /// Limits the number of entries on the next page.
     pub(crate) fn limit_page(&mut self, entries: usize) {
         self.next_page = self.next_page.min(entries);
     }
 
-    /// The next entry, left where it is; `None` at the end. One request where the buffer is empty.
+    /// Returns the next entry without taking it, or `None` at the end. One request if the buffer is
+    /// empty.
     pub(crate) async fn peek(&mut self, table: &Table) -> Result<Option<&Entry>> {
         while self.buffer.is_empty() && !self.is_done {
             self.read_more(table).await?;
@@ -130,7 +133,7 @@ impl Cursor {
         Ok(self.buffer.front())
     }
 
-    /// Takes the next entry; `None` at the end. One request where the buffer is empty.
+    /// Takes the next entry, or returns `None` at the end. One request if the buffer is empty.
     pub async fn next(&mut self, table: &Table) -> Result<Option<Entry>> {
         self.peek(table).await?;
         let next = self.buffer.pop_front();
@@ -138,7 +141,7 @@ impl Cursor {
         Ok(next)
     }
 
-    /// Passes over the entries before a place.
+    /// Skips the entries before a position.
     pub(crate) fn skip_to(&mut self, place: &str) {
         while self.buffer.front().is_some_and(|entry| entry.place.as_str() < place) {
             self.buffer.pop_front();
@@ -149,7 +152,7 @@ impl Cursor {
         }
     }
 
-    /// Reads a page: one request.
+    /// Reads the next page. One request.
     pub async fn read_more(&mut self, table: &Table) -> Result<()> {
         let page = read_page(table, self.experiment, &self.range, self.next_page, false).await?;
         self.next_page = (self.next_page * page.growth()).min(LARGEST_PAGE);

@@ -1,4 +1,4 @@
-//! The directory of an experiment's lists: all of its entries in the index are found by it.
+//! The directory of an experiment's lists, through which all of its index entries are found.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,20 +11,22 @@ use table::{Item, Query, Result, Table, text};
 
 use crate::entries::ListOf;
 
-/// Lists that a process remembers at most, before it forgets them all: a few MB.
+/// Maximum number of lists in the cache, which takes a few MB. When it is exceeded, the cache is
+/// cleared.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// The lists that this process knows to be in the directory. Rows of the directory are only deleted
-/// with their experiment. Its id is never used again.
+/// A per-process cache of the lists that are in the directory. Rows of the directory are only
+/// deleted together with their experiment, and an experiment's ID is never reused.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     known: Arc<Mutex<HashMap<ExperimentId, HashSet<ListOf>>>>,
 }
 
 impl Directory {
-    /// Has lists of an experiment in the directory: to be called before their first entries are put. No request for lists that are known
-    /// here; else one for the experiment's directory, once in a process, and one per 25 lists that it does not tell of. Of a directory
-    /// longer than 1 MB only the beginning is read: a row may be put again.
+    /// Adds lists of an experiment to the directory. Must be called before their first entries are
+    /// written. No request for lists in the cache. Otherwise, one request for the experiment's
+    /// directory, once per process, and one per 25 lists that are not in it. If the directory is
+    /// longer than 1 MB, only its beginning is read: writing a row again does no harm.
     pub async fn enter(&self, table: &Table, experiment: ExperimentId, lists: HashSet<ListOf>) -> Result<()> {
         if lists.is_empty() || self.unknown(experiment, &lists).is_some_and(|unknown| unknown.is_empty()) {
             return Ok(());
@@ -43,7 +45,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Those of the lists that are not known to be in the directory; `None` if nothing is known of the experiment.
+    /// Returns the lists that are not in the cache, or `None` if nothing of the experiment is
+    /// cached.
     fn unknown(&self, experiment: ExperimentId, lists: &HashSet<ListOf>) -> Option<HashSet<ListOf>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(&experiment).map(|known| lists.difference(known).cloned().collect())
@@ -59,8 +62,8 @@ impl Directory {
     }
 }
 
-/// The entries of an experiment's lists, list by list, from one page of its directory, and the
-/// query for the next page. One request.
+/// Reads one page of an experiment's directory. Returns the key ranges of its lists' entries, and
+/// the query for the next page. One request.
 pub(crate) async fn lists_of(
     table: &Table,
     experiment: ExperimentId,

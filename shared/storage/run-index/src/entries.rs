@@ -1,4 +1,4 @@
-//! The lists of the index that a run is in.
+//! The index entries of a run, and the lists that they belong to.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use mlflow_api::Result;
 use search::fields::{IndexedFields, RUN_NAME, USER_ID, of_datasets};
 use search::{DatasetField, tokens};
 
-/// A list: its kind, and its metric, param or field.
+/// Identity of a list: its kind, and its metric, param or field.
 pub type ListOf = (ListKind, String);
 
-/// The wanted entries of a run in the index, without its copy.
+/// The entries that a run should have in the index, without its copy.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
-    /// The keys of its entries: one for each metric and each param, and its tokens.
+    /// Keys of the entries: one for each metric, one for each param, and the run's tokens.
     pub keys: BTreeSet<Key>,
-    /// The lists that they are of.
+    /// The lists that the entries belong to.
     pub lists: BTreeSet<ListOf>,
 }
 
-/// The entries of a run. One that was deleted on its own has none.
+/// Returns the entries of a run. A run that was itself deleted has none.
 ///
 /// # Errors
-/// An internal one if something of the run cannot be read.
+/// Returns an internal error if a part of the run cannot be read.
 pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -> Result<Entries> {
     let run = &items.run;
     let mut found = Entries::default();
@@ -61,7 +61,7 @@ pub fn run_entries(at: &RunLocation, items: &RunItems, fields: &IndexedFields) -
             }
         }
     };
-    // The list of names holds the whole name, and that of a param its whole value.
+    // The list by name contains the whole name, and the list of a param its whole value.
     index(RUN_NAME, run.get(NAME).unwrap_or_default(), false);
     index(USER_ID, run.get(USER).unwrap_or_default(), true);
     for (param, value) in &params {
@@ -88,27 +88,27 @@ impl Entries {
     }
 }
 
-/// The entries of a run, by its copy.
+/// The entries of a run, according to its copy.
 #[derive(Clone, Debug)]
 pub struct EntriesOfCopy {
-    /// Those that follow from the copy.
+    /// Entries that follow from the copy.
     pub held: BTreeSet<Key>,
-    /// Those that were to be deleted when it was made.
+    /// Entries that still had to be deleted when the copy was created.
     pub stale: BTreeSet<Key>,
 }
 
 impl EntriesOfCopy {
-    /// Whether there may be this entry.
+    /// Checks whether this entry may exist.
     #[must_use]
     pub fn contains(&self, entry: &Key) -> bool {
         self.held.contains(entry) || self.stale.contains(entry)
     }
 }
 
-/// The entries that a run's copy tells of.
+/// Returns the entries that follow from a run's copy.
 ///
 /// # Errors
-/// An internal one if the copy cannot be read.
+/// Returns an internal error if the copy cannot be read.
 pub fn entries_of_copy(copy: &RunCopy) -> Result<EntriesOfCopy> {
     let held = if let Some(listed) = copy.listed_entries()? {
         listed.into_iter().collect()

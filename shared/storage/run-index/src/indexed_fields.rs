@@ -1,4 +1,4 @@
-//! Which fields the index holds, as searches may rely on it.
+//! The fields in the index that searches may rely on.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,12 +8,11 @@ use mlflow_api::{ExperimentId, Result};
 use search::CommonFields;
 use table::Table;
 
-/// The setting of indexed fields, as this process last read it. Cheap to clone; clones share the
-/// cache.
+/// A per-process cache of the setting of indexed fields. Cheap to clone; clones share the cache.
 #[derive(Clone)]
 pub struct IndexedFieldsCache {
     table: Table,
-    /// As it was last read.
+    /// The setting as it was last read.
     known: Arc<Mutex<Option<Known>>>,
 }
 
@@ -24,13 +23,14 @@ struct Known {
 }
 
 impl IndexedFieldsCache {
-    /// Of a table whose setting was not read yet.
+    /// Creates an empty cache for a table.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { table, known: Arc::default() }
     }
 
-    /// The fields that a search through these experiments may rely on. No request, or one a minute.
+    /// Returns the fields that a search across these experiments may rely on. At most one request
+    /// per minute.
     pub async fn of(&self, experiments: impl IntoIterator<Item = &ExperimentId>) -> Result<CommonFields> {
         Ok(self.setting().await?.searched_in(experiments))
     }

@@ -1,4 +1,4 @@
-//! Lists that are newest first, read side by side.
+//! Intersection of lists that are sorted newest first.
 
 use futures::future::try_join_all;
 use key_schema::place;
@@ -8,26 +8,26 @@ use table::Table;
 use crate::candidate::Candidate;
 use crate::cursor::Cursor;
 
-/// The runs that are in all of some lists that are newest first.
+/// The runs that are in all of several lists, each sorted newest first.
 pub struct Join {
     cursors: Vec<Cursor>,
-    /// Whether newest first is the order of the search, and not only the first term of it.
+    /// Whether newest first is the complete order of the search, and not only its first term.
     is_exact: bool,
-    /// How many runs will be taken, as far as is known, and how many were.
+    /// Estimated number of runs that will be taken.
     wanted: usize,
     taken: usize,
 }
 
 impl Join {
-    /// A join of lists that were perhaps read from already, from which about so many runs will be
-    /// taken.
+    /// Creates a join of lists, which may have been partly read already. `wanted` is the estimated
+    /// number of runs that will be taken.
     #[must_use]
     pub fn new(cursors: Vec<Cursor>, is_exact: bool, wanted: usize) -> Self {
         Self { cursors, is_exact, wanted, taken: 0 }
     }
 
-    /// The next run that is in all lists. A list that lags goes on at the place of the others. A
-    /// request for each list whose page is used up.
+    /// Returns the next run that is in all lists. Lists that are behind skip to the position of the
+    /// others. One request for each list whose page is used up.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             self.foresee();
@@ -45,7 +45,7 @@ impl Join {
                     taken = cursor.next(table).await?;
                 }
                 self.taken += 1;
-                // Runs of one time are one group, where further terms order them.
+                // If further terms order the runs, the runs of one start time form a group.
                 let group = if self.is_exact { "" } else { place::value(&farthest) };
                 return Ok(taken.map(|entry| Candidate::new(entry, 0, group.to_owned(), self.is_exact)));
             }
@@ -53,9 +53,9 @@ impl Join {
         }
     }
 
-    /// Tells the lists how much longer they will be read: as many entries for a run as up to here.
-    /// While few were taken, that is not known well, and the next page is made to end before the
-    /// last.
+    /// Estimates how much further each list will be read, assuming the same number of entries per
+    /// run as so far. While few runs have been taken, the estimate is unreliable and is reduced, so
+    /// that the next page is not the last.
     fn foresee(&mut self) {
         if self.cursors.len() > 1 && (1..self.wanted).contains(&self.taken) {
             let margin = if self.taken * 3 < self.wanted { 0.7 } else { 1.03 };

@@ -1,21 +1,22 @@
-//! The index of runs: which entries a run has, where they are, and how they are read and removed.
+//! The index of runs: which entries a run has, where they are stored, and how they are read and
+//! deleted.
 //!
-//! `docs/run-index.md` tells the protocol. Only the indexer (`functions/fts-indexer`) puts entries
-//! and copies of runs. It takes the entries from here. `functions/tracking` plans a search with the
-//! crate `search`, and reads the lists with this one. `reindex`, `gc` and the housekeeper have runs
-//! indexed again, and delete what belongs to no run any more.
+//! The protocol is described in `docs/design/run-index.md`. Only the indexer (`functions/fts-indexer`)
+//! writes entries and copies of runs, and this crate determines the entries. `functions/tracking`
+//! plans searches with the crate `search` and reads the lists with this one. `reindex`, `gc` and
+//! the housekeeper have runs indexed again, and delete what no longer belongs to any run.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`entries`] | says which entries a run has, by its documents or by its copy |
-//! | [`lists`] | says where the lists are |
-//! | [`cursor`], [`join`], [`whole`] | read one list, several side by side, or some as a whole |
+//! | [`entries`] | determines the entries of a run from its documents or its copy |
+//! | [`lists`] | determines the key ranges of the lists |
+//! | [`cursor`], [`join`], [`whole`] | read one list, several in parallel, or several completely |
 //! | [`walker`] | reads lists one after another, in the order of a search |
-//! | [`source`], [`candidate`] | the runs that any of these yields, to be read and checked |
-//! | [`indexed_fields`] | remembers which fields searches may rely on |
-//! | [`directory`] | names the lists of an experiment, so that its entries are found |
-//! | [`rebuild`] | has runs indexed again, and deletes entries that no copy knows |
-//! | [`removal`] | removes what deleted entities leave |
+//! | [`source`], [`candidate`] | the runs that any of these returns, to be read and checked |
+//! | [`indexed_fields`] | caches which fields searches may rely on |
+//! | [`directory`] | records the lists of an experiment, so that its entries can be found |
+//! | [`rebuild`] | has runs indexed again, and deletes entries that follow from no copy |
+//! | [`removal`] | deletes the data that deleted entities leave behind |
 
 mod candidate;
 mod cursor;
@@ -51,7 +52,7 @@ pub struct RunIndex {
 }
 
 impl RunIndex {
-    /// The index in this table, for work that no client waits for.
+    /// Creates the index of a table, for background work that no client waits for.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { table: table.in_background() }

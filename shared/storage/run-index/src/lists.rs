@@ -1,4 +1,4 @@
-//! Where the lists of an experiment's runs are.
+//! Key ranges of the lists of an experiment's runs.
 
 use std::sync::Arc;
 
@@ -23,37 +23,38 @@ pub struct RunLists {
 }
 
 impl RunLists {
-    /// The lists of runs that started then. The list of all has the runs that are active on their
-    /// own, as all lists of the indexer.
+    /// Returns the lists of runs that started in a period. The list of all runs contains those that
+    /// were not themselves deleted, like every list of the indexer.
     #[must_use]
     pub fn of_active(experiment: ExperimentId, started: TimeRange) -> Self {
         let all = RunsByStage::all(&experiment).stage(&Stage::Active).range();
         Self { experiment, started, all }
     }
 
-    /// The same, but the list of all has the runs that were deleted on their own at this version of
-    /// the experiment's stage.
+    /// Returns the lists of runs that started in a period. The list of all runs contains those that
+    /// were themselves deleted at the given version of the experiment's stage.
     #[must_use]
     pub fn of_deleted(experiment: ExperimentId, started: TimeRange, version: u32) -> Self {
         let all = RunsByStage::all(&experiment).stage(&Stage::Deleted { version }).range();
         Self { experiment, started, all }
     }
 
-    /// The same, but the list of all has the runs of every stage.
+    /// Returns the lists of runs that started in a period. The list of all runs contains runs of
+    /// every stage.
     #[must_use]
     pub fn of_every_stage(experiment: ExperimentId, started: TimeRange) -> Self {
         Self { experiment, started, all: RunsByTime::all(&experiment).range() }
     }
 
-    /// The same, but the list of all has the copies of runs in the index, those of one stage of
-    /// their own.
+    /// Returns the lists of runs that started in a period. The list of all runs contains the copies
+    /// of runs in the index whose own stage is the given one.
     #[must_use]
     pub fn copies(experiment: ExperimentId, started: TimeRange, stage: OwnStage) -> Self {
         Self { experiment, started, all: IndexedCopy::all(&experiment, &stage, &RUN.into()).range() }
     }
 
-    /// The keys of a list; of lists that are newest first only those of the times that the search
-    /// asks for.
+    /// Returns the key range of a list. Lists that are sorted newest first are narrowed to the
+    /// period of the search.
     #[must_use]
     pub fn range(&self, list: &RunList) -> KeyRange {
         let range = match list {
@@ -75,7 +76,7 @@ impl RunLists {
     }
 
     fn by_text(&self, column: &RunColumn, range: &TextRange) -> KeyRange {
-        // The runs of one text, or those whose texts begin so.
+        // The runs with this text, or those whose text begins with it.
         let beginning = |all: KeyRange, text: &str| all.beginning(&Self::text(column, text));
         match column {
             RunColumn::Status => {
@@ -116,12 +117,13 @@ impl RunLists {
         }
     }
 
-    /// The beginning of keys of the list by a column, for texts that begin so.
+    /// Returns the beginning of the keys of texts with this prefix, in the list by a column.
     pub(crate) fn text(column: &RunColumn, text: &str) -> String {
         if *column == RunColumn::Name { Field::from(text).beginning() } else { Value::from(text).beginning() }
     }
 
-    /// The text in a place of a list by a column; `None` if the key has no room for all of it.
+    /// Returns the text in a position of the list by a column, or `None` if the key has no room for
+    /// all of it.
     pub(crate) fn whole_text(column: &RunColumn, place: &str) -> Option<String> {
         let text = place::value(place);
         if *column == RunColumn::Name {
@@ -131,8 +133,8 @@ impl RunLists {
         }
     }
 
-    /// From this length on, in bytes, the text in a key of the list by a column may have been cut.
-    /// A cut ends after a whole character.
+    /// Returns the length, in bytes, from which a text in a key of the list by a column may have
+    /// been truncated. Truncation respects character boundaries.
     pub(crate) fn uncut(column: &RunColumn) -> usize {
         if *column == RunColumn::Name { Field::UNCUT - 3 } else { Value::UNCUT - 3 }
     }
@@ -141,25 +143,25 @@ impl RunLists {
 /// A run in a list.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// Where the run is.
+    /// Location of the run.
     pub at: RunLocation,
-    /// When it began, in ms.
+    /// Start time of the run in ms.
     pub started: i64,
-    /// Its place in the list: its key, after the beginning that all keys of the list share.
+    /// Position in the list: the key without the prefix that all keys of the list share.
     pub place: String,
-    /// Its place in a list that is newest first: comparable across lists.
+    /// Position in a list that is sorted newest first. Comparable across lists.
     pub newest_first: String,
-    /// The run's copy, where the list holds copies.
+    /// The run's copy, if the list contains copies.
     pub item: Option<Arc<Item>>,
 }
 
-/// A number in its form in keys.
+/// Encodes a number as in keys.
 pub(crate) fn number(value: f64) -> String {
-    // The two zeros are one number.
+    // Zero and negative zero are the same number.
     DescendingDouble(value + 0.0).text()
 }
 
-/// Those of a list by a number that have such a number. The greatest come first.
+/// Narrows a list that is sorted by number to a range of numbers. The greatest number comes first.
 fn within_numbers(range: KeyRange, numbers: NumberRange) -> KeyRange {
     let range = match numbers.greatest {
         Some(greatest) => range.starting(&number(greatest)),

@@ -1,9 +1,9 @@
 //! Rebuilding the index while it is in use.
 //!
-//! Only the stream's consumer writes entries. So a rebuild marks runs as changed, and the stream
-//! has them indexed again. Meanwhile searches read these runs from their documents: only some are
-//! marked at a time. Finally, entries that no copy knows are deleted. An indexer of another version
-//! may have left them, or a manual change.
+//! Only the consumer of the stream writes entries, so a rebuild marks runs as changed, and the
+//! stream has them indexed again. In the meantime, searches read these runs from their documents,
+//! so only some runs are marked at a time. Finally, entries that follow from no copy are deleted.
+//! An indexer of another version or a manual change may have left them.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -22,36 +22,36 @@ use crate::RunIndex;
 use crate::directory::lists_of;
 use crate::entries::entries_of_copy;
 
-/// Requests under way at a time.
+/// Number of concurrent requests.
 const AT_ONCE: usize = 16;
-/// So many runs are marked, or looked at one by one, at a time.
+/// Maximum number of runs that are marked, or checked individually, at a time.
 const SOME: usize = 1_000;
-/// Entries that a sweep holds at a time. With as many, it needs up to 115 MB, and goes through the
-/// lists of a million runs with 25 entries each four times.
+/// Maximum number of entries that a sweep holds in memory at a time. At this limit it needs up to
+/// 115 MB, and scans the lists of a million runs with 25 entries each four times.
 pub const HELD_AT_ONCE: usize = 7_000_000;
 
 /// The runs of an experiment that a rebuild has not marked yet.
 #[derive(Debug)]
 pub struct Unmarked {
     experiment: ExperimentId,
-    /// `None` once all are marked.
+    /// `None` once all runs are marked.
     next: Option<Query>,
 }
 
 impl Unmarked {
-    /// All runs of an experiment.
+    /// Creates the set of all runs of an experiment.
     #[must_use]
     pub fn all(experiment: ExperimentId) -> Self {
         Self { experiment, next: Some(Query::of(RunsByTime::all(&experiment))) }
     }
 
-    /// The experiment whose runs they are.
+    /// Returns the experiment of the runs.
     #[must_use]
     pub fn experiment(&self) -> ExperimentId {
         self.experiment
     }
 
-    /// Whether none is left.
+    /// Checks whether no run is left.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.next.is_none()
@@ -59,15 +59,16 @@ impl Unmarked {
 }
 
 impl RunIndex {
-    /// The experiments of a workspace, deleted ones included. A request per MB of their names.
+    /// Returns the experiments of a workspace, including deleted ones. One request per MB of their
+    /// names.
     pub async fn experiments(&self, workspace: &Workspace) -> Result<Vec<ExperimentId>> {
         let rows = self.table.query(Query::of(ExperimentsByStage::all(&Name::from(workspace.as_str())))).await?;
         let listed = read_all(&rows, "the name of an experiment", Item::entry::<ExperimentsByStage>).map_err(failed)?;
         Ok(listed.into_iter().map(|listed| listed.experiment).collect())
     }
 
-    /// The number of runs of an experiment, deleted ones included. A request per 8,000 of them, and
-    /// a read unit per 40.
+    /// Counts the runs of an experiment, including deleted ones. One request per 8,000 runs, one
+    /// read unit per 40.
     pub async fn count_runs(&self, experiment: ExperimentId) -> Result<u64> {
         let (mut query, mut runs) = (Query::of(RunsByTime::all(&experiment)), 0);
         loop {
@@ -80,8 +81,8 @@ impl RunIndex {
         }
     }
 
-    /// Marks the next runs of an experiment, at most so many, so that they are indexed as if
-    /// nothing of them was. Returns them. A request, and one write of each run's document.
+    /// Marks up to `most` of the next runs of an experiment to be indexed from scratch, and returns
+    /// them. One request, and one write of each run's document.
     pub async fn mark_runs(&self, unmarked: &mut Unmarked, most: usize) -> Result<HashSet<RunId>> {
         let experiment = unmarked.experiment;
         let Some(query) = unmarked.next.clone() else { return Ok(HashSet::new()) };
@@ -92,7 +93,7 @@ impl RunIndex {
             let update = Update::new(rows::Run::key(&experiment, &run)).marked_for_rebuild(&run);
             match self.table.apply(&update).await {
                 Ok(()) => Ok(Some(run)),
-                // Gone by now.
+                // The run has been deleted in the meantime.
                 Err(Failure::Refused { .. }) => Ok(None),
                 Err(failure) => Err(failure),
             }
@@ -102,11 +103,11 @@ impl RunIndex {
         Ok(marked.into_iter().flatten().collect())
     }
 
-    /// Drops the runs that have been indexed again since they were marked. A request per MB of
-    /// marks, and one per 100 of some runs that carry one: a run that is being written has a new
-    /// mark most of the time.
+    /// Removes the runs that have been indexed again since they were marked. One request per MB of
+    /// marks, and one per 100 of some runs that still carry a mark, because a run that is being
+    /// written to is marked again most of the time.
     pub async fn drop_rebuilt(&self, experiment: ExperimentId, runs: &mut HashSet<RunId>) -> Result<()> {
-        // Others may wait as well, and be many.
+        // Many other runs may be marked as well, so the query is limited to the range of these.
         let (Some(first), Some(last)) = (runs.iter().min(), runs.iter().max()) else { return Ok(()) };
         let range = RunsChanged::all(&experiment).range().starting(first.as_str()).until(last.as_str());
         let items = self.table.query(Query::of(range)).await?;
@@ -124,12 +125,13 @@ impl RunIndex {
         Ok(())
     }
 
-    /// Deletes entries of an experiment that belong to no run as it was last indexed; returns their
-    /// number. Holds some entries at a time, [`HELD_AT_ONCE`] except in tests, give or take those
-    /// of a page of copies. Reads the experiment's copies once, and the lists of its directory once
-    /// per so many entries. A transaction for each entry that goes.
+    /// Deletes entries of an experiment that belong to no run as it was last indexed, and returns
+    /// their number. `held_at_once`, which is [`HELD_AT_ONCE`] except in tests, limits the number
+    /// of entries in memory, and may be exceeded by those of one page of copies. Reads the
+    /// experiment's copies once, and the lists in its directory once per `held_at_once` entries.
+    /// One transaction for each entry that is deleted.
     pub async fn sweep(&self, experiment: ExperimentId, held_at_once: usize) -> Result<usize> {
-        // A run that was deleted has no entries in the long run, and its copy is elsewhere.
+        // A deleted run has no entries in the long run, and its copy is stored elsewhere.
         let copies = IndexedCopy::partition(&experiment, &OwnStage::Active, &RUN.into());
         let mut copies = Some(Query::of(copies).limit(held_at_once.clamp(1, SOME)));
         let (mut swept, mut after): (_, Option<Place>) = (0, None);
@@ -152,8 +154,8 @@ impl RunIndex {
         Ok(swept)
     }
 
-    /// The entries that the next copies tell of, and where those copies end; `None` after the last
-    /// one.
+    /// Returns the entries that follow from the next copies, and the query for further copies, or
+    /// `None` after the last one.
     async fn known(
         &self,
         mut query: Query,
@@ -178,8 +180,8 @@ impl RunIndex {
         }
     }
 
-    /// Deletes the entries of a list that are of these runs, and not among those known; returns
-    /// their number.
+    /// Deletes the entries of a list that belong to these runs and are not among the known ones.
+    /// Returns their number.
     async fn sweep_list(&self, experiment: ExperimentId, list: KeyRange, known: &Known) -> Result<usize> {
         let mut swept = 0;
         let mut query = Query::of(list);
@@ -195,11 +197,12 @@ impl RunIndex {
         }
     }
 
-    /// Deletes an entry if its run's copy, as it is now, does not know of it; whether it did.
+    /// Deletes an entry unless the current copy of its run contains it. Returns whether it was
+    /// deleted.
     async fn sweep_entry(&self, experiment: ExperimentId, entry: Key) -> Result<bool> {
         let Some((started, run)) = place::started_and_run(&entry.sk) else { return Ok(false) };
         let at = RunLocation { experiment, run };
-        // One that was deleted has no entries but those that are about to go.
+        // A deleted run has no entries except those that are about to be deleted.
         let key = RunCopy::key(&at, started, OwnStage::Active);
         let copy = self.table.get(&key).await?.map(RunCopy);
         if let Some(copy) = &copy
@@ -207,7 +210,7 @@ impl RunIndex {
         {
             return Ok(false);
         }
-        // If the run is indexed meanwhile, its copy is written first.
+        // If the run is being indexed at the same time, its copy is written first.
         let unchanged = match copy.as_ref().and_then(RunCopy::indexing) {
             Some(indexing) => Condition::Equals(INDEXED.into(), text(indexing)),
             None => Condition::item_missing(),
@@ -221,21 +224,22 @@ impl RunIndex {
     }
 }
 
-/// A run's place among the copies: the latest start comes first.
+/// Position of a run among the copies. The latest start time comes first.
 type Place = (Reverse<i64>, RunId);
 
-/// The entries of the runs between two places.
+/// The entries of the runs between two positions.
 struct Known {
-    /// Their hashes. Two that are equal by chance only keep a stray entry.
+    /// Hashes of the entries. A collision only leaves one stray entry in place.
     entries: HashSet<u64>,
-    /// The last place before them; `None` if they begin with the first.
+    /// Last position before these runs. `None` if they begin with the first run.
     after: Option<Place>,
-    /// Their last place; `None` if they end with the last.
+    /// Position of the last of these runs. `None` if they end with the last run.
     until: Option<Place>,
 }
 
 impl Known {
-    /// Whether this is an entry of one of these runs that its copy does not tell of.
+    /// Checks whether an entry belongs to one of these runs and does not follow from the run's
+    /// copy.
     fn misses(&self, entry: &Key) -> bool {
         let Some((started, run)) = place::started_and_run(&entry.sk) else { return false };
         let place = (Reverse(started), run);

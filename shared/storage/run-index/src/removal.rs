@@ -1,7 +1,8 @@
-//! Clears up after entities that are gone. These are runs, logged models and experiments that were
-//! removed for good, or by an operator's hand, and evaluation datasets that a client deleted. A
-//! process that removes an entity clears up itself ([`RunIndex::clear_up_run`] and others). The
-//! stream triggers it once more, for late writes.
+//! Deletes the data that deleted entities leave behind. These entities are runs, logged models and
+//! experiments that were permanently deleted, possibly manually by an operator, and evaluation
+//! datasets that a client deleted. A process that deletes an entity also deletes what it leaves
+//! behind ([`RunIndex::clear_up_run`] and others). The stream triggers this once more, in case of
+//! late writes.
 
 use entities::attributes::{EXPERIMENT, NAME};
 use entities::{ModelLocation, RUN, RunCopy, RunLocation, failed};
@@ -14,12 +15,12 @@ use crate::directory::lists_of;
 use crate::entries::entries_of_copy;
 
 impl RunIndex {
-    /// Removes a run's rows and the history of its metrics, unless the run is there. If its
-    /// beginning is known, in ms, its copy and its entries in the index are removed, too. A request
-    /// per 25 of them.
+    /// Deletes a run's rows and the history of its metrics, unless the run exists. If its start
+    /// time in ms is given, its copy and its index entries are deleted too. One request per 25
+    /// items.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// Returns failures of the table. The call can then be repeated.
     pub async fn clear_up_run(&self, at: &RunLocation, started: Option<i64>) -> Result<()> {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
@@ -32,14 +33,15 @@ impl RunIndex {
         }
         self.delete_range(ranges::rows_of_run(&at.experiment, &at.run), None).await?;
         self.delete_range(ranges::journal_and_metrics(&at.run), None).await?;
-        // Model versions that name the run stay, and are found by it: their list is the registry's.
+        // Model versions that refer to the run are kept. The list through which the run's versions
+        // are found belongs to the registry.
         self.delete_range(ranges::charts_and_segments(&at.run), None).await
     }
 
-    /// Removes a logged model's rows and its points, unless the model is there. A request per 25 of them.
+    /// Deletes a logged model's rows and points, unless the model exists. One request per 25 items.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// Returns failures of the table. The call can then be repeated.
     pub async fn clear_up_model(&self, at: &ModelLocation) -> Result<()> {
         if self.table.get(&at.key()).await?.is_some() {
             return Ok(());
@@ -48,12 +50,13 @@ impl RunIndex {
         self.delete_range(rows::LoggedModelSegment::partition(&at.model), None).await
     }
 
-    /// Removes an experiment's name and content, unless the experiment is there. Its entries in the
-    /// index go first, since the content names their lists. A request per 25 of them. Its runs then
-    /// have records of their own in the stream, and follow.
+    /// Deletes an experiment's name and content, unless the experiment exists. Index entries are
+    /// deleted first, because the directory of their lists is part of the content. One request per
+    /// 25 items. The experiment's runs then appear in the stream as records of their own, and are
+    /// cleared up after that.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// Returns failures of the table. The call can then be repeated.
     pub async fn clear_up_experiment(&self, experiment: ExperimentId, workspace: &Workspace, name: &str) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&experiment)).await?.is_some() {
             return Ok(());
@@ -61,7 +64,7 @@ impl RunIndex {
         let name = rows::ExperimentName::key(&workspace.as_str().into(), &name.into());
         let is_its = Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()));
         match self.table.transact(&[Write::Delete(name, is_its)]).await {
-            // It is gone, or another experiment's.
+            // The name is gone, or belongs to another experiment.
             Ok(()) | Err(Failure::Cancelled(_)) => {}
             Err(failure) => return Err(failure),
         }
@@ -82,11 +85,11 @@ impl RunIndex {
         self.delete_range(rows::Experiment::partition(&experiment), Some(workspace)).await
     }
 
-    /// Removes an evaluation dataset's records, the rows by which they are found, and its tags. A
-    /// request per 25 of them.
+    /// Deletes an evaluation dataset's records, the rows through which they are found, and its
+    /// tags. One request per 25 items.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// Returns failures of the table. The call can then be repeated.
     pub async fn clear_up_dataset(&self, dataset: &EvaluationDatasetId) -> Result<()> {
         if self.table.get(&rows::EvaluationDataset::key(dataset)).await?.is_some() {
             return Ok(());
@@ -95,8 +98,8 @@ impl RunIndex {
         self.delete_range(rows::EvaluationDataset::partition(dataset), None).await
     }
 
-    /// Deletes a range, page after page. For the partition of an experiment, related rows in the
-    /// lists of the workspace are deleted before each item.
+    /// Deletes a range, page by page. If the range is an experiment's partition, the related rows
+    /// in the workspace's lists are deleted before each item.
     async fn delete_range(&self, range: KeyRange, workspace: Option<&Workspace>) -> Result<()> {
         let mut query = Query::of(range).for_removal();
         loop {
@@ -105,7 +108,7 @@ impl RunIndex {
             let links: Vec<Key> = page.items.iter().filter_map(|item| counterpart(item, workspace)).collect();
             self.table.write_many(Vec::new(), &links).await?;
             for partition in keys.iter().filter_map(partition_of) {
-                // Boxed, because it is this function again.
+                // Boxed, because this is a recursive call.
                 Box::pin(self.delete_range(partition, None)).await?;
             }
             self.table.write_many(Vec::new(), &keys).await?;
@@ -117,10 +120,11 @@ impl RunIndex {
     }
 }
 
-/// The row that goes with a row: the other direction of a run's link with a dataset, a scorer in the workspace's list.
+/// Returns the row that accompanies a row: the reverse direction of a run's link to a dataset, or a
+/// scorer's row in the workspace's list.
 fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     let key = item.key()?;
-    // The name in the key may be cut.
+    // The name in the key may be truncated.
     if let (Some(experiment), Some(name)) = (part::experiment_of_scorer(&key), item.get(NAME)) {
         return Some(rows::WorkspaceScorer::key(&workspace?.as_str().into(), &experiment, &name.into()));
     }
@@ -128,8 +132,8 @@ fn counterpart(item: &Item, workspace: Option<&Workspace>) -> Option<Key> {
     Some(rows::DatasetLink::key(&row.experiment, &row.dataset, &row.run))
 }
 
-/// The partition for the parts of an item that do not fit into it. It belongs to this item alone:
-/// the keys of its rows name a model, or the experiment that is removed.
+/// Returns the partition with the parts of an item that do not fit into it. The partition belongs
+/// to this item alone: its key contains a model, or the experiment that is being deleted.
 fn partition_of(key: &Key) -> Option<KeyRange> {
     if let Some(row) = rows::LoggedModel::parse(key) {
         return Some(rows::LoggedModelSegment::partition(&row.model));
@@ -138,7 +142,7 @@ fn partition_of(key: &Key) -> Option<KeyRange> {
     Some(rows::DatasetPart::partition(&row.experiment, &row.dataset))
 }
 
-/// Removes the entries of a run and then the copy that tells of them.
+/// Deletes the entries of a run, and then the copy that they follow from.
 async fn remove_entries(table: &Table, copy: RunCopy) -> Result<()> {
     let entries = entries_of_copy(&copy).map_err(failed)?;
     let keys: Vec<_> = entries.held.union(&entries.stale).cloned().collect();

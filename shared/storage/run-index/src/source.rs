@@ -1,4 +1,4 @@
-//! Where candidates come from.
+//! Sources of candidates.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,17 @@ use crate::walker::Walker;
 
 /// The candidates of one partition.
 pub enum Source {
-    /// Runs that are in all of some lists, newest first.
+    /// Runs that are in all of several lists, newest first.
     Joined(Join),
     /// Runs in the order of a list.
     Walked(Box<Walker>),
-    /// Runs that are known already.
+    /// Runs that have already been collected.
     Gathered(VecDeque<Candidate>),
 }
 
 impl Source {
-    /// The next candidate; `None` at the end. It costs as much as in the join or the walk.
+    /// Returns the next candidate, or `None` at the end. Costs the same as the underlying join or
+    /// walk.
     pub async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         match self {
             Self::Joined(join) => join.next(table).await,

@@ -12,41 +12,45 @@ use crate::candidate::Candidate;
 use crate::cursor::{Cursor, HEAD, LARGEST_PAGE, read_page};
 use crate::lists::{Entry, RunLists, number};
 
-/// Runs with a value that are remembered where those without come: their keys fit into memory.
+/// Maximum number of runs with a value that are remembered while runs without one are read. Their
+/// keys fit into memory.
 const MOST_LISTED: usize = 100_000;
 
 /// A walk through the lists of one partition.
 pub struct Walker {
     lists: RunLists,
     walk: RunWalk,
-    /// The first term of the order is the time: its groups are the runs of one moment.
+    /// Whether the first term of the order is the start time. The groups are then the runs with the
+    /// same start time.
     by_time: bool,
-    /// Whether runs of one first value are in the order of the search when they are newest first.
+    /// Whether runs with the same first value are in the order of the search if they are sorted
+    /// newest first.
     ties_are_exact: bool,
     stage: Stage,
     buffer: VecDeque<Candidate>,
-    /// Entries of the next page.
+    /// Number of entries on the next page.
     page: usize,
 }
 
-/// How far a walk has come.
+/// Progress of a walk.
 enum Stage {
-    /// It reads the rest of a segment.
+    /// Reads the rest of a segment.
     Segment { segment: usize, rest: KeyRange },
-    /// It reads a group of more than a page by itself, forwards, and then the rest of the segment.
+    /// Reads a group of more than a page separately and forwards, and then the rest of the segment.
     Group { segment: usize, group: Cursor, rest: KeyRange },
-    /// Next come the runs without a value that the search is ordered by, from this place on.
+    /// Continues with the runs that have no value for the first term of the order, after this
+    /// position.
     BeforeWithoutValue { after: Option<String> },
-    /// It reads the list of all runs, and passes over those that have a value: they had their place
-    /// in the lists.
+    /// Reads the list of all runs, and skips runs that have a value, because those were already
+    /// returned from the lists.
     WithoutValue { all: Cursor, listed: HashSet<RunLocation> },
     /// Nothing is left.
     End,
 }
 
 impl Walker {
-    /// A walk in an order. It begins after a page's last run, or at the beginning of the group of
-    /// that run.
+    /// Creates a walk in an order. It begins after the last run of the previous page, or at the
+    /// beginning of that run's group.
     #[must_use]
     pub fn new(lists: RunLists, walk: RunWalk, sorting: &Sorting, after: Option<&SortKey>) -> Self {
         let mut walker = Self {
@@ -65,14 +69,14 @@ impl Walker {
         walker
     }
 
-    /// The same walk, with a first page of so many entries.
+    /// Sets the number of entries on the first page.
     #[must_use]
     pub fn with_first_page(mut self, entries: usize) -> Self {
         self.page = entries.clamp(1, LARGEST_PAGE);
         self
     }
 
-    /// The beginning of a segment, or the stage after the last one.
+    /// Returns the stage at the beginning of a segment, or after the last segment.
     fn stage_of(&self, segment: usize) -> Stage {
         match self.walk.segments.get(segment) {
             Some(list) => Stage::Segment { segment, rest: self.lists.range(list) },
@@ -84,7 +88,7 @@ impl Walker {
         if self.walk.missing_follow { Stage::BeforeWithoutValue { after } } else { Stage::End }
     }
 
-    /// Where a page goes on that begins after this key.
+    /// Returns the stage of a page that begins after this key.
     fn stage_after(&self, after: &SortKey) -> Stage {
         let place = after.started_and_id().filter(|_| self.ties_are_exact && !self.by_time);
         let place = place.map(|(started, id)| place::newest_first(started, id));
@@ -95,7 +99,7 @@ impl Walker {
         let range = self.lists.range(list);
         let group = if self.by_time { time_group(value) } else { value_group(list, value) };
         let Some(group) = group else {
-            // The list is one group.
+            // The whole list is one group.
             return Stage::Segment { segment, rest: behind(range, place.as_deref()) };
         };
         let is_whole = self.is_whole_text(list, &group);
@@ -109,8 +113,9 @@ impl Walker {
         Stage::Group { segment, group: Cursor::new(&self.lists, rest_of_group, HEAD), rest }
     }
 
-    /// The next run of the walk. One request for each page of a list; and where the runs without a
-    /// value begin, the keys of the lists, 25 read units per 1,000.
+    /// Returns the next run of the walk. One request for each page of a list. Where the runs
+    /// without a value begin, the keys of all lists are read in addition, with 25 read units per
+    /// 1,000 keys.
     pub(crate) async fn next(&mut self, table: &Table) -> Result<Option<Candidate>> {
         loop {
             if let Some(candidate) = self.buffer.pop_front() {
@@ -136,7 +141,7 @@ impl Walker {
                 Stage::WithoutValue { all, listed } => match all.next(table).await? {
                     Some(entry) if listed.contains(&entry.at) => {}
                     Some(entry) => {
-                        // All are one group.
+                        // All of these runs form one group.
                         let segment = self.walk.segments.len();
                         let candidate = Candidate::new(entry, segment, String::new(), self.ties_are_exact);
                         return Ok(Some(candidate.without_value()));
@@ -148,7 +153,7 @@ impl Walker {
         }
     }
 
-    /// The runs in the lists of the walk, as many as are worth knowing: each saves reading a run.
+    /// Returns the runs in the lists of the walk, up to a limit. Each one saves reading a run.
     async fn listed(&self, table: &Table) -> Result<HashSet<RunLocation>> {
         let mut listed = HashSet::new();
         for list in &self.walk.segments {
@@ -169,7 +174,8 @@ impl Walker {
             self.stage = Stage::End;
             return Ok(());
         };
-        // A list that is one group is never read from its end: its order is the same for either direction of the first term.
+        // A list that is a single group is always read forwards: its order is the same for either
+        // direction of the first term.
         let backwards = self.walk.backwards && self.has_groups(list);
         let page = read_page(table, self.lists.experiment, &rest, self.page, backwards).await?;
         self.page = (self.page * page.growth()).min(LARGEST_PAGE);
@@ -179,7 +185,8 @@ impl Walker {
             None => self.stage_of(segment + 1),
             Some(end) if !backwards => Stage::Segment { segment, rest: rest.after(&end) },
             Some(end) => {
-                // The group at the end of the page goes on before it, and its first entries come first.
+                // The group at the end of the page continues beyond it, and the remaining entries
+                // come first.
                 let unfinished = self.group_of(list, &end);
                 let of_group = place::of_value(unfinished);
                 if entries.first().is_some_and(|first| self.group_of(list, &first.place) == unfinished) {
@@ -193,7 +200,7 @@ impl Walker {
             }
         };
         if backwards {
-            // Groups come in the right order, but each of them from its end.
+            // Groups are in the right order, but each one is reversed.
             let is_one_group = |a: &Entry, b: &Entry| self.group_of(list, &a.place) == self.group_of(list, &b.place);
             let groups = entries.chunk_by(is_one_group);
             entries = groups.flat_map(|group| group.iter().rev().cloned()).collect();
@@ -214,23 +221,23 @@ impl Walker {
         Candidate::new(entry, segment, group, self.ties_are_exact && is_whole)
     }
 
-    /// Whether the runs of a list have more than one first value.
+    /// Checks whether the runs of a list have more than one first value.
     fn has_groups(&self, list: &RunList) -> bool {
         self.by_time || !list.is_newest_first()
     }
 
-    /// The first value in a place of a list.
+    /// Returns the first value in a position of a list.
     fn group_of<'a>(&self, list: &RunList, place: &'a str) -> &'a str {
         if self.has_groups(list) { place::value(place) } else { "" }
     }
 
-    /// Whether a group's text is all of it, and not one of those that may have been cut.
+    /// Checks whether a group's text is complete, and not one that may have been truncated.
     fn is_whole_text(&self, list: &RunList, group: &str) -> bool {
         self.by_time || group.len() < uncut(list)
     }
 }
 
-/// From this length on, the text in a place of a list may have been cut.
+/// Returns the length from which the text in a position of a list may have been truncated.
 fn uncut(list: &RunList) -> usize {
     match list {
         RunList::ByText { column, .. } => RunLists::uncut(column),
@@ -245,20 +252,21 @@ fn behind(range: KeyRange, place: Option<&str>) -> KeyRange {
     }
 }
 
-/// A time as a group.
+/// Encodes a time as a group.
 fn time_group(value: FirstValue<'_>) -> Option<String> {
     let FirstValue::Integer(time) = value else { return None };
     Some(place::time(time))
 }
 
-/// A value as a group of a list by it; `None` if the list has one only.
+/// Encodes a value as a group of the list by that value. Returns `None` if the list is a single
+/// group.
 fn value_group(list: &RunList, value: FirstValue<'_>) -> Option<String> {
     match (list, value) {
         (list, _) if list.is_newest_first() => None,
         (_, FirstValue::Float(value)) => Some(number(value)),
         (_, FirstValue::NotANumber) => Some(number(f64::NAN)),
         (RunList::ByText { column, .. }, FirstValue::Text(text)) => Some(RunLists::text(column, text)),
-        // A time of runs other than that of their beginning.
+        // A time other than the start time of runs.
         (RunList::ByText { .. }, FirstValue::Integer(time)) => Some(Ascending(time).text()),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Lists that are read whole: for filters that few runs pass, and for orders that no list has.
+//! Lists that are read completely, for selective filters and for orders that no list provides.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use table::Table;
 use crate::cursor::{Cursor, HEAD};
 use crate::lists::{Entry, RunLists};
 
-/// The runs that are in all of these lists and began within `started`, in any order. Those whose
-/// texts in keys do not pass the asked conditions are left out. `None` if the lists have more
-/// entries than the limit. Lists that are newest first are only read after a place. 25 read units
-/// per 1,000 entries.
+/// Returns the runs that are in all of these lists and started within `started`, in no particular
+/// order. Runs whose texts in keys fail one of the conditions in `asks` are left out. Lists that
+/// are sorted newest first are only read after the position `after`. Returns `None` if the lists
+/// have more than `limit` entries. 25 read units per 1,000 entries.
 pub async fn in_all(
     table: &Table,
     lists: &RunLists,

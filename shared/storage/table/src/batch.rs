@@ -1,4 +1,4 @@
-//! Batches: many items in few requests, without order and without a promise of all or nothing.
+//! Batch reads and writes: many items in few requests, unordered and not atomic.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,43 +11,44 @@ use crate::meter::Direction;
 use crate::table::attributes;
 use crate::{Failure, Item, Result, Table};
 
-/// A key of this table, or of another one in the same account.
+/// A key of this table, or of another table in the same account.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableKey {
-    /// The name of the other table.
+    /// Name of the other table, or `None` for this table.
     pub table: Option<String>,
     /// The key.
     pub key: Key,
 }
 
 impl TableKey {
-    /// A key of this table.
+    /// Returns a key of this table.
     #[must_use]
     pub fn here(key: Key) -> Self {
         Self { table: None, key }
     }
 }
 
-/// DynamoDB's limits of items in one request.
+/// DynamoDB's limits for the number of items in one request.
 const READS: usize = 100;
 const WRITES: usize = 25;
-/// Requests of one batch under way at a time.
+/// Maximum number of concurrent requests of one batch write.
 const AT_ONCE: usize = 16;
 
 impl Table {
-    /// Reads items, consistently; those that are missing are missing in the answer. A key may come twice. One request per 100
-    /// keys, or per 16 MB.
+    /// Reads items with strong consistency. Missing items are absent from the result, and duplicate
+    /// keys are allowed. One request per 100 keys, or per 16 MB.
     pub async fn get_many(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, true).await
     }
 
-    /// The same for half the read units, but perhaps as the items were a moment ago: for items that do not change, where it is noticed if one
-    /// of them is missing.
+    /// Reads items with eventual consistency, for half the read units. The result may be slightly
+    /// stale, so use it only for immutable items, and where a missing item is detected.
     pub async fn get_many_eventually(&self, keys: &[Key]) -> Result<HashMap<Key, Item>> {
         self.get_all(keys, false).await
     }
 
-    /// Reads items of this table and of others together, consistently. One request per 100 keys, or per 16 MB.
+    /// Reads items of this table and of others in the same requests, with strong consistency. One
+    /// request per 100 keys, or per 16 MB.
     pub async fn get_together(&self, keys: &[TableKey]) -> Result<HashMap<TableKey, Item>> {
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
@@ -101,7 +102,7 @@ impl Table {
     }
 
     async fn get_all(&self, keys: &[Key], is_consistent: bool) -> Result<HashMap<Key, Item>> {
-        // DynamoDB refuses a request that names a key twice.
+        // DynamoDB rejects requests that contain a key twice.
         let mut seen = HashSet::new();
         let keys: Vec<_> = keys.iter().filter(|key| seen.insert(*key)).collect();
         let parts = try_join_all(keys.chunks(READS).map(|keys| self.get_part(keys, is_consistent))).await?;
@@ -129,7 +130,8 @@ impl Table {
                 .await?;
             self.consumed(Direction::Read, answer.consumed_capacity());
             let items = answer.responses.and_then(|mut tables| tables.remove(&self.name)).unwrap_or_default();
-            // Unprocessed keys after some items mean that 16 MB were full; after none, that the table is busy.
+            // Unprocessed keys after some items mean that the response reached 16 MB. After none,
+            // they mean that the table is throttling.
             idle_rounds = if items.is_empty() { idle_rounds + 1 } else { 0 };
             found.extend(items.into_iter().map(Item));
             let left = answer.unprocessed_keys.and_then(|mut tables| tables.remove(&self.name));
@@ -144,7 +146,7 @@ impl Table {
         }
     }
 
-    /// Writes and deletes items without conditions, in any order. One request per 25.
+    /// Writes and deletes items without conditions, in any order. One request per 25 items.
     pub async fn write_many(&self, puts: Vec<Item>, deletes: &[Key]) -> Result<()> {
         let puts = puts.into_iter().map(|item| {
             let put = PutRequest::builder().set_item(Some(item.0)).build();
@@ -188,7 +190,8 @@ impl Table {
         }
     }
 
-    /// Pauses before the rest of a batch is sent again, and gives up after as many rounds without progress as attempts may be throttled.
+    /// Pauses before the unprocessed rest of a batch is sent again. Gives up after as many
+    /// consecutive rounds without progress as there may be throttled attempts.
     async fn rest(&self, idle_rounds: u32) -> Result<()> {
         if self.retry.gives_up_throttled(idle_rounds) {
             return Err(Failure::Throttled("a batch stayed unprocessed".to_owned()));

@@ -1,35 +1,39 @@
-//! Changes that depend on data that was read. They are planned, and sent on condition that nothing
-//! has changed since. If another request was faster, they are planned again.
+//! Optimistic read-modify-write: a change is planned from data that was read, and written on
+//! condition that the data is unchanged. If a concurrent request has changed it, the change is
+//! planned again.
 
 use clock::Moment;
 
 use crate::{Failure, Item, Reason, Result, Retry, Table, Write};
 
-/// The result of planning.
+/// The outcome of planning a change.
 #[derive(Debug)]
 pub enum Plan<T> {
-    /// Send these writes together, and answer so once they are made.
+    /// Send these writes in one transaction, then return this result.
     Write(Vec<Write>, T),
-    /// Make this item together with these writes, as [`Table::create`] does.
+    /// Create this item together with these writes, as [`Table::create`] does, then return this
+    /// result.
     Create(Item, Vec<Write>, T),
-    /// There is nothing to write; the answer.
+    /// Nothing to write. Holds the result.
     Done(T),
-    /// The data was not read at one moment: plan again.
+    /// The data that was read is inconsistent, because it changed between reads. Plan again.
     Again,
 }
 
-/// Why an attempt was refused: a reason per write, in their order; none on the first attempt.
+/// Why the previous attempt was refused: one reason per write, in the order of the writes. Empty on
+/// the first attempt.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal(pub Vec<Reason>);
 
 impl Refusal {
-    /// Whether the condition of this write was the one that did not hold.
+    /// Whether this write's condition did not hold.
     #[must_use]
     pub fn is_of(&self, write: usize) -> bool {
         matches!(self.0.get(write), Some(Reason::Refused(_)))
     }
 
-    /// The item of this write as it is, if its condition did not hold and there is one: planning from it saves reading it.
+    /// Returns the current item of this write if its condition did not hold and the item exists.
+    /// Planning from it saves a read.
     #[must_use]
     pub fn item(self, write: usize) -> Option<Item> {
         match self.0.into_iter().nth(write) {
@@ -39,7 +43,7 @@ impl Refusal {
     }
 }
 
-/// Attempts at one change.
+/// A counter of the attempts at one change, with its deadline.
 #[derive(Debug)]
 pub struct Attempts {
     retry: Retry,
@@ -49,10 +53,12 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// Waits before the next attempt; the first waits for nothing, nor does the second: mostly it is the last.
+    /// Waits before the next attempt. The first attempt starts without a pause, and so does the
+    /// second, because it usually succeeds.
     ///
     /// # Errors
-    /// [`Failure::Unavailable`] once there were [`Retry::changes`] of them, or [`Retry::patience`] is over.
+    /// [`Failure::Unavailable`] after [`Retry::changes`] attempts, or once [`Retry::patience`] has
+    /// elapsed.
     pub async fn next(&mut self) -> Result<()> {
         if self.made >= self.retry.changes || self.begun.age() > self.retry.patience {
             return Err(Failure::Unavailable(format!("{} kept changing", self.what)));
@@ -62,26 +68,27 @@ impl Attempts {
         Ok(())
     }
 
-    /// Begins a new count, as a part of the change was made.
+    /// Resets the counter and the deadline, after a part of the change has been made.
     pub fn progressed(&mut self) {
         (self.made, self.begun) = (0, Moment::now());
     }
 }
 
 impl Table {
-    /// Attempts at a change of `what` (such as "a model"), for changes of several parts; [`Table::change`] is enough for others.
+    /// Returns a counter of attempts at a change of `what` (such as "a model"), for changes that
+    /// are made in several parts. Other changes use [`Table::change`].
     #[must_use]
     pub fn attempts(&self, what: &'static str) -> Attempts {
         Attempts { retry: self.retry, what, made: 0, begun: Moment::now() }
     }
 
-    /// Changes `what` (such as "a model"): sends the writes of `plan` until no condition is
-    /// refused, and returns its answer. `plan` is told why the previous attempt was refused. It has
-    /// to read its data again each time.
+    /// Changes `what` (such as "a model"): sends the writes of `plan` until all their conditions
+    /// hold, and returns the result of the plan. `plan` gets the reasons why the previous attempt
+    /// was refused, and has to read its data again each time.
     ///
     /// # Errors
-    /// Those of `plan`, which end the attempts, of the writes but for refused conditions, and of
-    /// [`Attempts::next`].
+    /// Errors of `plan`, which end the attempts; errors of the writes, except for refused
+    /// conditions; and those of [`Attempts::next`].
     pub async fn change<T, E, F>(
         &self,
         what: &'static str,

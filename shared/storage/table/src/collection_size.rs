@@ -1,5 +1,6 @@
-//! Partitions that will soon be full. A table with local indexes holds 10 GB under one partition key. DynamoDB says with a write how much
-//! there is, if it is asked, which costs nothing
+//! Warnings about partitions that are nearly full. In a table with local indexes, all items of one
+//! partition key share a limit of 10 GB. DynamoDB reports the current size with a write on request,
+//! at no cost
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
 use std::collections::HashMap;
@@ -10,28 +11,29 @@ use aws_sdk_dynamodb::types::ItemCollectionMetrics;
 use clock::Moment;
 use key_schema::definition::PK;
 
-/// GB from which on it is said.
+/// Size in GB from which a partition is reported.
 const NEARLY_FULL: f64 = 8.0;
-/// How long a process does not say it again of the same partition: the alarm looks every hour.
+/// Interval at which a process repeats the warning about a partition. The alarm evaluates the log
+/// hourly.
 const AGAIN: Duration = Duration::from_mins(20);
-/// Partitions remembered at a time.
+/// Capacity of the map of reported partitions. When it is full, it is cleared.
 const MOST_REMEMBERED: usize = 1_000;
 
-/// The partitions that are known to be nearly full. Clones share this knowledge.
+/// The partitions that were reported recently. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CollectionSizes(
-    // A std mutex: nothing is awaited while it is held.
+    // A std mutex: no await happens while it is held.
     Arc<Mutex<HashMap<String, Moment>>>,
 );
 
 impl CollectionSizes {
-    /// Says in the log which of the partitions that were written to are nearly full.
+    /// Logs a warning for each nearly full partition among those that were written to.
     pub(crate) fn look<'a>(&self, metrics: impl IntoIterator<Item = &'a ItemCollectionMetrics>) {
         for metrics in metrics {
             if let Some((partition, gigabytes)) = nearly_full(metrics)
                 && self.is_news(partition)
             {
-                // The template has an alarm on this message.
+                // An alarm in `template.yaml` matches this message.
                 tracing::warn!(partition, gigabytes, "a partition is nearly full");
             }
         }
@@ -50,7 +52,7 @@ impl CollectionSizes {
     }
 }
 
-/// A partition, and the least that it has in GB, if that is much.
+/// Returns the partition and the lower bound of its size in GB, if it is nearly full.
 fn nearly_full(metrics: &ItemCollectionMetrics) -> Option<(&str, f64)> {
     let at_least = metrics.size_estimate_range_gb().first().copied().filter(|gigabytes| *gigabytes >= NEARLY_FULL)?;
     let partition = metrics.item_collection_key()?.get(PK)?.as_s().ok()?;

@@ -1,4 +1,4 @@
-//! From a process's environment to the table.
+//! Builds clients and tables from the environment of a process.
 
 use aws_config::BehaviorVersion;
 use aws_config::retry::RetryConfig;
@@ -6,11 +6,12 @@ use aws_sdk_dynamodb::Client;
 
 use crate::{Table, timeouts};
 
-/// A client with the environment's credentials, as [`Table::new`] wants it: without retries of its own. For the DynamoDB of the
-/// environment's region, or for the engine at an endpoint.
+/// Returns a client for [`Table::new`] with the credentials of the environment and without the
+/// SDK's retries. It connects to DynamoDB in the environment's region, or to the engine at
+/// `endpoint`.
 ///
 /// # Errors
-/// The roots of trust in the program cannot be read.
+/// The embedded root certificates cannot be read.
 pub async fn client(endpoint: Option<String>) -> Result<Client, String> {
     let config = aws_config::defaults(BehaviorVersion::latest())
         .retry_config(RetryConfig::disabled())
@@ -27,10 +28,11 @@ pub async fn client(endpoint: Option<String>) -> Result<Client, String> {
 }
 
 impl Table {
-    /// The table of a function: `TABLE_NAME` names it, `DYNAMODB_ENDPOINT` an engine other than AWS's. Makes no request.
+    /// Returns a function's table: `TABLE_NAME` is its name, and `DYNAMODB_ENDPOINT`, if set, the
+    /// endpoint of a local engine. Makes no request.
     ///
     /// # Errors
-    /// `TABLE_NAME` is not set, or the roots of trust in the program cannot be read.
+    /// `TABLE_NAME` is not set, or the embedded root certificates cannot be read.
     pub async fn from_environment() -> Result<Self, String> {
         let set = |variable| std::env::var(variable).ok().filter(|value| !value.is_empty());
         let name = set("TABLE_NAME").ok_or("the environment variable TABLE_NAME is not set")?;

@@ -1,13 +1,14 @@
-//! How many items there are, without reading them.
+//! Approximate item counts, without reading the items.
 
 use crate::{Result, Table};
 
 impl Table {
-    /// The number of items in a local index, as the engine has counted them: DynamoDB does so some
-    /// six hours apart. `None` if it does not say. One request, without a capacity unit.
+    /// Returns the approximate number of items in a local index. DynamoDB updates the count about
+    /// every six hours. `None` if the engine does not report it. One request, which consumes no
+    /// capacity.
     ///
     /// # Errors
-    /// The table is missing, or cannot be asked.
+    /// The table is missing, or the request fails.
     pub async fn count_of_index(&self, index: &str) -> Result<Option<u64>> {
         let described = self.retry.run(|| self.client.describe_table().table_name(&self.name).send()).await?;
         let indexes = described.table.and_then(|table| table.local_secondary_indexes).unwrap_or_default();

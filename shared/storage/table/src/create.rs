@@ -1,4 +1,5 @@
-//! Making tables, for laptops and tests; in AWS `template.yaml` makes the same ones.
+//! Creates tables, for laptops and tests. In AWS, `template.yaml` creates tables with the same
+//! layout.
 
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{
@@ -12,12 +13,13 @@ use crate::table::attributes;
 use crate::{Failure, Result, Table};
 
 impl Table {
-    /// Whether there is such a table, and it can be read: one that DynamoDB is still making counts
-    /// as missing. Reads an item, which may be missing: half a read unit. The embedded engine
-    /// counts all items before it describes a table, which takes seconds for many runs.
+    /// Checks whether the table exists and can be read. A table that DynamoDB is still creating
+    /// counts as missing. Reads one item, which may be missing: half a read unit. `DescribeTable`
+    /// would be slower: the embedded engine counts all items to answer it, which takes seconds for
+    /// many runs.
     ///
     /// # Errors
-    /// The table cannot be asked.
+    /// The request fails.
     pub async fn is_there(&self) -> Result<bool> {
         let layout = rows::Config::key(&"layout".into());
         let found = self.retry.run(|| async {
@@ -27,16 +29,17 @@ impl Table {
                 Err(error) => Err(error),
             }
         });
-        // Boxed: tests make tables deep within their own futures, and rustc refuses deeper ones.
+        // Boxed, because tests create tables deep inside their own futures, and rustc rejects types
+        // that are nested even deeper.
         Box::pin(found).await
     }
 
-    /// Makes the table where it is missing, as the table of data.
+    /// Creates the data table if it is missing.
     pub async fn create_if_missing(&self) -> Result<()> {
         self.create_as(&DATA).await
     }
 
-    /// The same as the table of access.
+    /// Creates the access table, which holds users and roles, if it is missing.
     pub async fn create_access_if_missing(&self) -> Result<()> {
         self.create_as(&ACCESS).await
     }
@@ -75,7 +78,7 @@ impl Table {
         }
         match request.send().await {
             Ok(_) => {}
-            // Another process was faster.
+            // A concurrent process created it first.
             Err(error) if error.code() == Some("ResourceInUseException") => return Ok(()),
             Err(error) => return Err(Failure::Unexpected(format!("{error:?}"))),
         }
@@ -86,7 +89,8 @@ impl Table {
         outcome.map(|_| ()).map_err(|error| Failure::Unexpected(format!("{error:?}")))
     }
 
-    /// DynamoDB makes a table in some seconds; an embedded engine at once.
+    /// Polls until the table is active. DynamoDB takes some seconds to create a table; the embedded
+    /// engine creates it immediately.
     async fn wait_until_active(&self) -> Result<()> {
         for attempt in 0..60 {
             let description = self.retry.run(|| self.client.describe_table().table_name(&self.name).send()).await?;

@@ -1,10 +1,11 @@
-//! Making something new: once, or certainly not.
+//! Creates new entities without duplicates, even if responses are lost.
 //!
-//! Clients repeat a request that was answered with a server's error. A creation that was written
-//! all the same would then be there twice. So each created item carries a **nonce**: a random value
-//! of its own. Where an answer was lost, the nonce tells our item from any other's, even if it was
-//! changed meanwhile. If the item cannot be found, the outcome is unknown. Then the client gets an
-//! answer that it does not repeat ([`Failure::Unknown`], `docs/adr/0017-creations.md`).
+//! Clients retry requests that were answered with a server error. If the creation had been written
+//! all the same, the entity would then exist twice. So each created item carries a **nonce**: a
+//! random value of its own. After a lost response, the nonce distinguishes our item from any other,
+//! even if it was changed in the meantime. If the item is not found, the outcome is unknown, and
+//! the client gets an error that it does not retry ([`Failure::Unknown`],
+//! `docs/adr/0017-creations.md`).
 
 use std::time::Duration;
 
@@ -14,13 +15,15 @@ use rand::RngExt;
 use crate::{Condition, Failure, Item, Reason, Result, Retry, Table, Value, Write, bytes};
 
 impl Table {
-    /// Writes an item that must not be there yet, and other writes with it, together or not at all. One request, as
-    /// [`Table::put`] or, if there are others, as [`Table::transact`]; one more if an answer was lost.
+    /// Creates an item that must not exist yet, together with other writes, all or nothing. One
+    /// request, as [`Table::put`] or, if there are others, as [`Table::transact`], and one more if
+    /// a response was lost.
     ///
     /// # Errors
-    /// [`Failure::Cancelled`] if there is an item with this key, or a condition of the others does not hold; the first reason is
-    /// the item's, even if it is alone. [`Failure::Unknown`] if it may have been written and may not. After any other failure
-    /// nothing was written.
+    /// [`Failure::Cancelled`] if an item with this key exists, or if a condition of the others does
+    /// not hold. The first reason is the item's, even if there are no other writes.
+    /// [`Failure::Unknown`] if it is uncertain whether the item was written. After any other
+    /// failure, nothing was written.
     pub async fn create(&self, item: Item, others: Vec<Write>) -> Result<()> {
         let nonce = bytes(rand::rng().random::<u64>().to_be_bytes().to_vec());
         let item = item.with(NONCE, nonce.clone());
@@ -42,7 +45,8 @@ impl Table {
         }
     }
 
-    /// Whether an item is there that an answer was lost about, after the last attempt failed so.
+    /// Looks for the item after an attempt whose response was lost, and after the last attempt has
+    /// failed with `failure`.
     async fn look_for(&self, item: &Item, nonce: &Value, failure: Failure) -> Result<()> {
         let is_ours = |found: &Item| found.value(NONCE) == Some(nonce);
         if let Failure::Cancelled(reasons) = &failure
@@ -51,16 +55,18 @@ impl Table {
             return if is_ours(found) { Ok(()) } else { Err(failure) };
         }
         let key = item.key().ok_or_else(|| Failure::Unexpected("an item without a key was created".to_owned()))?;
-        // Together with the attempts before, within the time that a function has.
+        // A short patience: together with the previous attempts, it has to fit into the function's
+        // timeout.
         let retry = Retry { patience: Duration::from_secs(3), ..self.retry };
         match self.with_retry(retry).get(&key).await {
             Ok(Some(found)) if is_ours(&found) => Ok(()),
-            // A condition refused the last attempt, as it would any that is still on its way.
+            // A condition refused the last attempt, and would also refuse an earlier one still in
+            // flight.
             Ok(_) if matches!(failure, Failure::Cancelled(_)) => Err(failure),
-            // An item that is not there yet may still be on its way.
+            // The item is missing, but an attempt may still be in flight.
             outcome => {
                 let cause = format!("{failure:?}; looking for {key:?} afterwards: {}", looked(&outcome));
-                tracing::error!(cause, "it is not known whether something was created");
+                tracing::error!(cause, "the outcome of a creation is unknown");
                 Err(Failure::Unknown(cause))
             }
         }
@@ -69,8 +75,8 @@ impl Table {
 
 fn looked(outcome: &Result<Option<Item>>) -> String {
     match outcome {
-        Ok(Some(_)) => "another is there".to_owned(),
-        Ok(None) => "it is not there".to_owned(),
+        Ok(Some(_)) => "another item has the key".to_owned(),
+        Ok(None) => "it does not exist".to_owned(),
         Err(failure) => format!("{failure:?}"),
     }
 }

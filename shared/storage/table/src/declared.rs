@@ -1,6 +1,6 @@
-//! Checks that items are as `key-schema` declares their rows. Any other item cannot be read.
-//! Without the check, an attribute of a wrong type would count as missing, and a missing one often
-//! means a default.
+//! Checks items against the rows that `key-schema` declares. An item that does not match its
+//! declaration is unreadable. Without the check, an attribute of a wrong type would count as
+//! missing, and a missing attribute often means a default.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use key_schema::attributes::{AttributeDescription, Kind};
@@ -8,13 +8,13 @@ use key_schema::rows::RowDescription;
 
 use crate::{Failure, Item, Result, Value};
 
-/// Checks items that were read whole.
+/// Checks items that were read with all their attributes.
 ///
 /// # Errors
-/// [`Failure::Unreadable`] for the first item that lacks a required attribute, or has one of
-/// another type than its row declares.
+/// [`Failure::Unreadable`] for the first item that lacks a required attribute, or has an attribute
+/// of another type than its row declares.
 pub(crate) fn check<'a>(items: impl IntoIterator<Item = &'a Item>) -> Result<()> {
-    // Items of a page are of few rows, mostly of one.
+    // The items of a page belong to a few kinds of rows, mostly to one.
     let mut row: Option<&RowDescription> = None;
     for item in items {
         let Some(key) = item.key() else { return Err(Failure::Unreadable("an item without a key".to_owned())) };

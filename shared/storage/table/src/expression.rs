@@ -1,4 +1,4 @@
-//! Conditions and updates as values, and their rendering into DynamoDB's expressions.
+//! Conditions and updates as values, and their rendering into DynamoDB's expression syntax.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -9,7 +9,7 @@ use key_schema::{IndexKey, Key};
 
 use crate::{Item, Value};
 
-/// An attribute, or an entry of a map attribute. The parts are names as they are; nothing in them is read as syntax.
+/// An attribute, or an entry of a map attribute. The parts are literal names and are never parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path(Vec<String>);
 
@@ -32,54 +32,56 @@ impl<T: ?Sized> From<Attribute<T>> for Path {
 }
 
 impl<T: ?Sized> From<(Attribute<T>, &str)> for Path {
-    /// An entry of a map attribute.
+    /// Returns the path of an entry of a map attribute.
     fn from((attribute, entry): (Attribute<T>, &str)) -> Self {
         (attribute.name(), entry).into()
     }
 }
 
 impl From<(&str, &str)> for Path {
-    /// An entry of a map attribute.
+    /// Returns the path of an entry of a map attribute.
     fn from((attribute, entry): (&str, &str)) -> Self {
         Self(vec![attribute.to_owned(), entry.to_owned()])
     }
 }
 
-/// A condition that must hold for a write to happen. Its `Debug` has placeholders for values.
+/// A condition that an item must meet for a write to succeed. Its `Debug` output has placeholders
+/// for values.
 #[derive(Clone, PartialEq)]
 pub enum Condition {
-    /// The attribute is there.
+    /// The attribute exists.
     Exists(Path),
-    /// The attribute is not there.
+    /// The attribute does not exist.
     Missing(Path),
-    /// The attribute is there and has this value.
+    /// The attribute exists and has this value.
     Equals(Path, Value),
-    /// The attribute is there and less than this value.
+    /// The attribute exists and is less than this value.
     Below(Path, Value),
     /// Always holds.
     Always,
-    /// All of them hold.
+    /// All of these conditions hold.
     All(Vec<Condition>),
-    /// One of them holds.
+    /// At least one of these conditions holds.
     Any(Vec<Condition>),
-    /// It does not hold.
+    /// This condition does not hold.
     Not(Box<Condition>),
 }
 
 impl Condition {
-    /// The item is there.
+    /// Returns the condition that the item exists.
     #[must_use]
     pub fn item_exists() -> Self {
         Self::Exists(PK.into())
     }
 
-    /// There is no such item yet.
+    /// Returns the condition that the item does not exist yet.
     #[must_use]
     pub fn item_missing() -> Self {
         Self::Missing(PK.into())
     }
 
-    /// The attribute is still as in an item that was read: it has this value, or is still missing.
+    /// Returns the condition that an attribute is the same as in an item that was read: it has the
+    /// same value, or is still missing.
     #[must_use]
     pub fn unchanged<T: ?Sized>(item: &Item, attribute: Attribute<T>) -> Self {
         match item.value(attribute) {
@@ -88,7 +90,7 @@ impl Condition {
         }
     }
 
-    /// Both conditions.
+    /// Returns the condition that both hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match self {
@@ -108,8 +110,9 @@ impl fmt::Debug for Condition {
     }
 }
 
-/// A change of one item. It never creates one: every update carries the condition that the item exists, unless it is
-/// made with [`Update::upsert`]. Its `Debug` has placeholders for names and values.
+/// A change of one item. An update never creates an item: it carries the condition that the item
+/// exists, unless it was built with [`Update::upsert`]. Its `Debug` output has placeholders for
+/// names and values.
 #[derive(Clone, PartialEq)]
 pub struct Update {
     pub(crate) key: Key,
@@ -128,47 +131,49 @@ impl fmt::Debug for Update {
 }
 
 impl Update {
-    /// A change of the item with this key, which must exist.
+    /// Returns an update of the item with this key, which must exist.
     #[must_use]
     pub fn new(key: Key) -> Self {
         Self { condition: Condition::item_exists(), ..Self::upsert(key) }
     }
 
-    /// A change that makes the item where it is missing.
+    /// Returns an update that creates the item if it is missing.
     #[must_use]
     pub fn upsert(key: Key) -> Self {
         let (set, add, delete, remove) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         Self { key, condition: Condition::Always, set, add, delete, remove }
     }
 
-    /// Sets an attribute, or an entry of a map that is there.
+    /// Sets an attribute, or an entry of an existing map.
     #[must_use]
     pub fn set(mut self, path: impl Into<Path>, value: Value) -> Self {
         self.set.push((path.into(), value));
         self
     }
 
-    /// Gives the item its place in an index.
+    /// Sets the item's key in an index.
     #[must_use]
     pub fn indexed(mut self, key: IndexKey) -> Self {
         self.set.extend(key.0.into_iter().map(|(attribute, place)| (attribute.into(), Value::S(place))));
         self
     }
 
-    /// Takes the item out of a local index.
+    /// Removes the item from a local index.
     #[must_use]
     pub fn not_indexed(self, index: &Index) -> Self {
         self.remove(index.sort)
     }
 
-    /// Adds to a number or to a set; makes it where it is missing. Only for attributes of the item itself.
+    /// Adds to a number or to a set, which is created if it is missing. Supported for top-level
+    /// attributes only.
     #[must_use]
     pub fn add(mut self, attribute: impl Into<Path>, value: Value) -> Self {
         self.add.push((attribute.into(), value));
         self
     }
 
-    /// Takes elements out of a set; the last takes the attribute with it. Only for attributes of the item itself.
+    /// Removes elements from a set. Removing the last one removes the attribute. Supported for
+    /// top-level attributes only.
     #[must_use]
     pub fn delete(mut self, attribute: impl Into<Path>, value: Value) -> Self {
         self.delete.push((attribute.into(), value));
@@ -182,27 +187,27 @@ impl Update {
         self
     }
 
-    /// The change happens only if this holds, too.
+    /// Adds a condition that must hold as well.
     #[must_use]
     pub fn only_if(mut self, condition: Condition) -> Self {
         self.condition = self.condition.and(condition);
         self
     }
 
-    /// The key of the item it changes.
+    /// Returns the key of the item to update.
     #[must_use]
     pub fn key(&self) -> &Key {
         &self.key
     }
 
-    /// Whether it changes nothing.
+    /// Whether the update changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.set.is_empty() && self.add.is_empty() && self.delete.is_empty() && self.remove.is_empty()
     }
 }
 
-/// The expressions of one request, with the names and values they refer to.
+/// The expressions of one request, with the names and values that they refer to.
 #[derive(Debug, Default)]
 pub(crate) struct Expressions {
     names: HashMap<String, String>,
@@ -210,19 +215,20 @@ pub(crate) struct Expressions {
 }
 
 impl Expressions {
-    /// Names by placeholder; none when no expression uses any, as DynamoDB refuses an empty map.
+    /// Returns the names by placeholder. `None` if there are no names, because DynamoDB rejects an
+    /// empty map.
     pub(crate) fn names(&self) -> Option<HashMap<String, String>> {
         let names: HashMap<_, _> =
             self.names.iter().map(|(name, placeholder)| (placeholder.clone(), name.clone())).collect();
         (!names.is_empty()).then_some(names)
     }
 
-    /// Values by placeholder, likewise.
+    /// Returns the values by placeholder. `None` if there are no values.
     pub(crate) fn values(&self) -> Option<HashMap<String, Value>> {
         (!self.values.is_empty()).then(|| self.values.clone())
     }
 
-    /// Renders a condition; `None` for one that always holds.
+    /// Renders a condition. Returns `None` for a condition that always holds.
     pub(crate) fn condition(&mut self, condition: &Condition) -> Option<String> {
         match condition {
             Condition::Exists(path) => Some(format!("attribute_exists({})", self.path(path))),
@@ -273,7 +279,7 @@ impl Expressions {
         }
     }
 
-    /// The placeholder of a path. A name used twice has one placeholder.
+    /// Returns the placeholders of a path. A name that is used twice has one placeholder.
     pub(crate) fn path(&mut self, path: &Path) -> String {
         let parts: Vec<_> = path.0.iter().map(|name| self.name(name)).collect();
         parts.join(".")
@@ -288,7 +294,7 @@ impl Expressions {
         placeholder
     }
 
-    /// The placeholder of a value.
+    /// Returns a new placeholder for a value.
     pub(crate) fn value(&mut self, value: &Value) -> String {
         let placeholder = format!(":{}", short(self.values.len()));
         self.values.insert(placeholder.clone(), value.clone());
@@ -296,7 +302,8 @@ impl Expressions {
     }
 }
 
-/// A short name for a number: an expression may have 4,096 characters, and a batch refers to hundreds of attributes.
+/// Returns a short name for a number. Names have to be short because an expression is limited to
+/// 4,096 characters, and a batch refers to hundreds of attributes.
 fn short(mut number: usize) -> String {
     const DIGITS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut name = String::new();

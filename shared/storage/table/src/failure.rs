@@ -1,4 +1,4 @@
-//! The failures that a caller of the table has to decide on.
+//! The failures that callers of the table have to handle.
 
 use std::error::Error as StdError;
 use std::fmt::Write;
@@ -18,53 +18,59 @@ use crate::Item;
 /// Result of a call to the table.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why the table did not execute a request.
+/// The reason why the table did not execute a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The condition did not hold.
     Refused {
-        /// The item as it is, if there is one.
+        /// The current item, if it exists.
         item: Option<Item>,
-        /// An earlier attempt's answer was lost, so that it may have been our own write that changed the item.
+        /// Whether the response to an earlier attempt was lost. If so, our own write may have
+        /// changed the item.
         after_lost_answer: bool,
     },
-    /// A condition of the transaction did not hold; one reason per part, in their order.
+    /// A condition of the transaction did not hold. There is one reason per write, in the order of
+    /// the writes.
     Cancelled(Vec<Reason>),
-    /// The item would be larger than DynamoDB's 400 KB.
+    /// The item would exceed DynamoDB's limit of 400 KB.
     TooLarge,
-    /// The partition holds 10 GB, the most one with local indexes can.
+    /// The partition holds 10 GB, the maximum in a table with local indexes.
     PartitionFull,
-    /// The partition, or the table, had no throughput left for it, for longer than [`Retry`](crate::Retry) says.
+    /// The partition or the table throttled the request, for longer than [`Retry`](crate::Retry)
+    /// allows.
     Throttled(String),
-    /// The table was away, or others had the item, for longer than we were willing to wait.
+    /// The table could not be reached, or other transactions kept the item busy, for longer than
+    /// [`Retry`](crate::Retry) allows.
     Unavailable(String),
-    /// Nobody knows whether [`Table::create`](crate::Table::create) made something new: it must not be repeated.
+    /// It is unknown whether [`Table::create`](crate::Table::create) created the item. The creation
+    /// must not be repeated.
     Unknown(String),
-    /// An item is not as its row declares.
+    /// An item does not match the declaration of its row.
     Unreadable(String),
-    /// Anything else; a defect of ours.
+    /// Any other failure, which is a bug of ours.
     Unexpected(String),
 }
 
-/// The part that one write of a transaction had in its cancellation.
+/// How one write contributed to the cancellation of its transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
-    /// Nothing.
+    /// The write did not contribute.
     None,
-    /// Its condition did not hold; with the item as it is, if there is one.
+    /// The write's condition did not hold. Holds the current item, if it exists.
     Refused(Option<Item>),
-    /// The item would be larger than 400 KB.
+    /// The item would exceed 400 KB.
     TooLarge,
     /// The partition holds 10 GB.
     PartitionFull,
-    /// Another transaction had the item.
+    /// Another transaction was in progress on the item.
     Busy,
-    /// Its partition had no throughput left.
+    /// The item's partition throttled the request.
     Throttled,
 }
 
 impl From<Failure> for Error {
-    /// The client's error where the caller of the table had no better one.
+    /// Returns the error for the client, for failures that the caller of the table does not
+    /// translate itself.
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Throttled(cause) => Self::throttled(cause),
@@ -73,11 +79,11 @@ impl From<Failure> for Error {
             Failure::TooLarge => Self::new(ErrorCode::BadRequest, "The entity is larger than the store can hold."),
             Failure::PartitionFull => Self::new(
                 ErrorCode::BadRequest,
-                "This part of the store has reached the 10 GB that it can hold, such as the runs of an experiment, its traces of a day, or an \
-                 evaluation dataset. Runs of an experiment can still be ended. Delete runs of it or the whole experiment, and have them \
-                 removed for good with `mlflow-serverless gc`, or log to another experiment.",
+                "This part of the store (for example the runs of an experiment, its traces of one day, or an evaluation dataset) has \
+                 reached its limit of 10 GB. Runs of the experiment can still be ended. Delete runs or the whole experiment and remove \
+                 them permanently with `mlflow-serverless gc`, or log to another experiment.",
             ),
-            // Nobody handled the refusal: somebody else is changing the same item all the time.
+            // The refusal was not handled: concurrent requests kept changing the same item.
             Failure::Refused { .. } | Failure::Cancelled(_) => Self::unavailable("a condition kept being refused"),
             Failure::Unreadable(what) => Self::internal(format!("{what} cannot be read")),
             Failure::Unexpected(cause) => Self::internal(cause),
@@ -85,21 +91,21 @@ impl From<Failure> for Error {
     }
 }
 
-/// An attempt's outcome, as far as trying again is concerned.
+/// The outcome of a failed attempt, as far as retries are concerned.
 pub(crate) enum Outcome {
-    /// Final.
+    /// A retry would not help.
     Final(Failure),
-    /// The attempt had no effect: the table has too much to do.
+    /// The attempt had no effect, because the table throttled it.
     Throttled(String),
-    /// The attempt had no effect; another may succeed.
+    /// The attempt had no effect, and a retry may succeed.
     Busy(String),
-    /// The attempt may have had its effect.
+    /// The attempt may have taken effect, because its response was lost.
     Lost(String),
 }
 
-/// Errors of the operations this crate calls.
+/// Errors of the operations that this crate calls.
 pub(crate) trait OperationError: ProvideErrorMetadata + StdError + 'static {
-    /// The failure that carries data of its own.
+    /// Returns the outcome for error types that carry data of their own.
     fn specific(&self) -> Option<Outcome> {
         None
     }
@@ -168,14 +174,14 @@ fn is_size(message: &str) -> bool {
     message.contains("Item size")
 }
 
-/// Sorts an SDK error into final, throttled, busy and lost.
+/// Classifies an SDK error as final, throttled, busy or lost.
 pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> Outcome {
     let SdkError::ServiceError(service) = error else {
         let text = printed(error);
         return match error {
             SdkError::ConstructionFailure(_) => Outcome::Final(Failure::Unexpected(text)),
             _ if was_never_sent(error) => Outcome::Busy(text),
-            // No answer, or none that could be read: the request may have arrived.
+            // There was no response, or it could not be read. The request may have been executed.
             _ => Outcome::Lost(text),
         };
     };
@@ -200,28 +206,28 @@ pub(crate) fn classify<E: OperationError>(error: &SdkError<E, HttpResponse>) -> 
     }
 }
 
-/// An error and its causes, as they print themselves. Their `Debug` has the whole answer, items and
-/// all.
+/// Returns the `Display` text of an error and its causes. Their `Debug` output would contain the
+/// whole response, including items.
 fn printed(error: &(dyn StdError + 'static)) -> String {
     let mut text = error.to_string();
     for cause in causes(error).skip(1) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, ": {cause}");
     }
     text
 }
 
-/// Whether there was no connection to send the request on.
+/// Whether the request was never sent, because no connection could be made.
 fn was_never_sent(error: &(dyn StdError + 'static)) -> bool {
     causes(error).any(|cause| {
         let refused = |error: &io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
-        // Looking up the name, TLS and the time limit of connecting are part of it.
+        // Connecting includes the DNS lookup, TLS and the connect timeout.
         let connecting = |error: &hyper_util::client::legacy::Error| error.is_connect();
         cause.downcast_ref().is_some_and(refused) || cause.downcast_ref().is_some_and(connecting)
     })
 }
 
-/// The error, its cause, the cause of that, and so on.
+/// Returns the chain of causes, starting with the error itself.
 fn causes<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     std::iter::successors(Some(error), |error: &&(dyn StdError + 'static)| (*error).source())
 }

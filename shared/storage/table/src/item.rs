@@ -9,11 +9,11 @@ use key_schema::attributes::{Attribute, Bytes, Mapping, Scalar, Set};
 use key_schema::definition::{Index, PK, SK};
 use key_schema::{IndexEntry, IndexKey, Key, KeyRange};
 
-/// A map of attributes: an item's own, or one nested in it.
+/// A map of attributes: those of an item, or a map nested in it.
 pub type Map = HashMap<String, Value>;
 
-/// An item of the table. Its `Debug` prints the key and the size: its content belongs to clients,
-/// and has no place in a log.
+/// An item of the table. Its `Debug` output has only the key and the size, because the content
+/// belongs to clients and must not be logged.
 #[derive(Clone, Default, PartialEq)]
 pub struct Item(pub Map);
 
@@ -24,27 +24,27 @@ impl fmt::Debug for Item {
 }
 
 impl Item {
-    /// An item with this key and nothing else yet.
+    /// Returns an item that has only this key.
     #[must_use]
     pub fn new(key: Key) -> Self {
         Self(Map::from([(PK.to_owned(), Value::S(key.pk)), (SK.to_owned(), Value::S(key.sk))]))
     }
 
-    /// The item with one attribute more.
+    /// Returns the item with an additional attribute.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: Value) -> Self {
         self.0.insert(name.into(), value);
         self
     }
 
-    /// The item with its place in an index.
+    /// Returns the item with its key in an index.
     #[must_use]
     pub fn indexed(mut self, key: IndexKey) -> Self {
         self.0.extend(key.0.into_iter().map(|(attribute, place)| (attribute.to_owned(), Value::S(place))));
         self
     }
 
-    /// The item's entry in an index; `None` if it has none, or another kind of entry.
+    /// Returns the item's entry in an index. `None` if it has none, or an entry of another type.
     #[must_use]
     pub fn entry<T: IndexEntry>(&self) -> Option<T> {
         self.key_text(T::INDEX.sort).and_then(T::parse)
@@ -56,21 +56,21 @@ impl Item {
         self.0.contains_key(index.sort)
     }
 
-    /// The item's sort key in a range of the table or of an index.
+    /// Returns the item's sort key in the table or the index that the range belongs to.
     #[must_use]
     pub fn sort_key(&self, range: &KeyRange) -> Option<&str> {
         self.key_text(range.sort_attribute())
     }
 
-    /// The item's key.
+    /// Returns the item's key.
     #[must_use]
     pub fn key(&self) -> Option<Key> {
         Some(Key { pk: self.key_text(PK)?.to_owned(), sk: self.key_text(SK)?.to_owned() })
     }
 
-    /// The value of an attribute that is stored as a string or a number. `None` if it is missing,
-    /// or of another type. Items that were read have been checked: of these, only a missing one is
-    /// `None`.
+    /// Returns the value of an attribute that is stored as a string or a number. `None` if it is
+    /// missing or has another type. Items that were read have been checked, so for them `None`
+    /// always means missing.
     #[must_use]
     pub fn get<T: Scalar + ?Sized>(&self, attribute: Attribute<T>) -> Option<T::Value<'_>> {
         match self.value(attribute)? {
@@ -80,48 +80,48 @@ impl Item {
         }
     }
 
-    /// The value of an attribute of bytes.
+    /// Returns the value of a binary attribute.
     #[must_use]
     pub fn bytes(&self, attribute: Attribute<Bytes>) -> Option<&[u8]> {
         self.value(attribute)?.as_b().ok().map(Blob::as_ref)
     }
 
-    /// The elements of an attribute that is a set; none where it is missing.
+    /// Returns the elements of a set attribute. Empty if the attribute is missing.
     #[must_use]
     pub fn elements<T: Set>(&self, attribute: Attribute<T>) -> &[Blob] {
         self.value(attribute).and_then(|set| set.as_bs().ok()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The value of an attribute that is a map.
+    /// Returns the value of a map attribute.
     #[must_use]
     pub fn map<T: Mapping>(&self, attribute: Attribute<T>) -> Option<&Map> {
         self.value(attribute)?.as_m().ok()
     }
 
-    /// The stored value of an attribute.
+    /// Returns the stored value of an attribute.
     #[must_use]
     pub fn value<T: ?Sized>(&self, attribute: Attribute<T>) -> Option<&Value> {
         self.0.get(attribute.name())
     }
 
-    /// Whether the attribute is there.
+    /// Whether the item has the attribute.
     #[must_use]
     pub fn has<T: ?Sized>(&self, attribute: Attribute<T>) -> bool {
         self.value(attribute).is_some()
     }
 
-    /// Takes an attribute out of the item.
+    /// Removes an attribute from the item and returns its value.
     pub fn take<T: ?Sized>(&mut self, attribute: Attribute<T>) -> Option<Value> {
         self.0.remove(attribute.name())
     }
 
-    /// The string of an attribute of a key.
+    /// Returns the string value of a key attribute.
     fn key_text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_s().ok().map(String::as_str)
     }
 
-    /// The size that DynamoDB charges for, in bytes, about: names and values, three bytes for each
-    /// map, and one per entry.
+    /// Returns the approximate size of the item in bytes, as DynamoDB charges it: names and values,
+    /// three bytes for each map, and one per entry.
     #[must_use]
     pub fn size(&self) -> usize {
         map_size(&self.0)
@@ -144,31 +144,32 @@ fn value_size(value: &Value) -> usize {
     }
 }
 
-/// A string.
+/// Returns a string value.
 #[must_use]
 pub fn text(value: impl Into<String>) -> Value {
     Value::S(value.into())
 }
 
-/// An integer.
+/// Returns an integer value.
 #[must_use]
 pub fn number(value: impl Into<i64>) -> Value {
     Value::N(value.into().to_string())
 }
 
-/// A map.
+/// Returns a map value.
 #[must_use]
 pub fn map(entries: Map) -> Value {
     Value::M(entries)
 }
 
-/// A byte string.
+/// Returns a binary value.
 #[must_use]
 pub fn bytes(value: Vec<u8>) -> Value {
     Value::B(Blob::new(value))
 }
 
-/// A set of byte strings. DynamoDB knows no empty set: leave the attribute out instead.
+/// Returns a set of binary values. DynamoDB does not support empty sets: leave the attribute out
+/// instead.
 #[must_use]
 pub fn bytes_set(values: impl IntoIterator<Item = Vec<u8>>) -> Value {
     Value::Bs(values.into_iter().map(Blob::new).collect())

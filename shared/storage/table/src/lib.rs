@@ -1,13 +1,13 @@
-//! Typed access to the DynamoDB table: the only crate that calls DynamoDB.
+//! Typed access to the DynamoDB table. This is the only crate that calls DynamoDB.
 //!
-//! A caller has [`Table`]'s methods: get, put, update, query, batches, transactions. There is no
-//! scan. The crate handles throttling, transaction conflicts, lost answers and unprocessed parts of
-//! batches (`retry.rs`, `docs/consistency.md`). What a caller has to decide is one enum,
-//! [`Failure`]. A refused condition of a single write brings the item as it is, so the next attempt
-//! needs no read. A [`Meter`] counts requests and capacity units.
+//! The methods of [`Table`] are gets, puts, updates, queries, batches and transactions. There is no
+//! scan. The crate handles throttling, transaction conflicts, lost responses and unprocessed parts
+//! of batches (`retry.rs`, `docs/design/consistency.md`). All remaining failures are variants of one enum,
+//! [`Failure`]. If the condition of a single write does not hold, the failure contains the current
+//! item, so the next attempt needs no read. A [`Meter`] counts requests and capacity units.
 //!
-//! An update never creates an item by accident: `Update::new` has the condition that the item
-//! exists, `Update::upsert` has none. Every write may be sent again.
+//! An update never creates an item by accident: `Update::new` adds the condition that the item
+//! exists, and only `Update::upsert` does not. Every write is safe to send again.
 
 mod batch;
 mod change;

@@ -1,4 +1,4 @@
-//! Requests and capacity units, counted.
+//! Counters of requests and capacity units.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,43 +7,44 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 
 tokio::task_local! {
-    /// Counts what this task asks of all tables, while it works for a request.
+    /// The meter that counts this task's requests to all tables while it handles one client
+    /// request.
     static OF_TASK: Meter;
 }
 
-/// Counts the consumption of calls: of those through one [`crate::Table`] handle
-/// ([`crate::Table::metered`]), or of those that a piece of work makes ([`Meter::counting`]).
+/// A counter of consumption: of the requests through one [`crate::Table`] handle
+/// ([`crate::Table::metered`]), or of all requests during a future ([`Meter::counting`]).
 #[derive(Clone, Debug, Default)]
 pub struct Meter(
-    // A std mutex: nothing is awaited while it is held.
+    // A std mutex: no await happens while it is held.
     Arc<Mutex<Usage>>,
 );
 
-/// Consumption. Capacity units are DynamoDB's: a write unit is 1 KB written, a read unit 4 KB read
-/// consistently.
+/// Consumption of a number of requests. The capacity units are DynamoDB's: a write unit is 1 KB
+/// written, a read unit is 4 KB read with strong consistency.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Requests sent, repeated attempts included.
+    /// Requests sent, including retries.
     pub requests: u32,
     /// Read capacity units.
     pub read_units: f64,
-    /// Write capacity units, indexes included.
+    /// Write capacity units, including those of indexes.
     pub write_units: f64,
-    /// The part of `write_units` that went to local indexes.
+    /// The part of `write_units` that local indexes consumed.
     pub local_index_units: f64,
-    /// The part of `write_units` that went to global indexes.
+    /// The part of `write_units` that global indexes consumed.
     pub global_index_units: f64,
-    /// Requests by operation.
+    /// Number of requests by operation.
     pub operations: BTreeMap<&'static str, u32>,
 }
 
-/// Adds up the bytes of items read through one [`crate::Table`] handle, so that a search can end its page by them. Clones share the
-/// sum.
+/// The total size of the items read through one [`crate::Table`] handle, so that a search can limit
+/// its page by the bytes it reads. Clones share the total.
 #[derive(Clone, Debug, Default)]
 pub struct ReadBytes(Arc<AtomicUsize>);
 
 impl ReadBytes {
-    /// Bytes read so far: names and values of attributes, as DynamoDB charges them.
+    /// Returns the bytes read so far: names and values of attributes, as DynamoDB charges them.
     #[must_use]
     pub fn total(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -54,7 +55,7 @@ impl ReadBytes {
     }
 }
 
-/// Whether an operation reads or writes.
+/// The direction of an operation.
 #[derive(Clone, Copy)]
 pub(crate) enum Direction {
     Read,
@@ -62,25 +63,25 @@ pub(crate) enum Direction {
 }
 
 impl Meter {
-    /// Does `work`, and counts its calls through all handles. Another task or thread only counts
-    /// what it does if it takes the meter along ([`Meter::of_task`]).
+    /// Runs `work` and counts its requests through all handles. Requests of tasks and threads that
+    /// it spawns are counted only if the meter is passed on to them ([`Meter::of_task`]).
     pub async fn counting<F: Future>(&self, work: F) -> F::Output {
         OF_TASK.scope(self.clone(), work).await
     }
 
-    /// The one that counts the calls of this task, to be taken along to another task or thread.
+    /// Returns the meter of this task, to be passed on to another task or thread.
     #[must_use]
     pub fn of_task() -> Option<Self> {
         OF_TASK.try_with(Self::clone).ok()
     }
 
-    /// The consumption so far.
+    /// Returns the consumption so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The usage since the last `take`. Counting starts again.
+    /// Returns the consumption since the last `take`, and resets the counters.
     pub fn take(&self) -> Usage {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -91,8 +92,8 @@ impl Meter {
         *usage.operations.entry(operation).or_default() += 1;
     }
 
-    /// A write whose condition failed costs the units of writing the existing item. The answer does
-    /// not include them.
+    /// Counts the write units of a write whose condition did not hold: those of writing the
+    /// existing item. The response does not include them.
     pub(crate) fn count_refusal(&self, bytes: usize) {
         let mut usage = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         usage.write_units += f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX));

@@ -1,4 +1,4 @@
-//! Queries: a range of one partition, in the order of the table or of an index.
+//! Queries: ranges of one partition, in the sort order of the table or of an index.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::expression::Expressions;
 use crate::meter::Direction;
 use crate::{Item, Result, Table, Value, text};
 
-/// A range of one partition, and how it is read.
+/// A range of one partition, with options for reading it.
 #[derive(Clone, Debug)]
 pub struct Query {
     range: KeyRange,
@@ -24,48 +24,49 @@ pub struct Query {
 /// One page of a query.
 #[derive(Clone, Debug)]
 pub struct Page {
-    /// Its items.
+    /// Items of the page.
     pub items: Vec<Item>,
-    /// Where the next page starts; `None` on the last.
+    /// Start of the next page. `None` on the last page.
     pub next: Option<HashMap<String, Value>>,
 }
 
 impl Query {
-    /// The items of a range, in the order of their sort keys.
+    /// Returns a query for the items of a range, in ascending order of their sort keys.
     #[must_use]
     pub fn of(range: impl Into<KeyRange>) -> Self {
         Self { range: range.into(), backwards: false, whole: false, for_removal: false, limit: None, start: None }
     }
 
-    /// With all attributes of the items, which a local index does not hold: a read unit per 4 KB of each item more.
+    /// Returns items with all their attributes, which a local index does not project. Costs one
+    /// more read unit per 4 KB of each item.
     #[must_use]
     pub fn whole(mut self) -> Self {
         self.whole = true;
         self
     }
 
-    /// Items as they are, readable or not, so that they can be deleted.
+    /// Skips the check of the items, so that unreadable ones can be deleted as well.
     #[must_use]
     pub fn for_removal(mut self) -> Self {
         self.for_removal = true;
         self
     }
 
-    /// From the end.
+    /// Reverses the order, from the end of the range.
     #[must_use]
     pub fn backwards(mut self) -> Self {
         self.backwards = true;
         self
     }
 
-    /// At most this many items a page.
+    /// Limits the page size to this number of items.
     #[must_use]
     pub fn limit(mut self, items: usize) -> Self {
         self.limit = Some(items);
         self
     }
 
-    /// From where an earlier page ended.
+    /// Starts where an earlier page ended.
     #[must_use]
     pub fn starting_at(mut self, start: HashMap<String, Value>) -> Self {
         self.start = Some(start);
@@ -74,8 +75,8 @@ impl Query {
 }
 
 impl Table {
-    /// Reads one page: up to 1 MB, or the limit. One request; a read unit per 4 KB of the items in
-    /// the range.
+    /// Reads one page: up to 1 MB, or up to the limit. One request; a read unit per 4 KB of the
+    /// items in the range.
     pub async fn query_page(&self, query: &Query) -> Result<Page> {
         let mut expressions = Expressions::default();
         let (attribute, partition) = query.range.partition();
@@ -116,7 +117,7 @@ impl Table {
             .await?;
         self.consumed(Direction::Read, answer.consumed_capacity.as_slice());
         let items: Vec<_> = answer.items.unwrap_or_default().into_iter().map(Item).collect();
-        // An index holds nothing but keys.
+        // Indexes project only keys, so there is nothing to check.
         if (index.is_none() || query.whole) && !query.for_removal {
             self.take(&items)?;
         } else {
@@ -125,7 +126,7 @@ impl Table {
         Ok(Page { items, next: answer.last_evaluated_key.filter(|key| !key.is_empty()) })
     }
 
-    /// Reads the whole range, page after page.
+    /// Reads the whole range, page by page.
     pub async fn query(&self, query: Query) -> Result<Vec<Item>> {
         let mut query = query;
         let mut items = Vec::new();

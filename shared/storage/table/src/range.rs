@@ -1,16 +1,16 @@
-//! Deleting ranges of items.
+//! Deletion of ranges of items.
 
 use key_schema::KeyRange;
 
 use crate::{Item, Query, Result, Table};
 
 impl Table {
-    /// Deletes all items of a range, readable or not, page after page; it may be stopped and be
-    /// repeated. Two requests per page of 25 items or more, and one more per further 25. Each item
-    /// takes a write unit per KB, at least one, and the units of reading it.
+    /// Deletes all items of a range, including unreadable ones, page by page. It can be interrupted
+    /// and repeated. Two requests per page of up to 25 items, and one more per further 25 items.
+    /// Each item costs a write unit per KB, at least one, in addition to the read units.
     ///
     /// # Errors
-    /// Any [`Failure`](crate::Failure). Some items may be gone then.
+    /// Any [`Failure`](crate::Failure). Some items may have been deleted by then.
     pub async fn delete_range(&self, range: KeyRange) -> Result<()> {
         let mut query = Query::of(range).for_removal();
         loop {

@@ -1,4 +1,4 @@
-//! Trying again, in one place.
+//! The retry policy of all requests.
 
 use std::time::Duration;
 
@@ -10,8 +10,9 @@ use rand::RngExt;
 
 use crate::failure::{Failure, OperationError, Outcome, Result, classify};
 
-/// Time limits of a single attempt. Without them, a connection that was dropped while the sandbox slept is waited for until the
-/// function ends, and nothing is tried again.
+/// Returns the timeouts of a single attempt. Without them, a request on a connection that was
+/// dropped while the sandbox was frozen would hang until the function times out, and would never be
+/// retried.
 #[must_use]
 pub fn timeouts() -> TimeoutConfig {
     TimeoutConfig::builder()
@@ -20,35 +21,39 @@ pub fn timeouts() -> TimeoutConfig {
         .build()
 }
 
-/// How often and how patiently a request is tried again.
+/// Limits on the number of attempts and the pauses between them.
 ///
-/// Every request of this crate may be repeated: updates are conditional or say the same thing twice, transactions carry a
-/// token, batches only put and delete.
+/// Every request of this crate is safe to repeat: updates are conditional or idempotent,
+/// transactions carry a token, and batches contain only puts and deletes.
 ///
-/// Lost connections, lost answers and conflicts of transactions are rare or soon over, so that waiting for their end is worth it. A
-/// throttled request is different: the table has too much to do, and a caller that waits here keeps a sandbox waiting
-/// (`docs/adr/0025-throttling.md`).
+/// Lost connections, lost responses and transaction conflicts are rare or short, so it is worth
+/// waiting until they are over. Throttling is different: the table is overloaded, and a caller that
+/// waits here occupies a sandbox (`docs/adr/0025-throttling.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
-    /// Attempts in all.
+    /// Maximum number of attempts.
     pub attempts: u32,
-    /// Bound of the first pause; it doubles with every attempt.
+    /// Upper bound of the first pause. It doubles with every attempt.
     pub first_pause: Duration,
-    /// Bound of any pause.
+    /// Upper bound of all pauses.
     pub longest_pause: Duration,
-    /// Attempts that may be throttled; `attempts`, if that is less.
+    /// Maximum number of throttled attempts, or `attempts` if that is less.
     pub throttled_attempts: u32,
-    /// Bound of the pause after the first attempt that was throttled; it doubles with every further one, up to `longest_pause`.
+    /// Upper bound of the pause after the first throttled attempt. It doubles with each further
+    /// throttled attempt, up to `longest_pause`.
     pub first_throttled_pause: Duration,
-    /// No attempt begins later than this after the first.
+    /// Time limit for starting another attempt, counted from the first one.
     pub patience: Duration,
-    /// How often a change is planned because somebody else was faster: as many clients as may change one entity at the same moment.
+    /// Maximum number of times that a change is planned because of conflicting writes. It is the
+    /// number of clients that can change one entity concurrently.
     pub changes: u32,
 }
 
 impl Default for Retry {
-    /// For a caller that somebody waits for. Ten attempts, within six seconds where each is answered at once; within 20 at the most, while
-    /// a function has 29. Three of them may be throttled, within 0.3 seconds where each is answered at once.
+    /// Returns the limits for callers that a client is waiting for. Ten attempts: gives up within
+    /// 6 s if every attempt fails immediately, and after 20 s in the worst case, well before a
+    /// function's timeout of 29 s. Three throttled attempts: gives up within 0.3 s if each fails
+    /// immediately.
     fn default() -> Self {
         Self {
             attempts: 10,
@@ -63,24 +68,24 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The same for work that nobody waits for: all attempts may be throttled.
+    /// Returns the limits for background work: all attempts may be throttled.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { throttled_attempts: self.attempts, ..self }
     }
 
-    /// Waits before attempt `next` (the first is 0, and waits for nothing): a random part of the bound, so that those who
-    /// collided spread out.
+    /// Waits before attempt `next`, counted from 0; the first attempt does not wait. The pause is a
+    /// random part of its upper bound, so that colliding callers spread out.
     pub async fn pause(&self, next: u32) {
         self.wait(self.first_pause, next).await;
     }
 
-    /// Whether this many throttled attempts are enough.
+    /// Whether this number of throttled attempts is the maximum.
     pub(crate) fn gives_up_throttled(&self, throttled: u32) -> bool {
         throttled >= self.throttled_attempts.min(self.attempts)
     }
 
-    /// Waits after this many throttled attempts.
+    /// Waits after this number of throttled attempts.
     pub(crate) async fn pause_throttled(&self, throttled: u32) {
         self.wait(self.first_throttled_pause, throttled).await;
     }
@@ -94,7 +99,7 @@ impl Retry {
         clock::sleep(bound.mul_f64(part)).await;
     }
 
-    /// Sends `request` until the outcome is final or the attempts are used up.
+    /// Sends `request` until the outcome is final or the attempts are exhausted.
     pub(crate) async fn run<T, E, F>(&self, request: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,
@@ -103,7 +108,9 @@ impl Retry {
         self.run_noting(&mut false, request).await
     }
 
-    /// The same. Sets `lost` if the answer to an attempt was lost: then a failure does not mean that nothing happened.
+    /// Sends `request` until the outcome is final or the attempts are exhausted. Sets `lost` if the
+    /// response to an attempt was lost, because a failure then does not mean that nothing was
+    /// written.
     pub(crate) async fn run_noting<T, E, F>(&self, lost: &mut bool, mut request: impl FnMut() -> F) -> Result<T>
     where
         F: Future<Output = std::result::Result<T, SdkError<E, HttpResponse>>>,

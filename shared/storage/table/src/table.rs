@@ -1,4 +1,4 @@
-//! The table, and the requests about one item.
+//! The table handle, and requests for single items.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::expression::Expressions;
 use crate::meter::{Direction, Meter, ReadBytes};
 use crate::{Condition, Failure, Item, Result, Retry, Update, Value, declared};
 
-/// A handle on the table. Cheap to clone.
+/// A handle to the table. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub(crate) client: Client,
@@ -27,7 +27,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table `name`, reached through `client`. The client's own retries should be off: this crate has its own.
+    /// Returns a handle to the table `name`, accessed through `client`. Disable the retries of the
+    /// client: this crate has its own.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self {
@@ -40,59 +41,61 @@ impl Table {
         }
     }
 
-    /// Another table, reached in the same way.
+    /// Returns a handle to another table, accessed through the same client.
     #[must_use]
     pub fn beside(&self, name: impl Into<String>) -> Self {
         Self { name: name.into(), collection_sizes: None, ..self.clone() }
     }
 
-    /// Its name.
+    /// Returns the table's name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same table, its calls counted by `meter`.
+    /// Returns a handle whose requests are counted by `meter`.
     #[must_use]
     pub fn metered(&self, meter: Meter) -> Self {
         Self { meter: Some(meter), ..self.clone() }
     }
 
-    /// The same table; the bytes that are read through it are added up in `read_bytes`.
+    /// Returns a handle that adds the size of all items read through it to `read_bytes`.
     #[must_use]
     pub fn counting(&self, read_bytes: &ReadBytes) -> Self {
         Self { read_bytes: Some(read_bytes.clone()), ..self.clone() }
     }
 
-    /// The same table, which says in the log when a partition that is written to is nearly full. The embedded engine would have to read the
-    /// whole partition for that with each write.
+    /// Returns a handle that logs a warning when it writes to a partition that is nearly full. Not
+    /// for the embedded engine, which would have to read the whole partition at each write.
     #[must_use]
     pub fn telling_of_full_partitions(self) -> Self {
         Self { collection_sizes: Some(CollectionSizes::default()), ..self }
     }
 
-    /// The same table with another patience.
+    /// Returns a handle with other retry limits.
     #[must_use]
     pub fn with_retry(&self, retry: Retry) -> Self {
         Self { retry, ..self.clone() }
     }
 
-    /// The same table for work that nobody waits for, which tries a throttled request as often as any other.
+    /// Returns a handle for background work, which retries throttled requests as often as any
+    /// other.
     #[must_use]
     pub fn in_background(self) -> Self {
         Self { retry: self.retry.in_background(), ..self }
     }
 
-    /// How this handle tries again; for callers whose own step can be refused and repeated.
+    /// Returns the retry limits of this handle, for callers that retry a refused step of their own.
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.retry
     }
 
-    /// Reads one item, consistently. One request; a read unit per 4 KB.
+    /// Reads one item with strong consistency. One request; a read unit per 4 KB.
     ///
     /// # Errors
-    /// [`Failure::Unreadable`] if it is not as its row declares, as for every read of whole items.
+    /// [`Failure::Unreadable`] if the item does not match the declaration of its row. This applies
+    /// to all reads of whole items.
     pub async fn get(&self, key: &Key) -> Result<Option<Item>> {
         let answer = self
             .retry
@@ -113,7 +116,7 @@ impl Table {
         Ok(item)
     }
 
-    /// Writes an item, whole, if the condition holds for the existing one.
+    /// Writes a whole item if the condition holds for the existing one.
     ///
     /// # Errors
     /// [`Failure::Refused`] if the condition does not hold.
@@ -121,7 +124,8 @@ impl Table {
         self.put_noting(&mut false, item, condition).await
     }
 
-    /// The same; sets `lost` if the answer to an attempt was lost.
+    /// Writes a whole item if the condition holds for the existing one. Sets `lost` if the response
+    /// to an attempt was lost.
     pub(crate) async fn put_noting(&self, lost: &mut bool, item: Item, condition: &Condition) -> Result<()> {
         let mut expressions = Expressions::default();
         let condition = expressions.condition(condition);
@@ -148,12 +152,12 @@ impl Table {
         Ok(())
     }
 
-    /// Changes one item and returns it as it is then. One request; a write unit per KB of the larger of before and after,
-    /// and one per index key that changes, two if it was there before.
+    /// Updates one item and returns its new state. One request; a write unit per KB of the larger
+    /// of the old and the new item, one per new index key, and two per changed index key.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if the condition does not hold; it brings the item as it is, so that no read is needed to find
-    /// out why.
+    /// [`Failure::Refused`] if the condition does not hold. It contains the current item, so that
+    /// no read is needed to find the reason.
     pub async fn update(&self, update: &Update) -> Result<Item> {
         let item = self.update_returning(update, ReturnValue::AllNew).await?;
         let item = item.ok_or_else(|| Failure::Unexpected("an update returned no item".to_owned()))?;
@@ -161,10 +165,11 @@ impl Table {
         Ok(item)
     }
 
-    /// The same for an item that nobody looks at afterwards: it is not returned, which spares the embedded engine reading and writing its JSON.
+    /// Updates one item without returning it. This saves the embedded engine serializing the item
+    /// as JSON.
     ///
     /// # Errors
-    /// As [`Table::update`].
+    /// See [`Table::update`].
     pub async fn apply(&self, update: &Update) -> Result<()> {
         self.update_returning(update, ReturnValue::None).await.map(|_| ())
     }
@@ -201,8 +206,8 @@ impl Table {
     /// Deletes an item if the condition holds for it. One request; a write unit per KB of the item.
     ///
     /// # Errors
-    /// [`Failure::Refused`] if the condition does not hold. Where the answer to an attempt was lost, an item that is gone may have been
-    /// deleted by it.
+    /// [`Failure::Refused`] if the condition does not hold. If the item is missing and the response
+    /// to an earlier attempt was lost, that attempt may have deleted it.
     pub async fn delete(&self, key: &Key, condition: &Condition) -> Result<()> {
         let mut expressions = Expressions::default();
         let condition = expressions.condition(condition);
@@ -227,7 +232,7 @@ impl Table {
         Ok(())
     }
 
-    /// Which report of consumed capacity to ask for.
+    /// Returns the level of detail of consumed capacity to request.
     pub(crate) fn wanted(&self) -> Option<ReturnConsumedCapacity> {
         match &self.meter {
             Some(_) => Some(ReturnConsumedCapacity::Indexes),
@@ -235,7 +240,7 @@ impl Table {
         }
     }
 
-    /// Whether to ask for the sizes of partitions.
+    /// Returns the partition size metrics to request.
     pub(crate) fn sizes_wanted(&self) -> Option<ReturnItemCollectionMetrics> {
         self.collection_sizes.as_ref().map(|_| ReturnItemCollectionMetrics::Size)
     }
@@ -246,7 +251,7 @@ impl Table {
         }
     }
 
-    /// The same for an answer that tells of several partitions, by table.
+    /// Checks the partition sizes in a response that has them by table.
     pub(crate) fn look_at_sizes_of(&self, metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) {
         self.look_at_sizes(metrics.into_iter().flat_map(|of_tables| of_tables.values().flatten()));
     }
@@ -261,13 +266,13 @@ impl Table {
         self.meters().for_each(|meter| meter.count_request(operation));
     }
 
-    /// Counts items that were read whole, and looks whether they can be.
+    /// Counts items that were read whole, and checks them against their declarations.
     pub(crate) fn take(&self, items: &[Item]) -> Result<()> {
         self.count_items(items);
         declared::check(items)
     }
 
-    /// Counts items that were read.
+    /// Counts the size of items that were read.
     pub(crate) fn count_items(&self, items: &[Item]) {
         if let Some(read_bytes) = &self.read_bytes {
             read_bytes.add(items.iter().map(Item::size).sum());
@@ -278,13 +283,14 @@ impl Table {
         self.meters().for_each(|meter| meter.count_capacity(direction, consumed));
     }
 
-    /// All that count this call: one of the handle, and one of the request that it is made for.
+    /// Returns all meters that count this request: the one of the handle, and the one of the
+    /// current task.
     fn meters(&self) -> impl Iterator<Item = Meter> {
         self.meter.clone().into_iter().chain(Meter::of_task())
     }
 }
 
-/// A key as DynamoDB takes it.
+/// Returns the attributes of a key.
 pub(crate) fn attributes(key: &Key) -> HashMap<String, Value> {
     HashMap::from([(PK.to_owned(), Value::S(key.pk.clone())), (SK.to_owned(), Value::S(key.sk.clone()))])
 }

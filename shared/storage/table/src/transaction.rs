@@ -1,4 +1,4 @@
-//! Transactions: up to 100 writes that happen together or not at all, at twice the price.
+//! Transactions: up to 100 writes, all or nothing, at twice the price.
 
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure as OnRefusal, TransactWriteItem,
@@ -11,31 +11,33 @@ use crate::meter::Direction;
 use crate::table::attributes;
 use crate::{Condition, Failure, Item, Result, Table, Update};
 
-/// One part of a transaction.
+/// One write of a transaction.
 #[derive(Clone, Debug)]
 pub enum Write {
-    /// Writes an item, whole, if the condition holds for the existing one.
+    /// Writes a whole item if the condition holds for the existing one.
     Put(Item, Condition),
-    /// Changes an item.
+    /// Updates an item.
     Update(Update),
     /// Deletes an item if the condition holds for it.
     Delete(Key, Condition),
-    /// Changes nothing; the condition must hold.
+    /// Checks a condition without writing.
     Check(Key, Condition),
 }
 
 impl Table {
-    /// Makes all the writes or none. One request; two write units per KB of each item, checked ones included.
+    /// Executes all writes or none. One request; two write units per KB of each item, including
+    /// checked ones.
     ///
-    /// Sent twice, it happens once: the request carries a token that DynamoDB remembers for ten minutes.
+    /// Executes once even if it is sent twice: the request carries a token that DynamoDB remembers
+    /// for ten minutes.
     ///
     /// # Errors
-    /// [`Failure::Cancelled`] with a reason per part if a condition does not hold.
+    /// [`Failure::Cancelled`] with one reason per write if a condition does not hold.
     pub async fn transact(&self, writes: &[Write]) -> Result<()> {
         self.transact_noting(&mut false, writes).await
     }
 
-    /// The same; sets `lost` if the answer to an attempt was lost.
+    /// Executes all writes or none. Sets `lost` if the response to an attempt was lost.
     pub(crate) async fn transact_noting(&self, lost: &mut bool, writes: &[Write]) -> Result<()> {
         let parts = writes.iter().map(part).collect::<std::result::Result<Vec<_>, _>>();
         let parts = parts.map_err(|error| Failure::Unexpected(error.to_string()))?;
@@ -58,7 +60,7 @@ impl Table {
         Ok(())
     }
 
-    /// The parts with the table's name in each.
+    /// Fills in the table's name in each part.
     fn named(&self, parts: Vec<TransactWriteItem>) -> Vec<TransactWriteItem> {
         let name = |table: &mut String| table.clone_from(&self.name);
         parts

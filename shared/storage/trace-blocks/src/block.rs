@@ -12,7 +12,7 @@ use crate::frame::decompress;
 use crate::groups::{self, Group};
 use crate::trace_key::{TraceKey, TracePartition};
 
-/// A block, as its item has it: nothing is unpacked before it is asked for.
+/// A block as stored in its item. Its parts are only unpacked on demand.
 #[derive(Clone, Debug)]
 pub struct Block {
     item: Item,
@@ -24,10 +24,10 @@ pub struct Block {
 }
 
 impl Block {
-    /// The block of an item.
+    /// Reads a block from its item.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// Returns an internal error if the item cannot be read.
     pub fn of(item: Item) -> Result<Self> {
         let read = || {
             let key = item.key()?;
@@ -41,65 +41,66 @@ impl Block {
         Ok(Self { item, partition, end, newest, count, groups })
     }
 
-    /// Its key.
+    /// Returns the block's key.
     #[must_use]
     pub fn key(&self) -> Key {
         self.partition.block_key(&self.end)
     }
 
-    /// Its partition.
+    /// Returns the block's partition.
     #[must_use]
     pub fn partition(&self) -> TracePartition {
         self.partition
     }
 
-    /// Up to where it owns the places, itself included: its oldest trace is there, or was when the block was made.
+    /// Returns the last place that the block owns. The block's oldest trace is there, or was when
+    /// the block was created.
     #[must_use]
     pub fn end(&self) -> &TraceKey {
         &self.end
     }
 
-    /// Where the newer half ends, if this block was cut in two after this time, in ms.
+    /// Returns where the newer half ends, if this block was split in two after `since`, in ms.
     #[must_use]
     pub fn behind(&self, since: i64) -> Option<TraceKey> {
         let written = self.item.get(WRITTEN)?;
         if written > since { self.item.get(BEHIND).and_then(TraceKey::parse) } else { None }
     }
 
-    /// When the newest of its traces began, in ms.
+    /// Returns the start time in ms of the newest trace.
     #[must_use]
     pub fn newest(&self) -> i64 {
         self.newest
     }
 
-    /// How many traces it has.
+    /// Returns the number of traces.
     #[must_use]
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Tells this state of the block from others.
+    /// Returns the number that identifies this version of the block.
     #[must_use]
     pub fn edits(&self) -> i64 {
         self.item.get(EDITS).unwrap_or_default()
     }
 
-    /// How many bytes it takes, packed.
+    /// Returns the size of the block's item in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.item.size()
     }
 
-    /// Where the spans of its traces are, newest first.
+    /// Returns where the spans of the traces are stored, newest first.
     #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The columns of its traces for overviews, newest first.
+    /// Returns the columns of the block's traces that overviews need, newest first.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn core(&self) -> Result<Vec<CoreTrace>> {
         let read = || {
             let traces = columns::read(&decompress(self.item.bytes(CORE)?)?)?;
@@ -110,10 +111,10 @@ impl Block {
         read().ok_or_else(|| unreadable(&self.item, "the columns of a block"))
     }
 
-    /// The documents of its traces, newest first.
+    /// Returns the documents of the block's traces, newest first.
     ///
     /// # Errors
-    /// An internal one, if they cannot be read.
+    /// Returns an internal error if they cannot be read.
     pub fn traces(&self) -> Result<Vec<StoredTrace>> {
         let core = self.core()?;
         let read = || {
@@ -124,7 +125,7 @@ impl Block {
     }
 }
 
-/// The error about an unreadable item, as a failure of the table.
+/// Converts the error for an unreadable item into a failure of the table.
 #[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
 pub(crate) fn failed(error: Error) -> Failure {
     Failure::Unexpected(error.to_string())

@@ -1,6 +1,6 @@
-//! Numbers and texts as bytes.
+//! Encoding of numbers and texts as bytes.
 
-/// Appends a number, seven bits a byte.
+/// Appends a number, with seven bits per byte.
 pub(crate) fn put_number(bytes: &mut Vec<u8>, number: u64) {
     let mut left = number;
     while left >= 0x80 {
@@ -14,12 +14,12 @@ fn low(number: u64) -> u8 {
     u8::try_from(number & 0x7f).unwrap_or_default()
 }
 
-/// Appends how many there are of something.
+/// Appends the number of items that follow.
 pub(crate) fn put_count(bytes: &mut Vec<u8>, count: usize) {
     put_number(bytes, count as u64);
 }
 
-/// Appends a number that may be negative: small ones take few bytes either way.
+/// Appends a signed number. Numbers near zero of either sign take few bytes.
 pub(crate) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
     put_number(bytes, ((number << 1) ^ (number >> 63)).cast_unsigned());
 }
@@ -30,7 +30,8 @@ pub(crate) fn put_bytes(bytes: &mut Vec<u8>, content: &[u8]) {
     bytes.extend_from_slice(content);
 }
 
-/// Takes bytes apart again; `None` where they end too early or do not have the expected form.
+/// A decoder. Its methods return `None` if the bytes end too early or do not have the expected
+/// form.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
 
@@ -50,7 +51,7 @@ impl<'a> Reader<'a> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
-            // The tenth byte has room for one bit.
+            // The tenth byte has room for a single bit.
             if bits.checked_shl(shift).is_none_or(|shifted| shifted >> shift != bits) {
                 return None;
             }
@@ -62,7 +63,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads a count of things that take a byte each at least.
+    /// Reads the number of items that follow, each of which takes at least one byte.
     pub(crate) fn count(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok().filter(|count| *count <= self.0.len())
     }

@@ -1,4 +1,5 @@
-//! The columns of traces for overviews: a few bytes of each trace, and read in about a microsecond.
+//! The columns of traces that overviews need: a few bytes per trace, which are read in about a
+//! microsecond.
 
 use entities::StoredTrace;
 use entities::attributes::{Attribute, DURATION, METADATA, STATE, TAGS, Texts};
@@ -8,25 +9,25 @@ use mlflow_api::traces::{NAME_TAG, SESSION, TOKEN_USAGE, TraceState};
 use crate::bytes::{Reader, put_bytes, put_count, put_signed};
 use crate::trace_key::TraceKey;
 
-/// The columns that a block has of a trace.
+/// The columns that a block stores for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreTrace {
-    /// Its place.
+    /// Place of the trace.
     pub place: TraceKey,
-    /// How long it took, in ms.
+    /// Duration of the trace in ms.
     pub duration: Option<i64>,
-    /// Its state.
+    /// State of the trace.
     pub state: TraceState,
-    /// The value of its tag `mlflow.traceName`.
+    /// Value of the tag `mlflow.traceName`.
     pub name: Option<String>,
-    /// The value of its metadata `mlflow.trace.session`.
+    /// Value of the metadata `mlflow.trace.session`.
     pub session: Option<String>,
-    /// The value of its metadata `mlflow.trace.tokenUsage`.
+    /// Value of the metadata `mlflow.trace.tokenUsage`.
     pub usage: Option<String>,
 }
 
 impl CoreTrace {
-    /// Of a document; nothing where its state cannot be read.
+    /// Reads the columns from a document. Returns `None` if its state cannot be read.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Option<Self> {
         let item = trace.item();
@@ -50,13 +51,14 @@ fn code(state: TraceState) -> u8 {
     place.and_then(|place| u8::try_from(place).ok()).unwrap_or_default()
 }
 
-/// Columns of traces. Values of one kind follow each other, since similar values pack well.
+/// Encodes the columns of traces. Values of the same kind are stored together, because similar
+/// values compress well.
 pub(crate) fn write(traces: &[CoreTrace]) -> Vec<u8> {
     let mut written = Vec::new();
     put_count(&mut written, traces.len());
     let mut last = 0_i64;
     for trace in traces {
-        // Any two times have a difference that wraps, and comes back.
+        // The difference may overflow and wrap. Reading wraps it back.
         put_signed(&mut written, trace.place.time.wrapping_sub(last));
         last = trace.place.time;
     }
@@ -74,7 +76,7 @@ pub(crate) fn write(traces: &[CoreTrace]) -> Vec<u8> {
     written
 }
 
-/// Appends which traces have a text, and the texts.
+/// Appends which traces have a text, and then the texts.
 fn put_texts<'a>(written: &mut Vec<u8>, texts: impl Iterator<Item = Option<&'a str>> + Clone) {
     written.extend(texts.clone().map(|text| u8::from(text.is_some())));
     for text in texts.flatten() {
@@ -91,7 +93,8 @@ fn read_texts(reader: &mut Reader, count: usize) -> Option<Vec<Option<String>>> 
     has_text.collect()
 }
 
-/// The traces of these columns; nothing, if they are none, or not in the order of their places.
+/// Decodes the columns of traces. Returns `None` if the bytes are invalid, or the traces are not in
+/// the order of their places.
 pub(crate) fn read(written: &[u8]) -> Option<Vec<CoreTrace>> {
     let mut reader = Reader(written);
     let count = reader.count()?;

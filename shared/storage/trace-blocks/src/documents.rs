@@ -1,4 +1,4 @@
-//! Documents of traces as bytes. Their ids are in the columns.
+//! Encoding of trace documents as bytes. Their IDs are stored in the columns.
 
 use entities::StoredTrace;
 use key_schema::definition::{PK, SK};
@@ -9,12 +9,12 @@ use table::Item;
 use crate::bytes::Reader;
 use crate::values::{put_map, read_map};
 
-/// Appends a document; nothing where it has an attribute of a type that is not known.
+/// Appends a document. Returns `None` if one of its attributes has an unknown type.
 pub(crate) fn put(written: &mut Vec<u8>, trace: &StoredTrace) -> Option<()> {
     put_map(written, &trace.item().0, |name| name != PK && name != SK)
 }
 
-/// The documents of the traces with these ids, in their order.
+/// Reads the documents of the traces with these IDs, in their order.
 pub(crate) fn read<'a>(written: &[u8], ids: impl Iterator<Item = &'a TraceId>) -> Option<Vec<StoredTrace>> {
     let mut reader = Reader(written);
     let documents = ids.map(|id| {

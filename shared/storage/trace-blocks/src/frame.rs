@@ -1,17 +1,17 @@
-//! Compressed bytes after their uncompressed length, so that the length is checked before they are
-//! decompressed.
+//! Compressed bytes, preceded by their uncompressed length so that it can be checked before
+//! decompression.
 
 use std::io;
 
 use crate::bytes::{Reader, put_count};
 
-/// The first byte of all that is packed here. Another form would have another number.
+/// First byte of everything that is compressed here. Another format would have another number.
 const FORMAT: u8 = 1;
 
-/// Much of a block repeats; nobody waits for it to be packed.
+/// Compression level. Blocks are highly repetitive, and packing happens in the background.
 const LEVEL: i32 = 9;
 
-/// Most bytes before compression: more than is ever packed together.
+/// Maximum number of bytes before compression, more than is ever compressed together.
 const LARGEST: usize = 1 << 20;
 
 pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
@@ -21,7 +21,7 @@ pub(crate) fn compress(content: &[u8]) -> io::Result<Vec<u8>> {
     Ok(packed)
 }
 
-/// The uncompressed bytes; `None`, if the bytes are of another form.
+/// Decompresses bytes. Returns `None` if they have another format.
 pub(crate) fn decompress(packed: &[u8]) -> Option<Vec<u8>> {
     let mut reader = Reader(packed);
     if reader.byte()? != FORMAT {

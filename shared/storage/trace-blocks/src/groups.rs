@@ -1,4 +1,4 @@
-//! The spans of a block: in groups of consecutive traces, each an item of its own.
+//! The spans of a block, in groups of consecutive traces. Each group is an item.
 
 use key_schema::WideDigest;
 use mlflow_api::TraceId;
@@ -6,16 +6,16 @@ use spans::Span;
 
 use crate::bytes::{Reader, put_bytes, put_count, put_number};
 
-/// Spans of some consecutive traces of a block.
+/// Spans of consecutive traces of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The digest in the item's key; `None` where the spans are only with their traces.
+    /// Digest in the item's key. `None` if the spans are only stored with their traces.
     pub digest: Option<WideDigest>,
-    /// Of how many traces.
+    /// Number of traces.
     pub traces: usize,
 }
 
-/// Which groups a block has, newest first.
+/// Encodes the list of a block's groups, newest first.
 pub(crate) fn write(groups: &[Group]) -> Vec<u8> {
     let mut written = Vec::new();
     for group in groups {
@@ -41,7 +41,7 @@ pub(crate) fn read(written: &[u8]) -> Option<Vec<Group>> {
     Some(groups)
 }
 
-/// The spans of one trace in the form of a group, from their message.
+/// Encodes the message with a trace's spans as a member of a group.
 pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     put_bytes(&mut packed, trace.as_str().as_bytes());
@@ -49,7 +49,7 @@ pub(crate) fn packed(trace: &TraceId, message: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// A group's content of the messages of its traces, and its digest.
+/// Joins the encoded members of a group into its content, and returns the content's digest as well.
 pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     let mut content = Vec::new();
     put_count(&mut content, messages.len());
@@ -59,8 +59,8 @@ pub(crate) fn content(messages: &[Vec<u8>]) -> (WideDigest, Vec<u8>) {
     (WideDigest::of_bytes(&content), content)
 }
 
-/// Calls `make` with the spans of each wanted trace of a group, and with their message, one trace
-/// after the other. `None` if the group cannot be read.
+/// Calls `make` for each wanted trace of a group, one after the other, with the trace's message and
+/// spans. Returns `None` if the group cannot be read.
 pub(crate) fn of_traces<T>(
     content: &[u8],
     is_wanted: impl Fn(&TraceId) -> bool,

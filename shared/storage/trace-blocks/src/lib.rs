@@ -1,16 +1,15 @@
-//! Blocks of traces: quiet traces of a partition, packed together. Searches read them in place of
+//! Blocks of traces: quiet traces of a partition, packed together. Searches read blocks instead of
 //! documents.
 //!
-//! A [`Block`] has up to 128 traces in the order of their [`TraceKey`]s. It owns all places after
-//! the end of the block before it, up to its own end. So the block of a place is the first one that
-//! ends there or later. A block's version of a trace counts only if there is no mark at the trace's
-//! place. So readers read the marks of an interval first, and then its blocks.
+//! A [`Block`] contains up to 128 traces in the order of their [`TraceKey`]s. It owns all places
+//! after the end of the previous block, up to its own end, so the block of a place is the first one
+//! that ends there or later. The block's version of a trace only counts if there is no mark at the
+//! trace's place. Readers therefore read the marks of an interval first, and then its blocks.
 //!
 //! The indexer decides when traces are packed, and `trace-packing` writes blocks.
-//! `functions/traces` reads them. Writers put a mark before they change a trace. This crate says
-//! what is in a block, and how large it may get (`pack.rs`). A [`PartitionLock`] locks a partition
-//! while it is packed.
-//! `docs/traces-at-rest.md` tells the whole.
+//! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines
+//! the contents of a block and its maximum size (`pack.rs`). A [`PartitionLock`] protects a
+//! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.
 
 mod block;
 mod bytes;

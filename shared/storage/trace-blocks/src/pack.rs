@@ -1,4 +1,4 @@
-//! Packing traces into a block.
+//! Packs traces into a block.
 
 use entities::attributes::{BLOCK_SPANS, CONTENT, CORE, COUNT, EDITS, HEADS, NEWEST, WRITTEN};
 use entities::{StoredTrace, unreadable};
@@ -14,11 +14,13 @@ use crate::frame::compress;
 use crate::groups::{self, Group};
 use crate::trace_key::{TraceKey, TracePartition};
 
-/// Traces of a block at most.
+/// Maximum number of traces in a block.
 pub const MOST_TRACES: usize = 128;
-/// Bytes that a block has room for, before they are compressed: however badly that goes, they fit into an item of 400 KB.
+/// Maximum number of bytes in a block before compression. Even if they do not compress well, they
+/// fit into an item of 400 KB.
 pub const ROOM: usize = 350 << 10;
-/// Bytes of that that one trace may take: so a block that is full has 21 traces at least.
+/// Maximum number of these bytes that one trace may take. A full block therefore has at least 21
+/// traces.
 pub const LARGEST: usize = 16 << 10;
 
 /// A trace to be packed.
@@ -26,27 +28,27 @@ pub const LARGEST: usize = 16 << 10;
 pub struct ToPack {
     /// The trace.
     pub trace: StoredTrace,
-    /// Its spans.
+    /// The trace's spans.
     pub spans: SpansToPack,
 }
 
 /// The spans of a trace to be packed.
 #[derive(Clone, Debug)]
 pub enum SpansToPack {
-    /// These.
+    /// Spans that are packed now.
     Read(PackedSpans),
-    /// They are in a group that stays as it is, with the spans of neighbouring traces.
+    /// Spans in a group that is kept unchanged, together with the spans of neighboring traces.
     In(WideDigest),
-    /// They stay with the trace alone.
+    /// Spans that are only stored with the trace itself.
     Elsewhere,
 }
 
-/// Spans of one trace as a group has them: they take a fraction of the room that spans do.
+/// Spans of one trace, encoded as in a group. They take a fraction of the memory of decoded spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedSpans(pub(crate) Vec<u8>);
 
 impl SpansToPack {
-    /// All spans of a trace.
+    /// Encodes all spans of a trace.
     #[must_use]
     pub fn of(trace: &TraceId, spans: &[Span]) -> Self {
         Self::of_message(trace, &spans::message(spans))
@@ -61,16 +63,17 @@ impl SpansToPack {
 /// The items of a block.
 #[derive(Clone, Debug)]
 pub struct PackedBlock {
-    /// The block.
+    /// The block's item.
     pub block: Item,
-    /// Its spans, but for groups that stay: to be put before the block.
+    /// Items with the block's spans, except groups that are kept. They must be written before the
+    /// block.
     pub spans: Vec<Item>,
 }
 
-/// Bytes of a block that a trace takes, of [`ROOM`].
+/// Returns the number of bytes, out of [`ROOM`], that a trace takes in a block.
 ///
 /// # Errors
-/// An internal one, if its document cannot be read.
+/// Returns an internal error if the trace's document cannot be read.
 pub fn room(trace: &StoredTrace) -> Result<usize> {
     let core = core_of(trace)?;
     let mut written = columns::write(&[core]);
@@ -82,11 +85,13 @@ fn core_of(trace: &StoredTrace) -> Result<CoreTrace> {
     CoreTrace::of(trace).ok_or_else(|| unreadable(trace.item(), "a trace"))
 }
 
-/// Packs traces into a block that ends at a place; `edits` tells it from its other states, and `written` is now, in ms. They fit, if they are
-/// no more than [`MOST_TRACES`] and take no more than [`ROOM`].
+/// Packs traces into a block that ends at `end`. `edits` identifies this version of the block, and
+/// `written` is the current time in ms. Up to [`MOST_TRACES`] traces fit if they take at most
+/// [`ROOM`] bytes.
 ///
 /// # Errors
-/// An internal one, if there is none, one cannot be read, or is no trace that the block may have.
+/// Returns an internal error if there are no traces, or one of them cannot be read or must not be
+/// in this block.
 pub fn pack(
     partition: &TracePartition,
     end: &TraceKey,
@@ -99,7 +104,7 @@ pub fn pack(
     let is_one_of_it = |(place, trace): &(TraceKey, ToPack)| partition.holds(&trace.trace, place) && place <= end;
     let is_sound = traces.iter().all(is_one_of_it) && traces.is_sorted_by(|(one, _), (other, _)| one < other);
     let Some((newest, _)) = traces.first().filter(|_| is_sound && traces.len() <= MOST_TRACES) else {
-        return Err(Error::internal("traces that are no block were to be packed"));
+        return Err(Error::internal("traces that do not form a block cannot be packed"));
     };
     let newest = newest.time;
     let core = traces.iter().map(|(_, trace)| core_of(&trace.trace)).collect::<Result<Vec<_>>>()?;
@@ -122,8 +127,8 @@ pub fn pack(
     Ok(PackedBlock { block, spans })
 }
 
-/// Groups of spans. They are formed from the oldest trace on, so that new traces at the newer end
-/// change no older group; returned newest first.
+/// Groups spans, and returns the groups newest first. Groups are formed beginning with the oldest
+/// trace, so that new traces at the newer end leave older groups unchanged.
 fn in_groups(
     partition: &TracePartition,
     oldest_first: impl Iterator<Item = ToPack>,

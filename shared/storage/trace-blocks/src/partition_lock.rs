@@ -1,14 +1,15 @@
-//! The lock of a partition: one process packs it at a time, and none while it is removed.
+//! The lock of a partition. Only one process packs a partition at a time, and none does while the
+//! partition is being removed.
 
 use entities::attributes::{NONCE, UNTIL};
 use table::{Condition, Failure, Item, Result, Table, Value, bytes, number};
 
 use crate::trace_key::TracePartition;
 
-/// For how long a partition is locked, in ms. The holder ends well before, or takes a new lock.
+/// How long a lock lasts, in ms. The holder finishes well before that, or takes a new lock.
 pub const LOCK_LASTS: i64 = 90_000;
 
-/// A partition that nobody else packs.
+/// A partition that this process has locked.
 #[derive(Clone, Debug)]
 pub struct PartitionLock {
     partition: TracePartition,
@@ -16,10 +17,11 @@ pub struct PartitionLock {
 }
 
 impl PartitionLock {
-    /// Takes a partition; nothing if somebody has it. `now` is in ms, and `nonce` drawn for this. One request.
+    /// Locks a partition. Returns `None` if another process holds the lock. `now` is the current
+    /// time in ms, and `nonce` is a random number drawn for this lock. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// Returns failures of the table.
     pub async fn take(table: &Table, partition: TracePartition, nonce: u128, now: i64) -> Result<Option<Self>> {
         let lock = Self { partition, nonce: bytes(nonce.to_be_bytes().to_vec()) };
         let row = Item::new(partition.lock_key())
@@ -28,17 +30,17 @@ impl PartitionLock {
         let is_free = Condition::Any(vec![Condition::item_missing(), Condition::Below(UNTIL.into(), number(now))]);
         match table.put(row, &is_free).await {
             Ok(()) => Ok(Some(lock)),
-            // The answer to an attempt was lost.
+            // The response to an earlier attempt was lost.
             Err(Failure::Refused { item: Some(item), .. }) if item.value(NONCE) == Some(&lock.nonce) => Ok(Some(lock)),
             Err(Failure::Refused { .. }) => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Gives the partition back, if nobody has taken it since it ran out. One request.
+    /// Releases the lock, unless it expired and another process has taken it. One request.
     ///
     /// # Errors
-    /// Those of the table; then it runs out.
+    /// Returns failures of the table. The lock then expires.
     pub async fn give_back(&self, table: &Table) -> Result<()> {
         let is_mine = Condition::Equals(NONCE.into(), self.nonce.clone());
         match table.delete(&self.partition.lock_key(), &is_mine).await {

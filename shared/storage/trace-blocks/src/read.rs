@@ -1,4 +1,4 @@
-//! Reading blocks.
+//! Reads blocks.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -15,19 +15,20 @@ use crate::groups::of_traces;
 use crate::pack::{MOST_TRACES, SpansToPack};
 use crate::trace_key::{TraceKey, TracePartition};
 
-/// Blocks read in one request at most: they are about 30 KB, and a page has 1 MB.
+/// Maximum number of blocks that are read in one request. Blocks have about 30 KB, and a page 1 MB.
 const AT_A_TIME: usize = 40;
-/// For how long after a block was cut in two its older half is taken for a page without the newer one, in ms: much longer than a page takes, for clocks that
-/// differ. After that, a newer half that is missing was removed.
+/// How long, in ms, after a block was split in two a page may contain the older half without the
+/// newer one. This is much longer than reading a page takes, to allow for clock skew. If the newer
+/// half is missing later than that, it was deleted.
 const CUT: i64 = 600_000;
 
-/// The blocks that own places after this one, in their order, and whether there are more. Without a
-/// place, reading starts with the first block. It stops once the blocks have `most_traces` traces.
-/// The first block may also have earlier places. One request per 40 blocks, and a read unit per 4
-/// KB.
+/// Reads the blocks that own places after `behind`, in their order, and returns whether there are
+/// more. Without a place, reading starts with the first block. It stops once the blocks have
+/// `most_traces` traces. The first block may also have places before `behind`. One request per 40
+/// blocks, one read unit per 4 KB.
 ///
 /// # Errors
-/// Those of the table, and an internal one where a block cannot be read.
+/// Returns failures of the table, and an internal error if a block cannot be read.
 pub async fn read_blocks(
     table: &Table,
     partition: &TracePartition,
@@ -36,7 +37,8 @@ pub async fn read_blocks(
 ) -> Result<(Vec<Block>, bool)> {
     let read = || read_once(table, partition, behind, most_traces);
     let (blocks, more) = read().await?;
-    // A page is not of one moment: of a block that was just cut in two, it may have the older half alone.
+    // A page is not a snapshot: it may contain only the older half of a block that was split in the
+    // meantime.
     let since = now_ms().saturating_sub(CUT);
     let is_half = |(before, block): (Option<&TraceKey>, &Block)| {
         block.behind(since).is_some_and(|end| before.is_none_or(|before| *before < end))
@@ -59,7 +61,8 @@ async fn read_once(
     let mut query = Query::of(range);
     let (mut blocks, mut traces) = (Vec::new(), 0);
     loop {
-        // Two at least: of the first only some may be meant, and blocks of large traces have few.
+        // Reads at least two blocks: the first may have places before `behind`, and blocks of large
+        // traces have few traces.
         let missing = most_traces.saturating_sub(traces).div_ceil(MOST_TRACES) + usize::from(blocks.is_empty());
         let page = table.query_page(&query.limit(missing.clamp(2, AT_A_TIME))).await?;
         for item in page.items {
@@ -74,20 +77,21 @@ async fn read_once(
     }
 }
 
-/// The spans of traces of these blocks, as far as the blocks have them; those of others are read with the traces
-/// ([`read_trace_spans`](crate::read_trace_spans)). One request per hundred items of spans, or per 16 MB; half a read unit per 4 KB.
+/// Reads the spans of traces in these blocks, as far as the blocks contain them. Other spans are
+/// stored with their traces, and are read by [`read_trace_spans`](crate::read_trace_spans). One
+/// request per hundred items of spans, or per 16 MB; half a read unit per 4 KB.
 ///
 /// # Errors
-/// Those of the table, and an internal one where a block or its spans cannot be read.
+/// Returns failures of the table, and an internal error if a block or its spans cannot be read.
 pub async fn read_block_spans(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, Vec<Span>>> {
     read_groups(table, wanted, |_, _, spans| spans).await
 }
 
-/// The same, for spans that are to be packed again. The spans of only one trace are unpacked at a
-/// time.
+/// Reads the spans of traces in these blocks in order to pack them again. The spans of only one
+/// trace are unpacked at a time.
 ///
 /// # Errors
-/// As there.
+/// Returns failures of the table, and an internal error if a block or its spans cannot be read.
 pub async fn read_spans_to_pack(table: &Table, wanted: &[(&Block, &TraceId)]) -> Result<HashMap<TraceId, SpansToPack>> {
     read_groups(table, wanted, |trace, message, _| SpansToPack::of_message(trace, message)).await
 }
@@ -101,7 +105,7 @@ async fn read_groups<T>(
     for (block, trace) in wanted {
         of_blocks.entry(block.key()).or_insert_with(|| (block, BTreeSet::new())).1.insert(trace);
     }
-    // Of each item of spans, which of its traces are wanted.
+    // Maps each item of spans to those of its traces that are wanted.
     let mut of_items: HashMap<Key, BTreeSet<TraceId>> = HashMap::new();
     for (block, traces) in of_blocks.into_values() {
         let core = block.core().map_err(failed)?;
@@ -117,8 +121,8 @@ async fn read_groups<T>(
             }
         }
     }
-    // Items are named by the hash of their content, so an eventually consistent read returns the
-    // right content.
+    // The key of an item contains the hash of its content, so an eventually consistent read returns
+    // the right content.
     let keys: Vec<_> = of_items.keys().cloned().collect();
     let items = table.get_many_eventually(&keys).await?;
     let mut found = HashMap::new();

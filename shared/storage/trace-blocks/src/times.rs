@@ -1,26 +1,26 @@
-//! How long the parts of the protocol wait for each other, in ms. They hold only together.
+//! Waiting times of the protocol, in ms. They depend on each other.
 
 use std::time::Duration;
 
 use crate::LOCK_LASTS;
 
-/// A request lasts no longer than this: API Gateway gives it up before.
+/// Maximum duration of a request. API Gateway times out earlier.
 const LONGEST_REQUEST: i64 = 30_000;
-/// How far the clocks of two processes may differ.
+/// Maximum clock skew between two processes.
 const CLOCKS_DIFFER: i64 = 60_000;
 
-/// How old a mark may be on which a request relies that begins now.
+/// Maximum age of a mark that a new request may rely on.
 pub const RELIABLE: i64 = 60_000;
-/// How old a mark is on which no request relies any more. Such a mark is quiet: its trace is packed,
-/// or expires.
+/// Age after which no request relies on a mark. The mark is then quiet: its trace may be packed or
+/// expire.
 pub const QUIET: i64 = 180_000;
-/// Age after which no request in progress relies on a span. Spans that were written because of a
-/// quiet mark are older than this. So no spans remain when their mark is deleted.
+/// Age after which no request in flight relies on a span. Spans whose mark is quiet are older than
+/// this, so no spans are left behind when their mark is deleted.
 pub const ARRIVED_BEFORE: i64 = 60_000;
-/// How long after its first mark a partition is packed: when the mark is quiet, and somewhat later, so
-/// that many traces are packed together.
+/// Delay after which a partition is packed, counted from its first mark. The mark is quiet by then.
+/// The additional time lets more traces be packed together.
 pub const ASKED_AFTER: i64 = 210_000;
-/// For how long one lock is made use of.
+/// How long a lock is used.
 pub const LOCK_USE: Duration = Duration::from_secs(30);
 
 const _: () = assert!(QUIET >= RELIABLE + LONGEST_REQUEST + CLOCKS_DIFFER, "a request may rely on a quiet mark");

@@ -1,4 +1,4 @@
-//! The places of an experiment's traces in the order of time, and the partitions that hold them.
+//! The places of an experiment's traces in time order, and the partitions that contain them.
 
 use std::cmp::Ordering;
 
@@ -6,28 +6,28 @@ use entities::StoredTrace;
 use key_schema::{Ascending, Descending, Key, KeyRange, Ordinal, Segment, WideDigest, rows};
 use mlflow_api::{ExperimentId, TraceId};
 
-/// A day, in ms.
+/// One day in ms.
 const DAY: i64 = 86_400_000;
-/// Over how many partitions the spans of the blocks of one are spread.
+/// Number of partitions across which the spans of one partition's blocks are distributed.
 const PARTS: u32 = 16;
 
-/// The UTC day of a time, in days since 1970.
+/// Returns the UTC day of a time in ms, in days since 1970.
 #[must_use]
 pub fn day_of(time: i64) -> i64 {
     time.div_euclid(DAY)
 }
 
-/// A place in the time order of an experiment's traces: newest first, equal times by id.
+/// A place in the time order of an experiment's traces. Newest first, ties broken by ID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TraceKey {
-    /// When the trace began, in ms.
+    /// Start time of the trace in ms.
     pub time: i64,
-    /// The trace.
+    /// ID of the trace.
     pub trace: TraceId,
 }
 
 impl Ord for TraceKey {
-    /// Newest first, equal times by id: the order of the keys.
+    /// Compares places newest first and breaks ties by ID, like their keys.
     fn cmp(&self, other: &Self) -> Ordering {
         other.time.cmp(&self.time).then_with(|| self.trace.cmp(&other.trace))
     }
@@ -40,13 +40,13 @@ impl PartialOrd for TraceKey {
 }
 
 impl TraceKey {
-    /// The place of a trace.
+    /// Returns the place of a trace.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Self {
         Self { time: trace.request_time(), trace: trace.id().clone() }
     }
 
-    /// The place of a mark, or where a block ends.
+    /// Returns the place of a mark, or the end of a block.
     #[must_use]
     pub fn of_key(key: &Key) -> Option<Self> {
         if let Some(row) = rows::TraceMark::parse(key) {
@@ -56,39 +56,39 @@ impl TraceKey {
         Some(Self { time: row.time.0, trace: row.trace })
     }
 
-    /// Of its text.
+    /// Parses a place from its text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (time, trace) = text.split_once('#')?;
         Some(Self { time: Descending::read(time)?.0, trace: TraceId::parse(trace)? })
     }
 
-    /// Its form in keys.
+    /// Returns the form in which keys contain the place.
     #[must_use]
     pub fn text(&self) -> String {
         key_schema::place::newest_first(self.time, self.trace.as_str())
     }
 }
 
-/// A partition of an experiment's traces: those of a day, or some of them.
+/// A partition of an experiment's traces: the traces of one day, or some of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TracePartition {
-    /// The experiment.
+    /// Experiment of the traces.
     pub experiment: ExperimentId,
-    /// The day, in days since 1970.
+    /// Day, in days since 1970.
     pub day: i64,
-    /// Which of the day's partitions.
+    /// Number of the partition among those of the day.
     pub shard: u32,
 }
 
 impl TracePartition {
-    /// The partition in which a trace is.
+    /// Returns the partition of a trace.
     #[must_use]
     pub fn of(trace: &StoredTrace) -> Self {
         Self { experiment: trace.experiment(), day: day_of(trace.request_time()), shard: trace.shard() }
     }
 
-    /// The partition of a row.
+    /// Returns the partition that a row belongs to.
     #[must_use]
     pub fn of_key(key: &Key) -> Option<Self> {
         let (experiment, day, shard) = if let Some(row) = rows::TraceMark::parse(key) {
@@ -102,7 +102,7 @@ impl TracePartition {
         Some(Self { experiment, day: day.0, shard: shard.0 })
     }
 
-    /// Whether a mark at this place of the partition is the trace's.
+    /// Checks whether a mark at this place of the partition belongs to the trace.
     #[must_use]
     pub fn holds(&self, trace: &StoredTrace, place: &TraceKey) -> bool {
         Self::of(trace) == *self && trace.request_time() == place.time && *trace.id() == place.trace
@@ -116,56 +116,56 @@ impl TracePartition {
         Ordinal(self.shard)
     }
 
-    /// The key of the mark of a place.
+    /// Returns the key of the mark at a place.
     #[must_use]
     pub fn mark_key(&self, place: &TraceKey) -> Key {
         rows::TraceMark::key(&self.experiment, &self.day(), &self.shard(), &Descending(place.time), &place.trace)
     }
 
-    /// The key of the block that ends at a place.
+    /// Returns the key of the block that ends at a place.
     #[must_use]
     pub fn block_key(&self, end: &TraceKey) -> Key {
         rows::TraceBlock::key(&self.experiment, &self.day(), &self.shard(), &Descending(end.time), &end.trace)
     }
 
-    /// The key of spans of a block, by the digest of their content.
+    /// Returns the key of an item with a block's spans, given the digest of its content.
     #[must_use]
     pub fn spans_key(&self, digest: &WideDigest) -> Key {
         let part = Ordinal(u32::try_from(digest.0 % u128::from(PARTS)).unwrap_or_default());
         rows::BlockSpans::key(&self.experiment, &self.day(), &self.shard(), &part, digest)
     }
 
-    /// The key of the row that asks for the partition to be packed.
+    /// Returns the key of the row that requests packing of the partition.
     #[must_use]
     pub fn packing_key(&self) -> Key {
         rows::Packing::key(&self.experiment, &self.day(), &self.shard())
     }
 
-    /// The key of the row with the partition's lock.
+    /// Returns the key of the row with the partition's lock.
     #[must_use]
     pub fn lock_key(&self) -> Key {
         rows::PackingLock::key(&self.experiment, &self.day(), &self.shard())
     }
 
-    /// All its marks.
+    /// Returns the range of all marks.
     #[must_use]
     pub fn marks(&self) -> KeyRange {
         rows::TraceMark::all(&self.experiment, &self.day(), &self.shard()).range()
     }
 
-    /// All its blocks.
+    /// Returns the range of all blocks.
     #[must_use]
     pub fn blocks(&self) -> KeyRange {
         rows::TraceBlock::all(&self.experiment, &self.day(), &self.shard()).range()
     }
 
-    /// Where its blocks end, of an index: keys only.
+    /// Returns the range of the blocks' ends in an index that contains only keys.
     #[must_use]
     pub fn block_ends(&self) -> KeyRange {
         key_schema::index::TraceBlocks::all(&self.experiment, &self.day(), &self.shard()).range()
     }
 
-    /// All spans of its blocks: several partitions.
+    /// Returns the ranges of all spans of the partition's blocks. Each range is a partition.
     pub fn spans(&self) -> impl Iterator<Item = KeyRange> {
         (0..PARTS).map(|part| rows::BlockSpans::partition(&self.experiment, &self.day(), &self.shard(), &Ordinal(part)))
     }

@@ -1,4 +1,4 @@
-//! The spans of one trace, from the items of its exports.
+//! The spans of one trace, read from the items of its exports.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -20,7 +20,7 @@ use crate::block::failed;
 #[derive(Debug, Default)]
 pub struct TraceSpans {
     spans: Vec<Span>,
-    /// While these are in memory, no other large ones are.
+    /// Permit that keeps other large traces out of memory while these spans are in use.
     _alone: Option<SemaphorePermit<'static>>,
 }
 
@@ -38,7 +38,8 @@ impl Deref for TraceSpans {
     }
 }
 
-/// The turn of one request: of its large traces one at a time waits for those of other requests, and not for those that it reads itself.
+/// The turn of one request. One large trace of the request at a time competes with those of other
+/// requests, so the request does not time out waiting for its own traces.
 #[derive(Debug, Default)]
 pub struct Turn(Mutex<()>);
 
@@ -56,14 +57,14 @@ impl Turn {
     }
 }
 
-/// All spans of a trace of this experiment that have come, roots first, then by their start. Large
-/// traces have more than a MB, or 2 MB unpacked. They wait until the process has no other large
-/// trace in memory; a reader that holds one must not wait for another. One request, one more per
-/// MB; a read unit per 4 KB.
+/// Reads all spans of a trace in this experiment that have arrived, roots first, then by start
+/// time. A trace is large if its spans have more than 1 MB, or 2 MB unpacked. Reading a large trace
+/// waits until the process has no other large trace in memory, so a caller that holds one must not
+/// wait for another. One request, one more per MB, and one read unit per 4 KB.
 ///
 /// # Errors
-/// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would
-/// wait for too long.
+/// Returns `BAD_REQUEST` if the spans are too many for any response, and `RESOURCE_EXHAUSTED` if
+/// reading them would wait for too long.
 pub async fn read_trace_spans(
     table: &Table,
     experiment: ExperimentId,
@@ -86,10 +87,11 @@ pub async fn read_trace_spans(
     Ok(TraceSpans { spans: spans.ok_or_else(|| too_many(trace))?, _alone: Some(alone) })
 }
 
-/// The same where they take no more than so many bytes packed, and half as many again unpacked; else nothing.
+/// Reads the spans of a trace if they have at most `most` bytes packed, and one and a half times as
+/// much unpacked. Otherwise returns `None`.
 ///
 /// # Errors
-/// Those of the table, and an internal one where they cannot be read.
+/// Returns failures of the table, and an internal error if the spans cannot be read.
 pub async fn read_few_spans(
     table: &Table,
     experiment: ExperimentId,
@@ -100,15 +102,15 @@ pub async fn read_few_spans(
     if !items.read_on(table, most).await? {
         return Ok(None);
     }
-    // Spans that are sent several times count several times here.
+    // Spans that were sent several times are counted several times here.
     Ok(unpacked(items, most.saturating_add(most / 2)).await?.0)
 }
 
-/// The items of a trace's spans, as far as they were read.
+/// The items of a trace's spans, as far as they have been read.
 struct Items {
     read: Vec<Item>,
     size: usize,
-    /// The next query, if there are more.
+    /// The next query, if there are more items.
     next: Option<Query>,
 }
 
@@ -118,7 +120,8 @@ impl Items {
         Self { read: Vec::new(), size: 0, next: Some(query) }
     }
 
-    /// Reads until all are there, or they take more bytes than that; whether all are there, and take no more.
+    /// Reads until all items are there or they have more than `most` bytes. Returns whether all are
+    /// there and within the limit.
     async fn read_on(&mut self, table: &Table, most: usize) -> table::Result<bool> {
         while self.size <= most
             && let Some(query) = self.next.take()
@@ -132,15 +135,15 @@ impl Items {
     }
 }
 
-/// The spans in these items, where they take no more bytes than that; and the items.
+/// Unpacks the spans in these items, if they have at most `most` bytes. Returns the items as well.
 async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>, Items)> {
     let read = clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
 }
 
-/// The spans in the items of a trace; `None` where they take more than `most` bytes. An export does
-/// not count while parts of it are missing, because it is still being written.
+/// Unpacks the spans in the items of a trace. Returns `None` if they have more than `most` bytes.
+/// An export with missing parts is ignored, because it is still being written.
 fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
     let mut left = most;
     let mut exports: BTreeMap<String, Vec<&Item>> = BTreeMap::new();
@@ -173,16 +176,18 @@ fn too_many(trace: &TraceId) -> Error {
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// Packed and unpacked bytes of the spans of one trace. A process may have several traces of that
-/// size in memory. Lambdas have 512 MB, and read 16 at a time.
+/// Limits, packed and unpacked, below which a process may have the spans of several traces in
+/// memory. Lambdas have 512 MB, and read 16 traces at a time.
 const LARGE: usize = 1 << 20;
 const LARGE_UNPACKED: usize = 2 << 20;
 static ALONE: Semaphore = Semaphore::const_new(1);
-/// How long a large trace waits for those of other requests: an export that does has room for its body all the time.
+/// How long a large trace waits for those of other requests. A waiting export keeps the memory for
+/// its body reserved.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of packed spans of one trace that are read: more than any answer can be made of.
+/// Maximum number of bytes of a trace's packed spans that are read, more than any response can
+/// contain.
 const LARGEST: usize = 48 << 20;
-/// The limit of these spans unpacked: repeated text packs to nearly nothing.
+/// Limit of these spans when unpacked. Repeated text compresses to almost nothing.
 const UNPACKED: usize = 64 << 20;
 
 #[cfg(test)]
@@ -191,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// Has a large trace in memory for so many seconds, once it is its turn.
+    /// Waits for its turn, and then holds a large trace in memory for `seconds`.
     async fn hold(turn: &Turn, seconds: u64) -> Result<()> {
         let _alone = turn.alone().await?;
         sleep(Duration::from_secs(seconds)).await;
@@ -204,14 +209,16 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (one, other) = (Turn::default(), Turn::default());
         let all = async {
-            // Of one request, though the last waits for longer than one from outside would.
+            // Requests of one turn succeed, even though the last one waits longer than another
+            // request could.
             let own = futures::join!(hold(&one, 8), hold(&one, 8), hold(&one, 8));
             assert!(own.0.and(own.1).and(own.2).is_ok());
             let (long, refused) = futures::join!(hold(&one, 11), hold(&other, 0));
             assert_eq!(refused.unwrap_err().code, ErrorCode::ResourceExhausted);
             assert!(long.and(hold(&other, 0).await).is_ok());
         };
-        // Step by step: `drive` would wake those who wait and those whom they wait for at once.
+        // Advances step by step. `drive` would wake waiting tasks at the same time as the tasks
+        // that they wait for.
         let clock = async {
             while simulation.advance() {
                 tokio::task::yield_now().await;

@@ -1,10 +1,11 @@
-//! Items as bytes: all attributes but the key, whatever their types, in the order of their names.
+//! Encoding of items as bytes: all attributes except the key, of any type, in the order of their
+//! names.
 
 use table::{Map, Value, bytes, bytes_set, map, text};
 
 use crate::bytes::{Reader, put_bytes, put_count};
 
-/// How deep maps and lists are nested at most: DynamoDB's own limit.
+/// Maximum nesting depth of maps and lists. This is DynamoDB's own limit.
 const DEEPEST: usize = 32;
 
 const TEXT: u8 = 0;
@@ -19,14 +20,14 @@ const NULL: u8 = 8;
 const TEXT_SET: u8 = 9;
 const NUMBER_SET: u8 = 10;
 
-/// Appends those attributes of a map that are wanted; nothing where one has a type that is not known.
+/// Appends the wanted attributes of a map. Returns `None` if one of them has an unknown type.
 pub(crate) fn put_map(written: &mut Vec<u8>, map: &Map, is_wanted: impl Fn(&str) -> bool) -> Option<()> {
     put_entries(written, map, &is_wanted, DEEPEST)
 }
 
 fn put_entries(written: &mut Vec<u8>, map: &Map, is_wanted: &dyn Fn(&str) -> bool, deepest: usize) -> Option<()> {
     let mut entries: Vec<_> = map.iter().filter(|(name, _)| is_wanted(name)).collect();
-    // So equal maps are equal bytes, and similar entries are next to each other.
+    // Sorting makes equal maps equal bytes, and places similar entries next to each other.
     entries.sort_unstable_by_key(|(name, _)| *name);
     put_count(written, entries.len());
     for (name, value) in entries {
@@ -75,7 +76,7 @@ fn put_simple(written: &mut Vec<u8>, kind: u8, content: &[u8]) {
     put_bytes(written, content);
 }
 
-/// The attributes that were written next.
+/// Reads the next map of attributes.
 pub(crate) fn read_map(reader: &mut Reader) -> Option<Map> {
     read_entries(reader, DEEPEST)
 }

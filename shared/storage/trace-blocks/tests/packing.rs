@@ -1,4 +1,4 @@
-//! Packed traces come back as they were, and other bytes are not read as traces.
+//! Packed traces are restored unchanged, and arbitrary bytes are not read as traces.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -37,7 +37,7 @@ fn span(name: &str) -> Span {
     Span { name: name.to_owned(), trace_id: vec![1; 16], span_id: vec![2; 8], ..Span::default() }
 }
 
-/// Documents of traces with different ids, of one day.
+/// Documents of traces with different IDs, all of one day.
 fn documents() -> impl Strategy<Value = Vec<StoredTrace>> {
     let entries = || prop::collection::hash_map("(|mlflow.traceName|mlflow.trace.session|.{0,5})", ".{0,30}", 0..4);
     let state = prop::sample::select(vec!["OK", "ERROR", "IN_PROGRESS", "STATE_UNSPECIFIED"]);
@@ -100,7 +100,7 @@ proptest! {
         content[at] ^= with.max(1);
         let damaged = item.clone().with(attribute, bytes(content.clone()));
         // There is no checksum, so damaged bytes may be read as other values. Reading never panics,
-        // and gives as many traces.
+        // and returns the same number of traces.
         if let Ok(read) = Block::of(damaged).and_then(|block| block.traces()) {
             prop_assert_eq!(read.len(), whole.len());
         }
@@ -145,9 +145,9 @@ fn what_is_no_block_is_not_packed() {
     let end = TraceKey { time: 5, trace: TraceId::parse("t1").unwrap() };
     let try_to_pack = |traces| pack(&PARTITION, &end, traces, 1, 1).is_ok();
     assert!(try_to_pack(vec![trace("t1", 5), trace("t0", 5)]));
-    assert!(!try_to_pack(vec![]), "nothing");
-    assert!(!try_to_pack(vec![trace("t1", 5), trace("t1", 5)]), "one twice");
-    assert!(!try_to_pack(vec![trace("t2", 5)]), "behind the end");
+    assert!(!try_to_pack(vec![]), "no traces");
+    assert!(!try_to_pack(vec![trace("t1", 5), trace("t1", 5)]), "a duplicate");
+    assert!(!try_to_pack(vec![trace("t2", 5)]), "after the end");
     assert!(!try_to_pack(vec![trace("t1", 86_400_000)]), "of another day");
     assert!(!try_to_pack((0..129).map(|at| trace(&format!("t{at}"), 6)).collect()), "too many");
 }
@@ -157,7 +157,8 @@ async fn spans_are_found_by_block_and_trace() {
     let table = Table::new(Engine::memory().unwrap().client(), "blocks");
     table.create_if_missing().await.unwrap();
     let traces: Vec<_> = (0..60).map(|at| StoredTrace::of(document(&format!("t{at}"), 100 - at)).unwrap()).collect();
-    // Of 20 KB each: 17 to an item. Some are elsewhere, some have none.
+    // Spans of 20 KB per trace: 17 traces per item. Some traces have their spans elsewhere, some
+    // have none.
     let long = |at: usize, name| span(&format!("{at}-{name}-{}", "x".repeat(10_000)));
     let spans_of = |at: usize| (0..at % 3).map(|name| long(at, name)).collect::<Vec<_>>();
     let id_of = |at: usize| traces[at].id();
@@ -178,15 +179,15 @@ async fn spans_are_found_by_block_and_trace() {
     let one = read_block_spans(&table, &[(&block, traces[5].id())]).await.unwrap();
     assert_eq!(one, HashMap::from([(traces[5].id().clone(), spans_of(5))]));
 
-    // Spans that are read to be packed again make the same items.
+    // Spans that are read for packing again result in the same items.
     let read = read_spans_to_pack(&table, &wanted).await.unwrap();
     let (_, same) = packed(&traces, |at| read.get(id_of(at)).cloned().unwrap_or(SpansToPack::Elsewhere));
     assert_eq!(same, spans);
     let large = [span(&"x".repeat(400 << 10))];
     assert!(matches!(SpansToPack::of(id_of(0), &large), SpansToPack::Elsewhere));
 
-    // Traces whose spans are not in the block are not in the answer, and unreadable spans are an
-    // error.
+    // Traces whose spans are not in the block are missing in the result, and unreadable spans are
+    // an error.
     let key = spans[0].key().unwrap();
     table.write_many(Vec::new(), std::slice::from_ref(&key)).await.unwrap();
     let found = read_block_spans(&table, &wanted).await.unwrap();
@@ -200,7 +201,7 @@ async fn spans_are_found_by_block_and_trace() {
     table.put(spans[0].clone().with("content", bytes(vec![1, 2, 3])), &Condition::Always).await.unwrap();
     assert!(read_block_spans(&table, &wanted).await.is_err());
 
-    // A group whose traces have not changed stays; the same spans are packed to the same item.
+    // A group whose traces have not changed is kept. The same spans are packed into the same item.
     let digests: Vec<_> = block.groups().iter().flat_map(|group| vec![group.digest; group.traces]).collect();
     let stay = |at: usize| digests[at].map_or(SpansToPack::Elsewhere, SpansToPack::In);
     let (again, none) = packed(&traces, stay);
@@ -251,12 +252,12 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
         let (blocks, _) = read_blocks(&table.metered(meter.clone()), &PARTITION, behind, 15).await.unwrap();
         (blocks.len(), meter.take().requests)
     };
-    // The newer half has not been seen, so the reader looks for it once. A reader that begins after
-    // it does not.
+    // The newer half has not been read, so the reader searches for it once. A reader that begins
+    // after it does not.
     assert_eq!(requests(None).await, (1, 2));
     assert_eq!(requests(Some(&TraceKey::of(&traces[5]))).await, (1, 2));
     assert_eq!(requests(Some(&end)).await, (1, 1));
-    // Nor long after it was cut: the newer half was removed.
+    // Neither does a reader long after the split: the newer half has been deleted.
     let old = older.clone().with("written", number(entities::now_ms() - 3_600_000));
     table.put(old, &Condition::Always).await.unwrap();
     assert_eq!(requests(None).await, (1, 1));
@@ -267,7 +268,7 @@ async fn a_half_of_a_block_is_not_taken_for_the_whole() {
 
 #[test]
 fn a_block_is_small() {
-    // What an agent's traces look like: ids, times and texts differ, the rest is alike.
+    // Similar to an agent's traces: IDs, times and texts differ, and the rest is alike.
     let traces: Vec<_> = (0..128_u32)
         .map(|at| {
             let id = format!("tr-{:032x}", u128::from(at).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));

@@ -1,4 +1,4 @@
-//! New blocks, of marks at places that no block has.
+//! Creation of new blocks from marks at places that no block owns.
 
 use std::collections::HashSet;
 
@@ -9,25 +9,26 @@ use crate::documents::Live;
 use crate::write::{Home, Piece};
 use crate::{Mark, Packer, cut};
 
-/// Marks whose documents are read at a time.
+/// Number of marks whose documents are read at a time.
 const AT_A_TIME: usize = 100;
 
-/// The outcome for marks.
+/// The result of packing marks into new blocks.
 #[derive(Debug, Default)]
 pub(super) struct Appended {
-    /// Those that are too few for a block, oldest first.
+    /// Marks that are too few for a block, oldest first.
     pub(super) left: Vec<Mark>,
-    /// Within which time some have to be looked at again, in ms.
+    /// Time in ms within which some marks have to be checked again.
     pub(super) again: Option<i64>,
-    /// Whether the experiment was deleted meanwhile.
+    /// Whether the experiment was deleted in the meantime.
     pub(super) is_over: bool,
-    /// The oldest of those that were not looked at, or wait for them, because time was short.
+    /// Place of the oldest mark that was not processed because the pass ran out of time, or that
+    /// waits for such marks.
     pub(super) rest: Option<TraceKey>,
 }
 
 impl Packer<'_> {
-    /// Makes blocks of marks, oldest first. No block has anything at their places, or between them.
-    /// Marks that do not count are deleted.
+    /// Creates blocks from marks, given oldest first. No block owns their places or the places
+    /// between them. Marks that are no longer valid are deleted.
     pub(super) async fn append(&self, marks: &[Mark]) -> Result<Appended> {
         let (mut live, mut appended): (Vec<Live>, _) = (Vec::new(), Appended::default());
         for (portion, marks) in marks.chunks(AT_A_TIME).enumerate() {
@@ -41,7 +42,7 @@ impl Packer<'_> {
             live.extend(documents.live);
             loop {
                 let count = cut::first(live.iter().map(|trace| trace.room), self.sizes.most);
-                // One that is not full may get more.
+                // More traces may be added to a block that is not full.
                 if live.len() <= count && count < self.sizes.most {
                     break;
                 }
@@ -61,9 +62,9 @@ impl Packer<'_> {
         Ok(appended)
     }
 
-    /// Makes a block of traces, oldest first, that fit, and takes their marks away. Returns whether
-    /// the experiment is still active. If not, the block is removed again, since the process that
-    /// removes the experiment may have looked for blocks already.
+    /// Creates a block of traces, given oldest first, which must fit, and deletes their marks.
+    /// Returns whether the experiment is still active. If it is not, the block is deleted again,
+    /// since the process that removes the experiment may already have searched for blocks.
     async fn create(&self, live: Vec<Live>) -> Result<bool> {
         let Some(end) = live.first().map(|oldest| oldest.mark.place.clone()) else { return Ok(true) };
         let spans = self.spans(live.iter().map(|trace| trace.trace.id().clone()).collect()).await?;

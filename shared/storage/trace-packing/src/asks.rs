@@ -1,4 +1,5 @@
-//! When a partition of traces is packed: some time after a mark was put in it, and again where marks are left then that are not quiet.
+//! The time at which a partition of traces is packed: some time after a mark was put into it, and
+//! again if marks are left that are not quiet yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,24 +10,26 @@ use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Item, number, text};
 use trace_blocks::{TraceKey, TracePartition};
 
-/// The name of rows of partitions that are to be looked at later.
+/// Type name in the rows of partitions that are postponed.
 const TRACES: &str = "traces";
-/// Partitions that are remembered to have a row, at most. Where one is forgotten, its row is written once more.
+/// Maximum number of partitions with a row that are cached. If one is evicted, its row is written
+/// once more.
 const MOST_REMEMBERED: usize = 50_000;
 
-/// Which partitions have rows that say when they are to be packed, and until when. Cheap to clone.
+/// A per-process cache of the partitions that have a row with the time when they are packed. Cheap
+/// to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
 
 impl Asks {
-    /// Whether a partition has no row that has it packed by this time, as far as is known. Times
-    /// are in ms.
+    /// Checks whether a partition, as far as is known, has no row that has it packed by this time.
+    /// Times are in ms.
     #[must_use]
     pub fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
         self.all().get(partition).is_none_or(|due| *due <= now || *due > by)
     }
 
-    /// Says that a partition has a row now.
+    /// Records that a partition now has a row.
     pub fn remember(&self, partition: TracePartition, due: i64, now: i64) {
         let mut all = self.all();
         if all.len() >= MOST_REMEMBERED {
@@ -43,7 +46,7 @@ impl Asks {
     }
 }
 
-/// The row that says when a partition is to be packed.
+/// Returns the key of the row with the time when a partition is packed.
 #[must_use]
 pub fn row_of(partition: &TracePartition, due: i64) -> Key {
     let name = format!("{}.{}", Ascending(partition.day).text(), partition.shard);
@@ -51,7 +54,7 @@ pub fn row_of(partition: &TracePartition, due: i64) -> Key {
     rows::Postponed::key(&shard, &Ascending(due), &TRACES.into(), &partition.experiment, &name.as_str().into())
 }
 
-/// The partition of such a row; `None` if it is about something else.
+/// Returns the partition of such a row, or `None` if the row is about another kind of entity.
 #[must_use]
 pub fn partition_of_row(key: &Key) -> Option<TracePartition> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == TRACES)?;
@@ -59,8 +62,9 @@ pub fn partition_of_row(key: &Key) -> Option<TracePartition> {
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
 }
 
-/// The row that asks the stream's consumer to pack a partition, from this mark on or from the
-/// oldest. It contains the time, so that each is another, and the stream brings it.
+/// Returns the row that requests the stream's consumer to pack a partition, beginning at this mark
+/// or at the oldest one. It contains the current time, so that each request changes the row and
+/// appears in the stream.
 #[must_use]
 pub fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));

@@ -1,8 +1,8 @@
-//! How many traces fit into a block.
+//! Calculates how many traces fit into a block.
 
 use trace_blocks::ROOM;
 
-/// How many of the first fit into a block that is to have no more than so many; at least one.
+/// Returns how many of the first traces fit into a block of at most `most` traces. At least one.
 pub(super) fn first(rooms: impl IntoIterator<Item = usize>, most: usize) -> usize {
     let mut left = ROOM;
     let fitting = rooms.into_iter().take(most).take_while(|room| match left.checked_sub(*room) {
@@ -15,7 +15,8 @@ pub(super) fn first(rooms: impl IntoIterator<Item = usize>, most: usize) -> usiz
     fitting.count().max(1)
 }
 
-/// How many traces the blocks have that these make, about as many each and at most so many.
+/// Splits traces evenly into as few blocks as possible, each with at most `most` traces. Returns
+/// the number of traces in each.
 pub(super) fn evenly(rooms: &[usize], most: usize) -> Vec<usize> {
     let greedy = pieces(rooms, most);
     match greedy.len() {

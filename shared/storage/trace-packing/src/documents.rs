@@ -1,4 +1,4 @@
-//! The documents of marks.
+//! Reads the documents of marked traces.
 
 use std::collections::HashMap;
 
@@ -13,27 +13,28 @@ use trace_blocks::{LARGEST, room};
 
 use crate::{AT_ONCE, Mark, Packer};
 
-/// Documents read at a time: one request.
+/// Number of documents that are read in one request.
 const AT_A_TIME: usize = 100;
-/// For how long after it began a trace in progress is expected to end, in ms.
+/// How long, in ms, a trace in progress is expected to run.
 const PROGRESS: i64 = 3_600_000;
 
-/// When a trace is looked at again that the index of clients' requests does not have yet, in ms.
-/// Mostly, entries are there after seconds.
+/// Delay, in ms, after which a trace is checked again that the index of clients' request IDs does
+/// not contain yet. Usually, entries appear within seconds.
 const LATE: i64 = 900_000;
 
-/// Age, in ms, after which spans without a trace are removed. No request relies on them any more:
-/// each relies only on spans that it has written itself.
+/// Age, in ms, after which spans without a trace are deleted. No request relies on them any more,
+/// because a request only relies on spans that it has written itself.
 const ORPHANED: i64 = 600_000;
 
 /// The documents of marked traces.
 #[derive(Debug, Default)]
 pub(super) struct Documents {
-    /// Traces that may be packed, in the order of the marks.
+    /// Traces that may be packed, in the order of their marks.
     pub(super) live: Vec<Live>,
-    /// Marks that do not count.
+    /// Marks that are no longer valid.
     pub(super) dead: Vec<Mark>,
-    /// Within which time others have to be looked at again, in ms: traces that will end, and such that the index does not have yet.
+    /// Time in ms within which other traces have to be checked again: traces in progress, and
+    /// traces that the index does not contain yet.
     pub(super) again: Option<i64>,
 }
 
@@ -48,18 +49,19 @@ impl Documents {
 pub(super) struct Live {
     pub(super) mark: Mark,
     pub(super) trace: StoredTrace,
-    /// Bytes it takes of a block.
+    /// Number of bytes that the trace takes in a block.
     pub(super) room: usize,
 }
 
-/// Whether an item is the document of a trace, and not a stub of a trace to come.
+/// Checks whether an item is the document of a trace, and not the stub of a trace that has not
+/// arrived.
 fn is_document(item: &Item) -> bool {
     AwaitedTrace::of(item).is_none()
 }
 
 impl Packer<'_> {
-    /// Reads the documents of marks. One request per hundred, a read unit per 4 KB of each; one for each that is missing, and for each that turns
-    /// out to be too large.
+    /// Reads the documents of marks. One request per hundred documents, one read unit per 4 KB of
+    /// each. One more request for each document that is missing or turns out to be too large.
     pub(super) async fn documents(&self, marks: &[Mark]) -> Result<Documents> {
         let (mut found, mut waiting) = (Documents::default(), Vec::new());
         for marks in marks.chunks(AT_A_TIME) {
@@ -97,8 +99,9 @@ impl Packer<'_> {
         self.only_indexed(found).await
     }
 
-    /// Leaves out traces that searches by clients' requests would not find without their marks: the index does not have them yet. One request, of half
-    /// a read unit, for each that has a client's id of its request.
+    /// Leaves out traces that are not in the index of clients' request IDs yet, because searches by
+    /// request ID would not find them without their marks. One request of half a read unit for each
+    /// trace with such an ID.
     async fn only_indexed(&self, mut found: Documents) -> Result<Documents> {
         let checks = std::mem::take(&mut found.live).into_iter().map(|live| async move {
             Ok::<_, Failure>((is_found_by_client_request(self.table, &live.trace).await?, live))
@@ -114,7 +117,8 @@ impl Packer<'_> {
         Ok(found)
     }
 
-    /// The traces of marks, those that are there; nothing of one that cannot be read, which does not keep others from being packed.
+    /// Reads the traces of marks. Traces that do not exist are left out. A trace that cannot be
+    /// read is `None`, and does not prevent others from being packed.
     async fn read_documents(&self, marks: &[Mark]) -> Result<HashMap<TraceId, Option<StoredTrace>>> {
         let keys: Vec<_> = marks.iter().map(|mark| rows::Trace::key(&mark.place.trace)).collect();
         let mut found = HashMap::new();
@@ -140,21 +144,23 @@ impl Packer<'_> {
         Ok(found)
     }
 
-    /// Whether it is in progress, and may yet end.
+    /// Checks whether a trace is in progress and may still end.
     fn is_young(&self, trace: &StoredTrace) -> bool {
         let is_in_progress = trace.item().get(STATE) == Some(TraceState::InProgress);
         is_in_progress && self.now.saturating_sub(trace.request_time()) < PROGRESS
     }
 
-    /// Removes spans of this experiment of a trace that is not in it: an export was cut off, or refused, and the mark is all that says where they
-    /// are. Younger ones may be those of a request under way; whether there are none is the answer. One request, and one for each.
+    /// Deletes this experiment's spans of a trace that is not in the experiment: an export was
+    /// interrupted or rejected, and only the mark shows where its spans are. Returns false if spans
+    /// are left that are too young, because they may belong to a request in flight. One request,
+    /// and one for each item of spans.
     async fn forget_orphans(&self, mark: &Mark) -> Result<bool> {
         let spans = rows::TraceSpans::all(&self.partition.experiment, &mark.place.trace);
         let mut query = Query::of(spans).for_removal();
         loop {
             let page = self.table.query_page(&query).await?;
-            // A request may have made the trace meanwhile. A later one writes the spans that it
-            // relies on itself.
+            // A request may have created the trace in the meantime. Later requests write the spans
+            // that they rely on themselves.
             let trace = match page.items.as_slice() {
                 [] => None,
                 _ => self.table.get(&rows::Trace::key(&mark.place.trace)).await?,
@@ -171,7 +177,7 @@ impl Packer<'_> {
                 }
                 let is_as_read = Condition::Equals(ARRIVED.into(), number(arrived));
                 match self.table.delete(&key, &is_as_read).await {
-                    // Gone, if the answer to an attempt was lost.
+                    // The item is already gone if the response to an earlier attempt was lost.
                     Ok(()) | Err(Failure::Refused { item: None, .. }) => {}
                     Err(Failure::Refused { .. }) => return Ok(false),
                     Err(failure) => return Err(failure),
@@ -184,7 +190,7 @@ impl Packer<'_> {
         }
     }
 
-    /// Has later passes pass over a mark, until it is put again.
+    /// Makes later passes skip a mark until it is put again.
     async fn says_to_wait(&self, mark: &Mark) -> Result<()> {
         let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
         let update = Update::new(self.partition.mark_key(&mark.place)).set(WAITS, number(1)).remove(TO_PACK);

@@ -1,4 +1,4 @@
-//! Which block owns a place, by the index of where blocks end.
+//! Finds the block that owns a place, using the index of blocks' ends.
 
 use key_schema::index::TraceBlocks;
 use table::{Query, Result};
@@ -6,24 +6,24 @@ use trace_blocks::TraceKey;
 
 use crate::Packer;
 
-/// Ends that are read at a time: about a read unit.
+/// Number of ends that are read at a time. Takes about one read unit.
 const AT_A_TIME: usize = 40;
 
 /// The block that owns a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// Where it ends.
+    /// End of the block.
     pub(super) end: TraceKey,
-    /// Whether none is newer.
+    /// Whether it is the newest block.
     pub(super) is_newest: bool,
 }
 
-/// Some of the ends, for places that are asked for from the oldest to the newest.
+/// A cache of some of the ends. Places must be requested from the oldest to the newest.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// From the oldest to the newest.
+    /// Ends, from the oldest to the newest.
     known: Vec<TraceKey>,
-    /// The newest place up to which all ends are known; nothing is, at first.
+    /// The newest place up to which all ends are known. `None` if nothing has been read.
     known_until: Option<Until>,
 }
 
@@ -34,7 +34,8 @@ enum Until {
 }
 
 impl Ends {
-    /// The block that owns a place; nothing if all blocks end before. Two requests, of a read unit together, for some forty blocks.
+    /// Returns the block that owns a place, or `None` if all blocks end before it. Two requests,
+    /// together one read unit, per about forty blocks.
     pub(super) async fn owner(&mut self, packer: &Packer<'_>, place: &TraceKey) -> Result<Option<Owner>> {
         let is_known = match &self.known_until {
             None => false,
@@ -44,7 +45,7 @@ impl Ends {
         if !is_known {
             self.read(packer, place).await?;
         }
-        // The newest of the blocks that end at the place or after it.
+        // The newest of the blocks that end at or after the place.
         let newer = self.known.partition_point(|end| end >= place);
         let Some(end) = newer.checked_sub(1).and_then(|at| self.known.get(at)) else { return Ok(None) };
         let is_newest = newer == self.known.len() && matches!(self.known_until, Some(Until::TheNewest));
@@ -66,7 +67,7 @@ impl Ends {
             Some(last) if page.next.is_some() => Some(Until::TraceKey(last.clone())),
             _ => Some(Until::TheNewest),
         };
-        // The place itself may be an end, and come twice.
+        // The place itself may be an end, and would then occur twice.
         self.known.extend(newer.into_iter().filter(|end| end < place));
         Ok(())
     }

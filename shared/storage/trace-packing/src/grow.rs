@@ -1,4 +1,5 @@
-//! More partitions for a day that gets more traces than its partitions take ([`marked`](crate::marked)).
+//! Adds partitions to a day that receives more traces than its partitions can handle
+//! ([`marked`](crate::marked)).
 
 use std::collections::BTreeSet;
 
@@ -7,14 +8,16 @@ use key_schema::{Ascending, rows};
 use mlflow_api::ExperimentId;
 use table::{Condition, Failure, Result, Table, Update, number};
 
-/// Partitions of a day at most. A reader asks each of them: 64 carry 16,000 traces a second.
+/// Maximum number of partitions of a day. A reader queries each of them. 64 partitions handle
+/// 16,000 traces per second.
 const MOST_PARTITIONS: u32 = 64;
-/// For how long a day that got more partitions gets no further ones, in ms: until processes have read the new number.
+/// How long, in ms, a day that has received more partitions does not receive any others, until
+/// processes have read the new number.
 const SETTLES: i64 = 45_000;
 
-/// Gives days twice as many partitions as they have, unless they got more a moment ago. `now` is a
-/// clock, in ms. Two requests for each. One that fails is tried again with the next batch: it will be as
-/// full.
+/// Doubles the number of partitions of each of these days, unless it was increased recently. `now`
+/// is a clock in ms. Two requests per day. A failed attempt is repeated with the next batch, which
+/// will be just as full.
 pub async fn grow(table: &Table, days: BTreeSet<(ExperimentId, i64)>, now: impl Fn() -> i64) {
     for (experiment, day) in days {
         match grow_day(table, experiment, day, &now).await {

@@ -1,8 +1,8 @@
-//! Counts the traces that a partition gets.
+//! Counts the traces that a partition receives.
 //!
-//! A partition takes 1,000 write units a second. A trace needs about three of them there in its
-//! time: its mark, the deletion of the mark, and its share of a block. Records of the stream say
-//! when marks were put. So the consumer of a partition's records can count its traces without a
+//! A partition handles 1,000 write units per second. A trace takes about three of them: for its
+//! mark, the deletion of the mark, and its share of a block. Records of the stream contain the time
+//! when a mark was put, so the consumer of a partition's records can count its traces without a
 //! request.
 
 use std::collections::{BTreeSet, HashMap};
@@ -12,21 +12,22 @@ use mlflow_api::ExperimentId;
 use serde_json::Value;
 use trace_blocks::TracePartition;
 
-/// Marks per second that one partition takes, in addition to the deletions and blocks of as many.
+/// Maximum number of marks per second that one partition handles, in addition to the deletions and
+/// blocks that they cause.
 const MOST_A_SECOND: usize = 250;
-/// When marks were put in partitions, by the records of a batch.
+/// Times at which marks were put into partitions, according to the records of a batch.
 #[derive(Debug, Default)]
 pub struct Marked(HashMap<TracePartition, Vec<i64>>);
 
 impl Marked {
-    /// Takes the record of a mark into account.
+    /// Adds the record of a mark.
     pub fn add(&mut self, partition: TracePartition, record: &Value) {
         let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
         let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
         self.0.entry(partition).or_default().extend::<Option<i64>>(at);
     }
 
-    /// The days with a partition that got more marks than it takes.
+    /// Returns the days that have a partition with more marks than it can handle.
     #[must_use]
     pub fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
         let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
@@ -34,7 +35,8 @@ impl Marked {
     }
 }
 
-/// Whether marks that were put at these times were too many a second. Those of less than a second count for a whole one.
+/// Checks whether marks that were put at these times exceed the limit per second. A period of less
+/// than one second counts as one second.
 fn is_crowded(times: &[i64]) -> bool {
     let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return false };
     let ms = usize::try_from(last.saturating_sub(*first)).unwrap_or(usize::MAX).max(1_000);

@@ -10,21 +10,22 @@ use crate::ends::{Ends, Owner};
 use crate::write::Home;
 use crate::{MOST_WITHIN, Mark, Packer, Packing};
 
-/// Marks that are read at a time.
+/// Number of marks that are read at a time.
 const AT_A_TIME: usize = 1_000;
-/// Marks of one owner that are gathered.
+/// Maximum number of marks with the same owner that are collected.
 const MOST_GATHERED: usize = 4_096;
-/// A block is written again once its oldest mark has this age, in ms, however few marks there are.
+/// Age, in ms, at which the oldest mark of a block has it rewritten, regardless of the number of
+/// marks.
 const OLDEST: i64 = 86_400_000;
-/// How old a mark may be that was not looked at before, in ms.
+/// Age, in ms, from which a mark has certainly been checked before.
 const RECENT: i64 = 900_000;
 
-/// When a partition is to be looked at again, if nothing else says so.
+/// When a partition has to be checked again, unless it is requested earlier for another reason.
 #[derive(Debug, Default)]
 pub struct Again {
-    /// In ms from the beginning of the pass.
+    /// Time in ms, counted from the beginning of the pass.
     pub within: Option<i64>,
-    /// At once, from this mark on: there was too little time.
+    /// Mark at which to continue at once, because the pass ran out of time.
     pub from: Option<TraceKey>,
 }
 
@@ -40,12 +41,12 @@ impl Again {
     }
 
     fn go_on_at(&mut self, place: TraceKey) {
-        // The oldest of them.
+        // Keeps the oldest of the places.
         self.from = self.from.take().max(Some(place));
     }
 }
 
-/// Marks whose places one block owns, or none, oldest first.
+/// Marks, oldest first, whose places are owned by the same block or by none.
 #[derive(Debug, Default)]
 struct Gathered {
     ends: Ends,
@@ -53,12 +54,13 @@ struct Gathered {
     marks: Vec<Mark>,
 }
 
-/// Packs the quiet traces of a partition, from a mark on or from the oldest. If marks are left,
-/// returns when the partition is to be looked at again. A read unit per 30 marks, one per 4 KB of
-/// each document and its spans, and a request for these. For the writes, see `write.rs`.
+/// Packs the quiet traces of a partition, beginning at a mark or at the oldest one. Returns when
+/// the partition has to be checked again, if marks are left. One read unit per 30 marks, and one
+/// per 4 KB of each document and its spans, with one request for the spans of each trace. For the
+/// writes, see `write.rs`.
 ///
 /// # Errors
-/// Those of the table; then it may be done again.
+/// Returns failures of the table. The call can then be repeated.
 pub async fn pack_partition(
     table: &Table,
     partition: TracePartition,
@@ -73,17 +75,17 @@ pub async fn pack_partition(
     };
     let packer = Packer { table, partition, sizes, now, begin };
     let outcome = packer.pack_locked(from).await;
-    // A write that failed may still be under way: then the lock runs out.
+    // If a write failed, it may still be in flight. The lock is then left to expire.
     let again = outcome?;
     if let Err(failure) = lock.give_back(table).await {
-        tracing::warn!(?failure, "a lock could not be given back, and runs out");
+        tracing::warn!(?failure, "a partition lock could not be released, and will expire");
     }
     Ok(again)
 }
 
-/// Whether a pass goes on: not where the experiment was deleted meanwhile.
+/// Whether a pass continues. It does not if the experiment was deleted in the meantime.
 enum Packed {
-    /// These are too few, and wait.
+    /// Marks that are too few for a block, and wait.
     Left(Vec<Mark>),
     Over,
 }
@@ -100,7 +102,8 @@ impl Packer<'_> {
         }
     }
 
-    /// When a deleted experiment is to be looked at, which may be restored; not where nothing is left to pack. One request.
+    /// Returns when a deleted experiment, which may be restored, has to be checked again. No such
+    /// time if nothing is left to pack. One request.
     async fn look_again(&self) -> Result<Again> {
         let marks = self.table.query_page(&Query::of(self.partition.marks()).limit(1)).await?;
         Ok(Again { within: (!marks.items.is_empty()).then_some(OLDEST), from: None })
@@ -128,7 +131,7 @@ impl Packer<'_> {
                 is_further |= !gathered.marks.is_empty();
                 let Packed::Left(left) = self.pack(&mut gathered, &mut again).await? else { return Ok(again) };
                 gathered.marks = if is_same { left } else { Vec::new() };
-                // There may be other blocks now.
+                // The blocks may have changed.
                 gathered.owner = gathered.ends.owner(self, &mark.place).await?;
                 gathered.marks.push(mark);
             }
@@ -141,21 +144,21 @@ impl Packer<'_> {
         Ok(again)
     }
 
-    /// A mark, if its trace may be packed by now.
+    /// Returns a mark if its trace may be packed now.
     fn quiet(&self, item: &Item, again: &mut Again) -> Option<Mark> {
         let (place, put) = (TraceKey::of_key(&item.key()?)?, item.get(MARKED_AT)?);
         if item.has(WAITS) {
             return None;
         }
         if put > self.now.saturating_sub(QUIET) {
-            // By then all are quiet that are there now.
+            // By then, all marks that exist now are quiet.
             again.within(QUIET);
             return None;
         }
         Some(Mark { place, put })
     }
 
-    /// Packs the marks that were gathered.
+    /// Packs the collected marks.
     async fn pack(&self, gathered: &mut Gathered, again: &mut Again) -> Result<Packed> {
         let marks = std::mem::take(&mut gathered.marks);
         let Some(owner) = gathered.owner.clone() else { return self.pack_new(gathered, marks, again).await };
@@ -170,15 +173,15 @@ impl Packer<'_> {
             again.within(OLDEST);
             return Ok(Packed::Left(Vec::new()));
         };
-        // Traces that began later than the newest one of the newest block make new blocks, or fill
-        // that one up.
+        // Traces that began later than the newest trace of the newest block make new blocks, or
+        // fill that block up.
         let is_within = |mark: &Mark| !owner.is_newest || mark.place.time <= block.newest();
         let (mut change, mut new): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_within);
         if change.len() > MOST_WITHIN {
             change.truncate(MOST_WITHIN);
             again.within(QUIET);
         }
-        // Deleted traces must not stay in the block, and few marks must not stay for ever.
+        // Deleted traces must not stay in the block, and a few marks must not stay forever.
         let oldest = change.iter().map(|mark| mark.put).min().unwrap_or(self.now);
         let mut is_due = oldest <= self.now.saturating_sub(OLDEST);
         if !is_due && !change.is_empty() && change.len() < self.sizes.least_changed {
@@ -197,20 +200,21 @@ impl Packer<'_> {
         self.pack_new(gathered, new, again).await
     }
 
-    /// A block with its traces; `None` if it cannot be read, which does not keep others from being
-    /// packed. Its marks stay, and readers of its traces without a mark get the error.
+    /// Reads a block and its traces. Returns `None` if it cannot be read, which does not prevent
+    /// others from being packed. Its marks are kept, and readers of its traces without a mark get
+    /// the error.
     async fn block(&self, end: &TraceKey) -> Result<Option<(Block, Vec<StoredTrace>)>> {
-        let gone = || Failure::Unexpected("somebody else packs the partition".to_owned());
+        let gone = || Failure::Unexpected("another process is packing the partition".to_owned());
         let read = match self.table.get(&self.partition.block_key(end)).await {
             Err(Failure::Unreadable(what)) => Err(what),
             item => Block::of(item?.ok_or_else(gone)?)
                 .and_then(|block| block.traces().map(|traces| (block, traces)))
                 .map_err(|error| error.to_string()),
         };
-        Ok(read.inspect_err(|what| tracing::error!(what, "a block of traces cannot be read, and stays as it is")).ok())
+        Ok(read.inspect_err(|what| tracing::error!(what, "a block of traces cannot be read, and is not packed")).ok())
     }
 
-    /// Makes new blocks of marks at places that no block has.
+    /// Creates new blocks from marks at places that no block owns.
     async fn pack_new(&self, gathered: &mut Gathered, marks: Vec<Mark>, again: &mut Again) -> Result<Packed> {
         if marks.len() < self.sizes.least_new {
             return Ok(Packed::Left(marks));

@@ -1,4 +1,4 @@
-//! Blocks in which traces have changed, have gone, or came late.
+//! Rewrites blocks in which traces have changed, have been deleted, or arrived late.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,24 +11,24 @@ use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, read_spans_to_pack, roo
 use crate::write::Piece;
 use crate::{Mark, Packer, cut};
 
-/// A trace that the block will have.
+/// A trace that the block will contain.
 struct Entry {
     trace: StoredTrace,
     room: usize,
-    /// Its spans, where the block has them and they stay as they are.
+    /// The trace's spans, if the block has them and they are unchanged.
     known: Option<SpansToPack>,
 }
 
 impl Packer<'_> {
-    /// Writes a block again. It holds these traces, updated with those that are marked at places of
-    /// the block; then the marks are removed. A block that would be too large becomes several; one
-    /// without traces is deleted. Returns the time, in ms, within which some traces have to be
-    /// looked at again.
+    /// Rewrites a block. It then contains these traces, updated with those that are marked at
+    /// places of the block, and the marks are deleted. A block that would be too large is split
+    /// into several. A block without traces is deleted. Returns the time, in ms, within which some
+    /// traces have to be checked again.
     pub(super) async fn rewrite(&self, block: &Block, traces: Vec<StoredTrace>, marks: &[Mark]) -> Result<Option<i64>> {
         let documents = self.documents(marks).await?;
         let nothing = documents.live.is_empty() && documents.dead.is_empty();
         if nothing && documents.again.is_some() {
-            // Traces that wait keep their marks, and the block's copies of them do not count.
+            // Waiting traces keep their marks, so the block's copies of them do not count.
             return Ok(documents.again);
         }
         let marked: HashSet<&TraceKey> = marks.iter().map(|mark| &mark.place).collect();
@@ -40,7 +40,7 @@ impl Packer<'_> {
                 entries.push((place, Entry { trace, room, known: None }));
             }
         }
-        // Spans of these may have come, too.
+        // These traces may also have received spans.
         let mut done = documents.dead;
         let mut changed = HashSet::new();
         for live in documents.live {
@@ -60,7 +60,7 @@ impl Packer<'_> {
         for count in counts {
             let entries: Vec<_> = entries.by_ref().take(count).collect();
             let Some((oldest, _)) = entries.first() else { continue };
-            // The oldest keeps the block's end; the others are new.
+            // The oldest piece keeps the block's end. The others are new blocks.
             let (end, replaces) =
                 if pieces.is_empty() { (block.end().clone(), Some(block.edits())) } else { (oldest.clone(), None) };
             let traces = entries.into_iter().map(|(_, entry)| ToPack {
@@ -78,7 +78,7 @@ impl Packer<'_> {
             self.remove(block).await?;
             HashSet::new()
         } else {
-            // Unreadable spans are put again.
+            // Unreadable spans are written again.
             let are_there = if is_sound { &before } else { &HashSet::new() };
             let blocks = self.write(pieces, are_there).await?;
             blocks.iter().flat_map(Block::groups).filter_map(|group| group.digest).collect()
@@ -89,8 +89,9 @@ impl Packer<'_> {
         Ok(documents.again)
     }
 
-    /// Finds the spans that the block has of traces that have not changed: a group of them stays as it is, where no mark lies in it and it
-    /// is to be in one block; others are read. Returns whether the block's spans could be read. One request.
+    /// Finds the spans that the block has for traces that have not changed. A group of spans is
+    /// kept if no mark lies in it and all of it stays in one block. Other groups are read. Returns
+    /// whether the block's spans could be read. One request.
     async fn know_spans(
         &self,
         block: &Block,
@@ -124,9 +125,9 @@ impl Packer<'_> {
         let asked: Vec<_> = wanted.iter().map(|place| (block, &place.trace)).collect();
         let mut is_sound = true;
         let mut read = match read_spans_to_pack(self.table, &asked).await {
-            // They are with their traces, too.
+            // The spans are also stored with their traces.
             Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {
-                tracing::error!(?failure, "spans of a block cannot be read, and are packed anew");
+                tracing::error!(?failure, "spans of a block cannot be read, and are packed again from their traces");
                 is_sound = false;
                 HashMap::new()
             }

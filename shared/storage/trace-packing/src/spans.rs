@@ -1,4 +1,4 @@
-//! The spans of traces that are to be packed.
+//! Reads the spans of traces that are to be packed.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::TraceId;
@@ -8,12 +8,14 @@ use trace_blocks::{ROOM, SpansToPack, read_few_spans};
 use crate::{AT_ONCE, Packer};
 
 impl Packer<'_> {
-    /// The spans of traces, in their order. One request for each; a read unit per 4 KB.
+    /// Returns the spans of traces, in their order. One request for each trace, one read unit per 4
+    /// KB.
     pub(super) async fn spans(&self, traces: Vec<TraceId>) -> Result<Vec<SpansToPack>> {
         let (table, experiment) = (self.table, self.partition.experiment);
         let reads = traces.into_iter().map(|trace| async move {
             match read_few_spans(table, experiment, &trace, ROOM).await {
-                // Packed at once: those of all traces of a block would take some hundred MB.
+                // Packed immediately: the unpacked spans of all traces of a block could take
+                // hundreds of MB.
                 Ok(spans) => Ok(spans.map_or(SpansToPack::Elsewhere, |spans| SpansToPack::of(&trace, &spans))),
                 // Readers of these spans get the error.
                 Err(failure @ (Failure::Unreadable(_) | Failure::Unexpected(_))) => {

@@ -1,4 +1,4 @@
-//! Writing blocks, and taking marks away.
+//! Writes blocks and deletes marks.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -14,32 +14,33 @@ use trace_blocks::{Block, ToPack, TraceKey, pack};
 
 use crate::{AT_ONCE, Mark, Packer};
 
-/// How long blocks are written for which a lock was taken: it runs out after [`trace_blocks::LOCK_LASTS`].
+/// How long a pass may write blocks after it took its lock, which expires after
+/// [`trace_blocks::LOCK_LASTS`].
 const SAFE: Duration = Duration::from_mins(1);
 
-/// The wanted content of a block.
+/// The new contents of a block.
 pub(super) struct Piece {
     pub(super) end: TraceKey,
     pub(super) traces: Vec<ToPack>,
-    /// The edits of the block when it was read, if it is there.
+    /// Edits of the existing block when it was read. `None` for a new block.
     pub(super) replaces: Option<i64>,
-    /// Where the block before it ends, if that is cut off it now.
+    /// End of the previous block, if that is being split off from this one.
     pub(super) behind: Option<TraceKey>,
 }
 
 /// Whether an experiment may have blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Home {
-    /// It is active.
+    /// The experiment is active.
     Active,
-    /// It is deleted, and may be restored.
+    /// The experiment is deleted, and may be restored.
     Deleted,
-    /// It was removed for good.
+    /// The experiment was permanently deleted.
     Gone,
 }
 
 impl Packer<'_> {
-    /// The state of the experiment. One request.
+    /// Returns the state of the experiment. One request.
     pub(super) async fn home(&self) -> Result<Home> {
         let experiment = self.table.get(&rows::Experiment::key(&self.partition.experiment)).await?;
         Ok(match experiment.map(|item| experiment_state(&item).stage) {
@@ -49,11 +50,13 @@ impl Packer<'_> {
         })
     }
 
-    /// Writes blocks: all or none, where there are several. Their spans first, but for those that are there. One request per 25 items of spans, and
-    /// one for the blocks; a write unit per KB, two for several blocks, and two where a block is new.
+    /// Writes blocks. If there are several, all or none of them are written. Their spans are
+    /// written first, except those in `are_there`. One request per 25 items of spans, and one for
+    /// the blocks. One write unit per KB, or two if there are several blocks, and two more for a
+    /// new block.
     ///
     /// # Errors
-    /// [`Failure::Unexpected`] where somebody else has packed the partition meanwhile.
+    /// Returns [`Failure::Unexpected`] if another process has packed the partition in the meantime.
     pub(super) async fn write(&self, pieces: Vec<Piece>, are_there: &HashSet<WideDigest>) -> Result<Vec<Block>> {
         let (mut blocks, mut spans, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
         for Piece { end, traces, replaces, behind } in pieces {
@@ -72,7 +75,7 @@ impl Packer<'_> {
         spans.retain(|item| item.key().is_none_or(|key| !known.contains(&key)));
         self.table.write_many(spans, &[]).await?;
         if self.begin.age() > SAFE {
-            return Err(Failure::Unavailable("a pass takes longer than its lock".to_owned()));
+            return Err(Failure::Unavailable("the pass takes longer than its lock".to_owned()));
         }
         let mut writes: Vec<_> = blocks.iter().cloned().zip(conditions).collect();
         match (writes.pop(), writes.is_empty()) {
@@ -90,22 +93,23 @@ impl Packer<'_> {
 
     async fn put(&self, block: Item, condition: &Condition) -> Result<()> {
         match self.table.put(block.clone(), condition).await {
-            // The answer to an attempt was lost.
+            // The response to an earlier attempt was lost.
             Err(Failure::Refused { item: Some(found), .. }) if found == block => Ok(()),
             outcome => outcome.map_err(as_conflict),
         }
     }
 
-    /// Removes a block that nobody needs, as it was read.
+    /// Deletes a block that is no longer needed, on condition that it has not changed since it was
+    /// read.
     pub(super) async fn remove(&self, block: &Block) -> Result<()> {
         match self.table.delete(&block.key(), &is_as_read(block.edits())).await {
-            // The answer to an attempt was lost.
+            // The response to an earlier attempt was lost.
             Err(Failure::Refused { item: None, .. }) => Ok(()),
             outcome => outcome.map_err(as_conflict),
         }
     }
 
-    /// Takes marks away that nobody has put again. One request for each.
+    /// Deletes marks that have not been put again. One request for each.
     pub(super) async fn unmark(&self, marks: Vec<Mark>) -> Result<()> {
         let deletions = marks.into_iter().map(|mark| async move {
             let is_as_read = Condition::Equals(MARKED_AT.into(), number(mark.put));
@@ -118,14 +122,14 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Removes items of spans that no block names any more. One request per 25.
+    /// Deletes items of spans that no block refers to any more. One request per 25.
     pub(super) async fn forget_spans(&self, digests: impl IntoIterator<Item = WideDigest>) -> Result<()> {
         let keys: Vec<_> = digests.into_iter().map(|digest| self.partition.spans_key(&digest)).collect();
         self.table.write_many(Vec::new(), &keys).await
     }
 
-    /// Removes what packing has left in the partition of an experiment that is gone: its removal
-    /// may have looked before that was written.
+    /// Deletes what packing has left in the partition of an experiment that is gone. The removal of
+    /// the experiment may have searched the partition before it was written.
     pub(super) async fn clear(&self) -> Result<()> {
         for range in std::iter::once(self.partition.blocks()).chain(self.partition.spans()) {
             self.table.delete_range(range).await?;
@@ -141,7 +145,7 @@ fn is_as_read(edits: i64) -> Condition {
 fn as_conflict(failure: Failure) -> Failure {
     match failure {
         Failure::Refused { .. } | Failure::Cancelled(_) => {
-            Failure::Unexpected("somebody else packs the partition".to_owned())
+            Failure::Unexpected("another process is packing the partition".to_owned())
         }
         other => other,
     }

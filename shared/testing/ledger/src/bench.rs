@@ -2,33 +2,33 @@
 
 use table::{Meter, Table};
 
-/// A table, and processes over it.
+/// A table, with the processes that use it.
 pub struct Bench<S> {
-    /// A process whose requests no row counts. It makes the entities that calls act on.
+    /// A process whose requests are not counted. It creates the entities that calls act on.
     pub store: S,
     table: Table,
     process: Box<dyn Fn(Table) -> S + Send + Sync>,
 }
 
 impl<S> Bench<S> {
-    /// A bench over a table; `process` makes the store of a process that has just begun.
+    /// Returns a bench for a table. `process` creates the store of a newly started process.
     #[must_use]
     pub fn new(table: Table, process: impl Fn(Table) -> S + Send + Sync + 'static) -> Self {
         Self { store: process(table.clone()), table, process: Box::new(process) }
     }
 
-    /// The table, its requests uncounted.
+    /// Returns the table, without counting its requests.
     #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// A process that has just begun, its requests counted.
+    /// Starts a process whose requests are counted.
     pub(crate) fn process(&self, meter: &Meter) -> S {
         (self.process)(self.table.metered(meter.clone()))
     }
 
-    /// Two equal things: one for the cold call, one for the warm.
+    /// Creates two equal entities: one for the cold call, one for the warm call.
     pub async fn two<T>(&self, make: impl AsyncFn(&S) -> T) -> [T; 2] {
         [make(&self.store).await, make(&self.store).await]
     }

@@ -1,10 +1,10 @@
-//! The ledger of costs: a page of the documents that a test writes and compares with the committed
-//! one. A call that got more expensive than its budget fails the test. Any other change shows in
-//! the page's diff. For tests only.
+//! A ledger of costs for tests: a page of the documentation that a test generates and compares with
+//! the committed one. A call that exceeds its budget fails the test. Any other change shows in the
+//! diff of the page.
 //!
-//! Each call is metered twice. **Cold** is the first call of a process, which has leased and cached
-//! nothing. **Warm** is a further call of the same process. Both have a budget of requests, write
-//! units and read units. No row can be added without.
+//! Each call is metered twice. **Cold** is the first call of a process, which has not leased or
+//! cached anything. **Warm** is a further call of the same process. Both have a budget of requests,
+//! write units and read units, and no row can be added without one.
 
 mod bench;
 mod cost;

@@ -1,4 +1,4 @@
-//! The page.
+//! The page of a ledger.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,41 +10,43 @@ use table::Meter;
 use crate::bench::Bench;
 use crate::cost::{AllIn, Budget, Cost, figure};
 
-/// Rows, and budgets that were not kept.
+/// The metered rows, and those that exceed their budget.
 #[derive(Debug, Default)]
 pub struct Ledger {
     rows: String,
     over_budget: Vec<String>,
-    /// Whether long sections were left out.
+    /// Whether long sections were skipped.
     is_sample: bool,
-    /// Titles of those sections whose further rows were left out.
+    /// Titles of the sections without their long rest.
     cut: Vec<String>,
 }
 
-/// Meters a part of a page.
+/// A function that meters a part of a page.
 pub type Meters = for<'a> fn(&'a mut Ledger) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-/// A part of a page, with its headings.
+/// A part of a page.
 #[derive(Clone, Copy, Debug)]
 pub enum Section {
-    /// Every test of the page meters it.
+    /// A section that every test of the page meters.
     Short(Meters),
-    /// It takes a core long. `make docs` meters it, and a test with `WHOLE_LEDGERS`.
+    /// A section that keeps a core busy for long. It is only metered by `make docs`, and by tests
+    /// with `WHOLE_LEDGERS`.
     Long(Meters),
-    /// The same, of further rows of the short section before it: it has no heading.
+    /// Further rows of the preceding short section, without a heading, that keep a core busy for
+    /// long. They are metered under the same conditions as a long section.
     LongRest(Meters),
 }
 
-/// Variables that ask for the whole page.
+/// Environment variables that request the whole page.
 const WRITES: &str = "UPDATE_DOCS";
 const WHOLE: &str = "WHOLE_LEDGERS";
 
 impl Ledger {
-    /// Meters parts of a page at the same time, each on a thread and a runtime of its own, and puts
-    /// them one after the other.
+    /// Meters the parts of a page concurrently, each on a thread and runtime of its own, and
+    /// concatenates their rows.
     ///
     /// # Panics
-    /// One of them does.
+    /// Metering one of them panics.
     #[must_use]
     pub fn of(sections: &[Section]) -> Self {
         let is_whole = [WRITES, WHOLE].into_iter().any(|name| std::env::var_os(name).is_some());
@@ -87,7 +89,7 @@ impl Ledger {
         ledger
     }
 
-    /// Begins a table.
+    /// Starts a table.
     pub fn section(&mut self, title: &str) {
         let _ = write!(
             self.rows,
@@ -97,7 +99,7 @@ impl Ledger {
         );
     }
 
-    /// Begins a table of calls and the work that follows from them.
+    /// Starts a table of calls with the work that follows from them.
     pub fn section_all_in(&mut self, title: &str) {
         let _ = write!(
             self.rows,
@@ -107,14 +109,15 @@ impl Ledger {
         );
     }
 
-    /// Adds a row to it: the mean consumption of one of `calls`, with its budget of requests, write
-    /// units and read units. Then follows its consumption with all that followed, with the budget
-    /// of write units.
+    /// Adds a row to it: the average consumption of one of `calls`, with its budget of requests,
+    /// write units and read units, followed by the consumption including the work that follows,
+    /// with the budget of write units.
     pub fn all_in(&mut self, call: &str, own: [f64; 3], all_in: f64, calls: u32, costs: &AllIn) {
         self.all_in_times(call, own, all_in, 1.0 / f64::from(calls), costs);
     }
 
-    /// The same for the metered consumption times `times`. An infinite budget is none.
+    /// Adds a row with the metered consumption multiplied by `times`. An infinite budget means
+    /// none.
     pub fn all_in_times(&mut self, call: &str, own: [f64; 3], all_in: f64, times: f64, costs: &AllIn) {
         let [own_cost, following] =
             [&costs.own, &costs.following].map(|usage| Cost::scaled(usage, |units| units * times));
@@ -134,7 +137,7 @@ impl Ledger {
     }
 
     /// Adds a row with the consumption of a call. The first call of a process acts on the first of
-    /// `on`, and another one of that process on the second.
+    /// `on`, and another call of the same process on the second.
     pub async fn row<S, T>(
         &mut self,
         call: &str,
@@ -146,8 +149,8 @@ impl Ledger {
         self.mean(call, budget, bench, on, 1, async |store, on, _| act(store, on).await).await;
     }
 
-    /// Adds a row with the mean consumption of `calls`. Each call gets its number. Cold, each is
-    /// the first of a process.
+    /// Adds a row with the average consumption of `calls`. Each call gets its number. In the cold
+    /// case, each call is the first of a process.
     pub async fn mean<S, T>(
         &mut self,
         call: &str,
@@ -184,35 +187,35 @@ impl Ledger {
         let _ = writeln!(self.rows, "{row}");
     }
 
-    /// Compares with the committed page in `docs`, which begins with `head`; with `UPDATE_DOCS` in
-    /// the environment, writes it. Where long sections were left out, the page has to have all
-    /// others as they were metered.
+    /// Compares the page with the committed one in `docs`, which begins with `head`, or writes it
+    /// if `UPDATE_DOCS` is set. If long sections were skipped, the rest of the page must match.
     ///
     /// # Panics
-    /// A call is over its budget, or the page differs from the metered one.
+    /// A call exceeds its budget, or the page differs from the metered one.
     pub fn check(&self, page: &str, head: &str) {
         let expected = format!("{head}{}", self.rows);
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs").join(page);
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference").join(page);
         let written = std::env::var_os(WRITES).map(|_| fs::write(&path, &expected));
         assert!(matches!(written, None | Some(Ok(()))), "{}: {written:?}", path.display());
         assert!(self.over_budget.is_empty(), "over budget: {:#?}", self.over_budget);
         let found = fs::read_to_string(&path).unwrap_or_default();
         let found = if self.is_sample { only_sections_of(&found, &expected, &self.cut) } else { found };
         let differs = differences(&found, &expected);
-        assert!(found == expected, "docs/{page} is not what was metered; run `make docs`.\n{differs}");
+        assert!(found == expected, "docs/reference/{page} is not what was metered; run `make docs`.\n{differs}");
     }
 }
 
 /// The text before the title of a section.
 const BEFORE_TITLE: &str = "\n## ";
 
-/// The title of a section whose text begins with it.
+/// Returns the title of a section, which is its first line.
 fn title(section: &str) -> &str {
     section.lines().next().unwrap_or_default()
 }
 
-/// A page without the sections that another has not, by their titles. Of those that are `cut`, it
-/// has as many lines as the other: what was its last row may have gone.
+/// Returns a page without the sections whose titles are missing in the other page. Sections that
+/// are `cut` keep as many lines as in the other page, so the removal of their last row goes
+/// unnoticed.
 fn only_sections_of(page: &str, other: &str, cut: &[String]) -> String {
     let others: Vec<_> = other.split(BEFORE_TITLE).skip(1).collect();
     let (head, sections) = page.split_once(BEFORE_TITLE).unwrap_or((page, ""));
@@ -227,7 +230,8 @@ fn only_sections_of(page: &str, other: &str, cut: &[String]) -> String {
     kept
 }
 
-/// The lines that only one of the pages has: those of the committed one after a `-`, those that were metered after a `+`.
+/// Returns the lines that only one of the pages has: those of the committed page prefixed with `-`,
+/// those that were metered prefixed with `+`.
 fn differences(found: &str, expected: &str) -> String {
     let only = |sign: &'static str, of: &str, other: &str| {
         let other: Vec<&str> = other.lines().collect();

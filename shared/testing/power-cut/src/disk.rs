@@ -4,14 +4,15 @@ use crate::image::Image;
 use crate::state::{self, State, disks};
 use crate::vfs;
 
-/// A directory whose SQLite files are watched, until this is dropped.
+/// A directory whose SQLite files are watched until this is dropped.
 #[derive(Debug)]
 pub struct Disk {
     directory: PathBuf,
 }
 
 impl Disk {
-    /// Watches the SQLite databases that are opened in this directory from now on. The seed decides which images are taken.
+    /// Watches the SQLite databases that are opened in this directory from now on. The seed
+    /// determines which images are taken.
     #[must_use]
     pub fn watch(directory: &Path, seed: u64) -> Self {
         vfs::install();
@@ -20,31 +21,33 @@ impl Disk {
         Self { directory }
     }
 
-    /// The image if the power is cut now and the disk has taken nothing by itself.
+    /// Returns the content of the disk if the power is cut now, and the disk has written nothing
+    /// but what was synced.
     #[must_use]
     pub fn cut(&self) -> Image {
         self.state(|state| Image { files: state.durable.clone() })
     }
 
-    /// The images that were taken since the last call. Each might be left on the disk, had the
-    /// power been cut then.
+    /// Returns the images that were taken since the last call. Each is a possible content of the
+    /// disk after a power cut at that time.
     #[must_use]
     pub fn images(&self) -> Vec<Image> {
         self.state(|state| std::mem::take(&mut state.images))
     }
 
-    /// How often SQLite has synced a file.
+    /// Returns how often SQLite has synced a file.
     #[must_use]
     pub fn syncs(&self) -> u64 {
         self.state(|state| state.syncs)
     }
 
-    /// Something other than SQLite has synced a file of the directory, as SQLite itself would.
+    /// Reports that a file of the directory was synced by something other than SQLite. It counts
+    /// like a sync by SQLite.
     pub fn sync(file: &Path) {
         state::synced(file);
     }
 
-    /// From now on no sync reaches the disk. A test that does not fail with such a disk tests nothing.
+    /// From now on, syncs do not reach the disk. For checking that a test fails with such a disk.
     pub fn lose_what_is_synced(&self) {
         self.state(|state| state.loses_what_was_synced = true);
     }

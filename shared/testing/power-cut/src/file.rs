@@ -1,4 +1,5 @@
-//! An open file: SQLite's operations go to the file below, and changes also to the disk.
+//! An open file. SQLite's operations are forwarded to the underlying file, and changes are also
+//! reported to the simulated disk.
 
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
@@ -9,40 +10,43 @@ use rusqlite::ffi::{self, sqlite3_file};
 use crate::image::Change;
 use crate::state;
 
-/// The file that SQLite sees. The file below follows it in memory.
+/// The file object that SQLite uses. The object of the underlying file follows it in memory.
 #[repr(C)]
 pub(crate) struct File {
     pub(crate) base: sqlite3_file,
-    /// Freed when the file is closed. Nothing, if the file is not watched.
+    /// Freed when the file is closed. Points to `None` if the file is not watched.
     pub(crate) path: *mut Option<PathBuf>,
 }
 
-/// Bytes of it. It is made of pointers, so that the file below is aligned.
+/// Size of the object in bytes. It consists of pointers, so the object of the underlying file is
+/// aligned.
 #[expect(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "two pointers")]
 pub(crate) const SIZE: c_int = size_of::<File>() as c_int;
 
-/// The file below.
+/// Returns the underlying file.
 ///
 /// # Safety
-/// `file` has room for both.
+/// `file` must have been allocated with room for both objects.
 pub(crate) unsafe fn below(file: *mut sqlite3_file) -> *mut sqlite3_file {
     // SAFETY: by the contract of this function.
     unsafe { file.cast::<File>().add(1).cast() }
 }
 
 /// # Safety
-/// `file` was opened by this layer and is not closed.
+/// `file` must have been opened by this layer, and not be closed.
 unsafe fn watched<'a>(file: *mut sqlite3_file) -> Option<&'a PathBuf> {
-    // SAFETY: by the contract of this function, the path is there.
+    // SAFETY: by the contract of this function, the path is set.
     unsafe { (*(*file.cast::<File>()).path).as_ref() }
 }
 
-/// Defines functions that SQLite calls with a file that this layer opened, and that call the same of the file below.
+/// Defines functions that SQLite calls with a file of this layer, and that forward to the function
+/// of the same name of the underlying file.
 macro_rules! forwarded {
     ($($name:ident ( $($argument:ident : $type:ty),* );)*) => {$(
         #[allow(non_snake_case, reason = "SQLite's name")]
         unsafe extern "C" fn $name(file: *mut sqlite3_file, $($argument: $type),*) -> c_int {
-            // SAFETY: SQLite calls it with a file that this layer opened; so there is one below, with methods.
+            // SAFETY: SQLite calls it with a file that this layer opened, so there is an underlying
+            // file with methods.
             unsafe {
                 let below = below(file);
                 match (*(*below).pMethods).$name {
@@ -83,7 +87,7 @@ unsafe extern "C" fn barrier(file: *mut sqlite3_file) {
 }
 
 unsafe extern "C" fn write(file: *mut sqlite3_file, bytes: *const c_void, amount: c_int, offset: i64) -> c_int {
-    // SAFETY: SQLite hands over `amount` bytes, with a file that this layer opened.
+    // SAFETY: SQLite passes `amount` bytes, and a file that this layer opened.
     unsafe {
         if let (Some(path), Ok(length), Ok(offset)) = (watched(file), usize::try_from(amount), usize::try_from(offset))
         {
@@ -116,7 +120,7 @@ unsafe extern "C" fn sync(file: *mut sqlite3_file, flags: c_int) -> c_int {
 }
 
 unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
-    // SAFETY: SQLite closes a file once, and the path was made for it when it was opened.
+    // SAFETY: SQLite closes a file once, and its path was allocated when it was opened.
     unsafe {
         let status = xClose(file);
         drop(Box::from_raw((*file.cast::<File>()).path));
@@ -124,7 +128,7 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
     }
 }
 
-/// Version 2: without memory mapping, which would bypass the writes.
+/// Version 2, which has no memory mapping: that would bypass the writes.
 pub(crate) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),

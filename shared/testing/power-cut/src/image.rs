@@ -6,10 +6,10 @@ use std::sync::Arc;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// A disk writes so many bytes whole or not at all.
+/// Number of bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// Files by their names in the directory.
+/// Contents of files, by their names in the directory.
 pub(crate) type Files = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// The content of a disk after a power cut.
@@ -34,7 +34,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Makes the change to a file, which may not be there.
+    /// Applies the change to a file, which need not exist.
     pub(crate) fn apply(&self, file: &mut Option<Arc<Vec<u8>>>) {
         match self {
             Self::Write { offset, bytes } => {
@@ -48,13 +48,13 @@ impl Change {
         }
     }
 
-    /// The part of the change that a disk may have taken by itself: all, nothing, or some sectors
-    /// of it.
+    /// Returns the part of the change that a disk may have written without a sync: all of it,
+    /// nothing, or some of its sectors.
     pub(crate) fn in_part(&self, random: &mut StdRng) -> Vec<Self> {
         match (random.random_range(0..3), self) {
             (0, _) => Vec::new(),
             (1, Self::Write { offset, bytes }) => {
-                // Up to the first border between sectors, then sector by sector.
+                // Up to the first sector boundary, then sector by sector.
                 let first = (SECTOR - offset % SECTOR).min(bytes.len());
                 let (head, tail) = bytes.split_at(first);
                 let sectors = std::iter::once((*offset, head)).chain(

@@ -1,4 +1,4 @@
-//! The disk's content of the files in the watched directories.
+//! The simulated disk content of the files in watched directories.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use rand::{RngExt, SeedableRng};
 
 use crate::image::{Change, Files, Image};
 
-/// Of so many writes, an image is taken before one.
+/// An image is taken before one in this number of writes.
 const WRITES_PER_IMAGE: u32 = 64;
 
-/// The disks that are watched, by their directories.
+/// The watched disks, by directory.
 static DISKS: Mutex<BTreeMap<PathBuf, State>> = Mutex::new(BTreeMap::new());
 
-/// One of them.
+/// The state of a watched disk.
 pub(crate) struct State {
-    /// The content that is on the disk for certain.
+    /// Content that is certainly on the disk.
     pub(crate) durable: Files,
-    /// The other changes, by file, in the order in which they were made.
+    /// Changes that may not be on the disk yet, by file, in the order in which they were made.
     pending: BTreeMap<String, Vec<Change>>,
     pub(crate) images: Vec<Image>,
     random: StdRng,
@@ -27,12 +27,13 @@ pub(crate) struct State {
     pub(crate) loses_what_was_synced: bool,
 }
 
-/// All of them, locked.
+/// Locks and returns the watched disks.
 pub(crate) fn disks() -> MutexGuard<'static, BTreeMap<PathBuf, State>> {
     DISKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs for a file of a watched directory; for others not at all.
+/// Runs a closure with the state of the disk that a file is on. Does nothing if the file is not
+/// watched.
 fn with_file(path: &Path, work: impl FnOnce(&mut State, &str)) {
     let (Some(directory), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return;
@@ -47,7 +48,7 @@ pub(crate) fn is_watched(path: &Path) -> bool {
     path.parent().is_some_and(|directory| disks().contains_key(directory))
 }
 
-/// A file was there before SQLite opened it: it counts as synced.
+/// Records a file that existed before SQLite opened it. It counts as synced.
 pub(crate) fn opened(path: &Path, content: Vec<u8>) {
     with_file(path, |state, name| {
         if !state.pending.contains_key(name) {
@@ -56,7 +57,7 @@ pub(crate) fn opened(path: &Path, content: Vec<u8>) {
     });
 }
 
-/// SQLite is about to change a file.
+/// Records a change that SQLite is about to make to a file.
 pub(crate) fn changed(path: &Path, change: Change) {
     with_file(path, |state, name| {
         if state.random.random_range(0..WRITES_PER_IMAGE) == 0 {
@@ -66,7 +67,7 @@ pub(crate) fn changed(path: &Path, change: Change) {
     });
 }
 
-/// SQLite has synced a file.
+/// Records that SQLite has synced a file.
 pub(crate) fn synced(path: &Path) {
     with_file(path, |state, name| {
         state.syncs += 1;
@@ -81,12 +82,12 @@ pub(crate) fn synced(path: &Path) {
         for change in state.pending.remove(name).unwrap_or_default() {
             change.apply(&mut file);
         }
-        // A file that was only made is there, too.
+        // This also creates a file that is still empty.
         state.durable.insert(name.to_owned(), file.unwrap_or_default());
     });
 }
 
-/// SQLite has deleted a file, and synced the directory or not.
+/// Records that SQLite has deleted a file, and whether it has synced the directory.
 pub(crate) fn deleted(path: &Path, is_synced: bool) {
     with_file(path, |state, name| {
         if is_synced && !state.loses_what_was_synced {
@@ -110,7 +111,8 @@ impl State {
         }
     }
 
-    /// With a new file SQLite syncs the directory, so its deletions are synced, too.
+    /// Applies pending deletions. When SQLite creates a file, it syncs the directory, which
+    /// includes deletions.
     fn sync_deletions(&mut self) {
         for (name, changes) in &mut self.pending {
             if let Some(last) = changes.iter().rposition(|change| matches!(change, Change::Delete)) {
@@ -120,7 +122,8 @@ impl State {
         }
     }
 
-    /// Keeps a possible content of the disk now: everything that was synced, and some of the rest.
+    /// Takes an image of a possible disk content: everything that was synced, and some of the
+    /// pending changes.
     fn take_image(&mut self) {
         let mut files = self.durable.clone();
         for (name, changes) in &self.pending {

@@ -1,4 +1,5 @@
-//! The layer as SQLite's default file system. It differs from the one below in opening and deleting files.
+//! The layer as SQLite's default file system. It differs from the underlying one in how it opens
+//! and deletes files.
 
 use std::ffi::{CStr, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -11,20 +12,20 @@ use rusqlite::ffi;
 use crate::file::{self, File};
 use crate::state;
 
-/// Files that end with the process: no power cut leaves anything of them.
+/// Flags of temporary files, which end with the process: nothing is left of them after a power cut.
 const TEMPORARY: c_int = ffi::SQLITE_OPEN_TEMP_DB
     | ffi::SQLITE_OPEN_TEMP_JOURNAL
     | ffi::SQLITE_OPEN_TRANSIENT_DB
     | ffi::SQLITE_OPEN_SUBJOURNAL
     | ffi::SQLITE_OPEN_DELETEONCLOSE;
 
-/// Makes the layer the default of the process, once.
+/// Registers the layer as the default file system of the process, once.
 pub(crate) fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: SQLite keeps its default file system for ever. The copy of it is never freed and
-        // has a name that is never freed, as registering asks for. Functions that it does not
-        // replace work on the copy as on the original.
+        // SAFETY: SQLite keeps its default file system forever. The copy of it is never freed, nor
+        // is its name, as registration requires. Functions that are not replaced work on the copy
+        // as they do on the original.
         unsafe {
             let below = ffi::sqlite3_vfs_find(ptr::null());
             let mut layer = *below;
@@ -40,10 +41,10 @@ pub(crate) fn install() {
     });
 }
 
-/// The path of a name that SQLite hands over.
+/// Returns the path for a name that SQLite passes.
 ///
 /// # Safety
-/// The name is null or ends with a zero byte.
+/// The name must be null or end with a zero byte.
 unsafe fn path(name: *const c_char) -> Option<PathBuf> {
     if name.is_null() {
         return None;
@@ -54,7 +55,8 @@ unsafe fn path(name: *const c_char) -> Option<PathBuf> {
 }
 
 /// # Safety
-/// Called by SQLite, with `layer` as it was registered and room for a file of its `szOsFile`.
+/// Must be called by SQLite, with `layer` as it was registered, and room for a file of its
+/// `szOsFile`.
 unsafe extern "C" fn open(
     layer: *mut ffi::sqlite3_vfs,
     name: ffi::sqlite3_filename,
@@ -62,7 +64,7 @@ unsafe extern "C" fn open(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: by the contract of this function; the file below gets the room after ours.
+    // SAFETY: by the contract of this function. The underlying file gets the room after ours.
     unsafe {
         let below: *mut ffi::sqlite3_vfs = (*layer).pAppData.cast();
         let Some(open) = (*below).xOpen else { return ffi::SQLITE_CANTOPEN };
@@ -83,7 +85,7 @@ unsafe extern "C" fn open(
 }
 
 /// # Safety
-/// Called by SQLite, with `layer` as it was registered.
+/// Must be called by SQLite, with `layer` as it was registered.
 unsafe extern "C" fn delete(layer: *mut ffi::sqlite3_vfs, name: *const c_char, syncs_directory: c_int) -> c_int {
     // SAFETY: by the contract of this function.
     unsafe {

@@ -1,4 +1,5 @@
-//! Samples of artifacts, which a directory of the server keeps. It gives no presigned URLs: those are refused.
+//! Samples of artifacts, which the server keeps in a directory. A directory has no presigned URLs,
+//! so requests for these are refused.
 
 use serde_json::{Value, json};
 
@@ -7,7 +8,8 @@ use crate::walk::{AJAX_V2, V2, Walk, text};
 
 const PROXY: &str = "/api/2.0/mlflow-artifacts";
 
-/// A run whose artifacts the server keeps, and the path of its experiment there.
+/// Creates a run whose artifacts the server keeps. Returns its id, and the path of its experiment's
+/// artifacts.
 async fn kept(walk: &mut Walk, name: &str) -> (String, String) {
     let new = json!({ "name": name, "artifact_location": format!("mlflow-artifacts:/{name}") });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
@@ -23,7 +25,7 @@ pub(crate) async fn writes(walk: &mut Walk) {
         let body = json!({ "run_id": run, "path": "x" });
         walk.send_with(&format!("POST {V2}/artifacts/{endpoint}"), &[], "", body, 400).await;
     }
-    // Of the default experiment.
+    // Artifacts of the default experiment.
     let proxied = format!("{PROXY}/artifacts/{{*artifact_path}}");
     walk.send(&format!("PUT {proxied}"), &["0/sample/x"], json!("file")).await;
     walk.send(&format!("GET {proxied}"), &["0/sample/x"], json!({})).await;

@@ -1,11 +1,11 @@
-//! The auth function.
+//! Samples of the auth function.
 
 use serde_json::{Value, json};
 
 use crate::walk::{V2, V3, Walk};
 
-/// The user who sends the requests of a walk. A router that answers walks must take every caller
-/// for this one.
+/// The user who sends the requests of a walk. A router that serves walks must authenticate every
+/// caller as this user.
 pub const WALKER: &str = "walker";
 
 const PASSWORD: &str = "a password of the walk";
@@ -17,7 +17,7 @@ fn number(value: &Value, pointer: &str) -> u64 {
 pub(crate) async fn writes(walk: &mut Walk) {
     let create = format!("POST {V2}/users/create");
     walk.send(&create, &[], json!({ "username": "leaver", "password": PASSWORD })).await;
-    // A page with a form, which is no JSON.
+    // A page with a form, whose body is not JSON.
     walk.answered("GET /signup", &[], json!({})).await;
     walk.answered("POST /api/2.0/mlflow/users/create-ui", &[], json!({})).await;
     let other = "other password of the walk";

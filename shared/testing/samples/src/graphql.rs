@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::tracking::run;
 use crate::walk::{Walk, text};
 
-/// A query to each root of the schema, and to the entities that a run leads to.
+/// Queries each root of the schema, and the entities that are reachable from a run.
 pub(crate) async fn reads(walk: &mut Walk) {
-    // The server keeps its artifacts.
+    // The artifacts are kept by the server.
     let new = json!({ "name": "queried", "artifact_location": "mlflow-artifacts:/queried" });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
     let run = run(walk, &experiment).await;

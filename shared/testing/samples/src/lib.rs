@@ -1,9 +1,9 @@
-//! For tests: requests to every route of every domain, reads too.
+//! Requests to every route of every domain, for tests.
 //!
-//! One list of samples per domain serves every walk over all routes. The walks check what a call
-//! needs, which partitions it touches, and what it costs. They also check what becomes of it under
-//! faults and throttling, and what it says of data that cannot be read. A sample creates what it
-//! acts on, so the samples of a domain need no others before them.
+//! All walks over the routes share one list of samples per domain. The walks check which
+//! permissions a call needs, which partitions it touches, what it costs, how it behaves under
+//! faults and throttling, and how it reports unreadable data. A sample creates the entities that it
+//! acts on, so the samples of a domain do not depend on those of others.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -27,17 +27,17 @@ pub use auth::WALKER;
 pub use traces::export;
 pub use walk::{ROOT, Read, Walk};
 
-/// Sends requests.
+/// A function that sends requests.
 pub type Steps = for<'w> fn(&'w mut Walk) -> BoxFuture<'w, ()>;
 
 /// The samples of one domain.
 pub struct Samples {
-    /// Its name in the list of all domains.
+    /// Name of the domain in the list of all domains.
     pub domain: &'static str,
-    /// One request and more to every route that writes.
+    /// Sends at least one request to each route that writes.
     pub writes: Steps,
-    /// One request or more to every route that reads. The data stays, and [`Walk::reads`] has the
-    /// requests.
+    /// Sends at least one request to each route that reads. The data remains, and [`Walk::reads`]
+    /// holds the requests.
     pub reads: Steps,
 }
 
@@ -76,7 +76,7 @@ pub const SAMPLES: [Samples; 7] = [
     },
 ];
 
-/// All samples, one domain after another: first those that write, then those that read.
+/// Runs the samples of all domains one after another: first all that write, then all that read.
 pub async fn all(walk: &mut Walk) {
     for samples in &SAMPLES {
         (samples.writes)(walk).await;
@@ -86,7 +86,7 @@ pub async fn all(walk: &mut Walk) {
     }
 }
 
-/// The samples that write, one domain after another.
+/// Runs the samples that write, one domain after another.
 pub async fn writes(walk: &mut Walk) {
     for samples in &SAMPLES {
         (samples.writes)(walk).await;

@@ -68,7 +68,8 @@ pub(crate) async fn reads(walk: &mut Walk) {
     sources(walk).await;
 }
 
-/// Versions of each kind of source: a run, another version, a logged model; and the file of one.
+/// Creates versions with each kind of source (a run, another version, a logged model), and reads
+/// the file of one.
 async fn sources(walk: &mut Walk) {
     let experiment = experiment(walk, "sources").await;
     let run = run(walk, &experiment).await;

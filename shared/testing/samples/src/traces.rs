@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::tracking::run;
 use crate::walk::{V2, V3, Walk, text};
 
-/// An export of a trace with two spans, the root and one below it. `first` is the id of the root.
+/// Returns an export of a trace with two spans: the root, and a child. `first` is the id of the
+/// root.
 #[must_use]
 pub fn export(trace: &str, first: u64) -> Value {
     let span = |id: u64, parent: Option<u64>, time: u64| {
@@ -68,7 +69,7 @@ pub(crate) async fn writes(walk: &mut Walk) {
     walk.send(&format!("PATCH {assessments}/{{assessment_id}}"), &second, change).await;
     walk.send(&format!("DELETE {assessments}/{{assessment_id}}"), &second, json!({})).await;
     let run = run(walk, "0").await;
-    // Of the second, which has not come, the link waits.
+    // The second trace has not arrived yet. The link to it is stored until then.
     let awaited = format!("tr-{:032x}", 77);
     walk.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": [trace, awaited] })).await;
     let prompts = json!([{ "name": "p", "version": "1" }]);

@@ -21,7 +21,7 @@ pub(crate) async fn writes(walk: &mut Walk) {
 
 async fn of_a_run(walk: &mut Walk, run: &str) {
     walk.post("runs/update", json!({ "run_id": run, "status": "FINISHED", "end_time": 2, "run_name": "two" })).await;
-    // The tenth point of a metric seals those before it.
+    // Ten points of a metric are enough for a segment.
     for step in 0..12 {
         let point = json!({ "run_id": run, "key": "loss", "value": 0.5, "timestamp": step, "step": step });
         walk.post("runs/log-metric", point).await;
@@ -78,7 +78,7 @@ async fn of_a_logged_model(walk: &mut Walk, experiment: &str, run: &str) {
     walk.send(&format!("DELETE {one}"), &ids, json!({})).await;
 }
 
-/// An experiment with everything in it, and the requests that read it.
+/// Creates an experiment with all kinds of content, and sends the requests that read it.
 pub(crate) async fn reads(walk: &mut Walk) {
     let long = "x".repeat(3_000);
     let tags = json!([{ "key": "short", "value": "s" }, { "key": "long", "value": long }]);
@@ -150,7 +150,7 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.send("POST /ajax-api/3.0/mlflow/ui-telemetry", &[], json!({})).await;
 }
 
-/// The files of a logged model.
+/// Reads the files of a logged model.
 async fn files_of_a_model(walk: &mut Walk) {
     let model = with_a_file(walk, "files of a model").await;
     let files = format!("{V2}/logged-models/{{model_id}}/artifacts/directories");
@@ -159,7 +159,7 @@ async fn files_of_a_model(walk: &mut Walk) {
     walk.send_with(&file, &[&model], "?artifact_file_path=x", json!({}), 200).await;
 }
 
-/// A new logged model with a file `x`, which the server keeps.
+/// Creates a logged model with a file `x` that the server keeps. Returns its id.
 pub(crate) async fn with_a_file(walk: &mut Walk, name: &str) -> String {
     let new = json!({ "name": name, "artifact_location": format!("mlflow-artifacts:/{}", name.replace(' ', "-")) });
     let experiment = text(&walk.post("experiments/create", new).await, "/experiment_id");
@@ -171,14 +171,14 @@ pub(crate) async fn with_a_file(walk: &mut Walk, name: &str) -> String {
     text(&created, "/model/info/model_id")
 }
 
-/// A new experiment with a tag.
+/// Creates an experiment with a tag. Returns its id.
 pub(crate) async fn experiment(walk: &mut Walk, name: &str) -> String {
     let tags = json!([{ "key": "team", "value": "a" }]);
     let created = walk.post("experiments/create", json!({ "name": name, "tags": tags })).await;
     text(&created, "/experiment_id")
 }
 
-/// A new run with a tag.
+/// Creates a run with a tag. Returns its id.
 pub(crate) async fn run(walk: &mut Walk, experiment: &str) -> String {
     let tags = json!([{ "key": "kind", "value": "test" }]);
     let new = json!({ "experiment_id": experiment, "run_name": "one", "start_time": 1, "tags": tags });

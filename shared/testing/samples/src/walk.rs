@@ -9,55 +9,55 @@ use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
-/// Where the functions of tests keep artifacts.
+/// Artifact root of functions in tests.
 pub const ROOT: &str = "s3://bucket/artifacts";
-/// Version 2.0 of the API, and 3.0.
+/// Prefixes of version 2.0 of the API, and of 3.0.
 pub(crate) const V2: &str = "/api/2.0/mlflow";
 pub(crate) const V3: &str = "/api/3.0/mlflow";
-/// Version 2.0 as the user interface asks for it.
+/// Prefix of version 2.0 for the user interface.
 pub(crate) const AJAX_V2: &str = "/ajax-api/2.0/mlflow";
 
-/// Sends requests one after another, and remembers to which routes.
+/// A client that sends requests one after another, and records which routes they used.
 pub struct Walk {
-    /// The router that answers them.
+    /// Router that answers the requests.
     pub router: Router,
-    /// Method and canonical path of the routes that were asked, as the lists of routes have them.
+    /// Method and canonical path of the routes that were requested, as in the lists of routes.
     pub endpoints: BTreeSet<String>,
-    /// Requests that read, to be sent again.
+    /// Requests that read, which can be sent again.
     pub reads: Vec<Read>,
 }
 
 /// A request that reads.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// Method.
+    /// HTTP method.
     pub method: &'static str,
-    /// Path, with its query.
+    /// Path with query.
     pub path: String,
-    /// Body.
+    /// Request body.
     pub body: Value,
 }
 
 impl Read {
-    /// Status and body of the answer.
+    /// Sends the request. Returns status and body of the response.
     pub async fn answer(&self, router: &Router) -> (u16, Value) {
         ask(router, self.method, &self.path, &self.body).await
     }
 }
 
 impl Walk {
-    /// A walk that has not begun.
+    /// Returns a walk that has not sent any request.
     pub fn new(router: Router) -> Self {
         Self { router, endpoints: BTreeSet::new(), reads: Vec::new() }
     }
 
-    /// Sends a request that succeeds to a route such as `DELETE /api/3.0/mlflow/datasets/{dataset_id}`, these ids in
-    /// its path.
+    /// Sends a request that must succeed to a route such as
+    /// `DELETE /api/3.0/mlflow/datasets/{dataset_id}`, with these ids in its path.
     pub async fn send(&mut self, endpoint: &str, ids: &[&str], body: Value) -> Value {
         self.send_with(endpoint, ids, "", body, 200).await
     }
 
-    /// The same, with a query after the path, answered with this status.
+    /// Sends a request with a query, which must be answered with this status.
     pub async fn send_with(&mut self, endpoint: &str, ids: &[&str], query: &str, body: Value, status: u16) -> Value {
         self.endpoints.insert(endpoint.to_owned());
         let (method, template) = endpoint.split_once(' ').unwrap();
@@ -67,7 +67,7 @@ impl Walk {
         answer
     }
 
-    /// Sends a request that is answered or refused, but by no server's error.
+    /// Sends a request that may succeed or be refused, but must not cause a server error.
     pub async fn answered(&mut self, endpoint: &str, ids: &[&str], body: Value) {
         self.endpoints.insert(endpoint.to_owned());
         let (method, template) = endpoint.split_once(' ').unwrap();
@@ -75,13 +75,15 @@ impl Walk {
         assert!(status < 500 && status != 404 || status == 501, "{endpoint}: {status} {answer}");
     }
 
-    /// Sends a request that succeeds to a route of the tracking API below `/api/2.0/mlflow/` whose path has no ids.
+    /// Sends a request that must succeed to a `POST` route below `/api/2.0/mlflow/` whose path has
+    /// no ids.
     pub async fn post(&mut self, path: &str, body: Value) -> Value {
         self.send(&format!("POST {V2}/{path}"), &[], body).await
     }
 
-    /// Sends requests that read and succeed, and remembers them. Each has a body and a route, with
-    /// `{x=y}` in the place of its parameters `{x}` (the value is y). A query may follow the path.
+    /// Sends requests that read and must succeed, and records them. Each consists of a route and a
+    /// body. Parameters `{x}` of the route are given with their values, as `{x=y}`. A query may
+    /// follow the path.
     pub async fn read(&mut self, requests: Vec<(String, Value)>) {
         for (request, body) in requests {
             let (method, filled) = request.split_once(' ').unwrap();
@@ -96,14 +98,14 @@ impl Walk {
     }
 }
 
-/// A path with ids in the place of its parameters.
+/// Returns a path, with ids in place of the parameters.
 fn filled(template: &str, ids: &[&str]) -> String {
     let mut ids = ids.iter();
     let part = |part: &str| if part.starts_with('{') { (*ids.next().unwrap()).to_owned() } else { part.to_owned() };
     template.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// A route and a path of it, of a path in which parameters say their values.
+/// Splits a path whose parameters are given with values into the route and the actual path.
 fn parted(filled: &str) -> (String, String) {
     let (path, query) =
         filled.split_once('?').map_or((filled, String::new()), |(path, query)| (path, format!("?{query}")));
@@ -116,10 +118,10 @@ fn parted(filled: &str) -> (String, String) {
     (route.join("/"), path.join("/") + &query)
 }
 
-/// Status and body of the answer to a request.
+/// Sends a request. Returns status and body of the response.
 pub(crate) async fn ask(router: &Router, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-    // Spans name their experiment in a header.
+    // Requests with spans name the experiment in a header.
     let request = if path == "/v1/traces" { request.header("x-mlflow-experiment-id", "0") } else { request };
     let request = request.body(Body::from(body.to_string())).unwrap();
     let answer = router.clone().oneshot(request).await.unwrap();
@@ -128,7 +130,7 @@ pub(crate) async fn ask(router: &Router, method: &str, path: &str, body: &Value)
     (status, serde_json::from_slice(&body).unwrap_or_else(|_| json!(null)))
 }
 
-/// The text at a place of an answer.
+/// Returns the text at a JSON pointer in a response.
 pub(crate) fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("no {pointer} in {value}")).to_owned()
 }

@@ -11,25 +11,27 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
-/// Bytes of bodies that a server works on at a time, but for one that is longer.
+/// Total size in bytes of the request bodies that are processed concurrently, except for a single
+/// longer one.
 const ROOM: usize = 16 << 20;
-/// Shorter bodies need no room.
+/// Size in bytes from which a body is counted.
 const SMALL: u64 = 64 << 10;
 
-/// Room for the bodies that are under way, of all tests of the process: they share the server's, which refuses who has waited for five seconds. How
-/// long one test's body is worked on is no other's failure.
+/// The remaining size for request bodies, shared by all tests of the process. The server has a
+/// limit of its own, and rejects requests that wait for more than five seconds. Waiting here
+/// instead, without a timeout, keeps a slow test from failing others.
 static FREE: Semaphore = Semaphore::const_new(ROOM);
 
-/// A router as its clients see it.
+/// A router, as its clients use it.
 #[derive(Clone, Debug)]
 pub struct Api(pub Router);
 
-/// An answer as it came.
+/// A response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answer {
-    /// The status.
+    /// HTTP status.
     pub status: u16,
-    /// The body: JSON, or its text where it is none.
+    /// Body: as JSON, or as a string if it is not JSON.
     pub body: Value,
 }
 
@@ -44,7 +46,7 @@ impl Api {
         self.call_text(method, path, body.to_string()).await
     }
 
-    /// The same with a body that need not be JSON.
+    /// Sends a body, which need not be JSON, to a path below `/api/2.0/mlflow/`.
     pub async fn call_text(&self, method: &str, path: &str, body: String) -> Answer {
         self.call_at(method, &format!("/api/2.0/mlflow/{path}"), body).await
     }
@@ -52,8 +54,8 @@ impl Api {
     /// Sends a body to a path.
     pub async fn call_at(&self, method: &str, path: &str, body: String) -> Answer {
         let request = Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
-        // Spans name their experiment in a header. Here it may be in the path's query, where the
-        // server does not look.
+        // Requests with spans name the experiment in a header. Here, callers may give it in the
+        // query of the path, which the server ignores.
         let request = match path.strip_prefix("/v1/traces") {
             Some(rest) => request.header("x-mlflow-experiment-id", rest.strip_prefix("?experiment=").unwrap_or("0")),
             None => request,
@@ -88,14 +90,14 @@ impl Api {
 }
 
 impl Answer {
-    /// The body of a success.
+    /// Checks that the request succeeded, and returns the body.
     #[track_caller]
     pub fn ok(self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         self.body
     }
 
-    /// A refusal with this code; its message.
+    /// Checks that the request was refused with this status and code, and returns the message.
     #[track_caller]
     pub fn refused(self, status: u16, code: &str) -> String {
         let found = (self.status, self.body["error_code"].as_str().unwrap_or_default());
@@ -103,20 +105,20 @@ impl Answer {
         self.body["message"].as_str().unwrap().to_owned()
     }
 
-    /// The refusal of a request for a missing entity.
+    /// Checks that the request was refused because an entity is missing.
     #[track_caller]
     pub fn missing(self) {
         self.refused(404, "RESOURCE_DOES_NOT_EXIST");
     }
 
-    /// The refusal of a write to a deleted entity.
+    /// Checks that a write was refused because the entity is deleted.
     #[track_caller]
     pub fn refused_as_deleted(self) {
         let message = self.refused(400, "INVALID_PARAMETER_VALUE");
         assert!(message.ends_with("must be in the 'active' state. Current state is deleted."), "{message}");
     }
 
-    /// Whether MLflow's clients send the request once more by themselves.
+    /// Whether MLflow's clients retry the request automatically.
     pub fn is_repeated(&self) -> bool {
         matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
     }

@@ -1,15 +1,18 @@
-//! Texts that FNV-1a with 128 bits does not tell apart, computed with lattices. Keys have to.
+//! Texts with equal 128-bit FNV-1a hashes, computed with lattices. Keys have to distinguish them.
 
-/// Two names that are too long for a key, begin alike, and have one FNV hash.
+/// Returns two names that are too long for a key, have the same beginning, and have the same FNV
+/// hash.
 pub fn names() -> [String; 2] {
     let ends = ["RgCH35uRqU-2g6IY0.a9183e3pVq2Wk0-XJb", "eaDy86oRSJ5YSVBf.cxfy--d3IWJ0VYW5xFk"];
     ends.map(|end| format!("{}{end}", "é".repeat(400)))
 }
 
-/// Two names of datasets with the same digest: with the lengths before them, they have one FNV hash.
+/// Two names of datasets with the same digest. Prefixed with their lengths, they have the same FNV
+/// hash.
 pub const DATASETS: [&str; 2] = ["SsRxC.C46k-3UD7C.mF5U447vRYT.Sr-1S3_", "j53I835xN45.qLFz8.qhM38zviF-4Tpl5u5T"];
 
-/// The same of two experiments, 1 and 2: with these before them.
+/// Two names of datasets of the experiments 1 and 2. Together with the experiments, prefixed with
+/// their lengths, they have the same FNV hash.
 pub const DATASETS_OF_TWO: [(&str, &str); 2] =
     [("1", "i2-5019LN50f-.6zK_Li_.lQ-z-y10.8cis5RYo4RkYy"), ("2", "75-M120Vv-P34Z4-FA4m.s.j-b-b1Q58n81Ksxh4RkYy")];
 
@@ -19,7 +22,7 @@ mod tests {
 
     use super::*;
 
-    /// Each with its length before it, as [`WideDigest::of`] takes them.
+    /// Returns the texts prefixed with their lengths, as [`WideDigest::of`] hashes them.
     fn with_lengths(texts: &[&str]) -> Vec<u8> {
         texts.iter().flat_map(|text| [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()).collect()
     }

@@ -1,42 +1,43 @@
-//! Creations with faults at their requests and answers. If a client is told to repeat a request, it
-//! had no effect, and nothing happens twice.
+//! Tests of creations with faults at their requests and responses. If a response makes the client
+//! retry, the request must have had no effect, so that nothing is created twice.
 
 use embedded_engine::faults::Trouble;
 use serde_json::Value;
 
 use crate::{Answer, Api, Dump, Site, all_troubles};
 
-/// How many requests meet a trouble: one alone, the next one as well, or all that follow.
+/// Number of consecutive requests with a trouble: a single one, the next one as well, or all that
+/// follow.
 const CALLS: [u64; 3] = [1, 2, u64::MAX];
 
-/// A site on which a creation is tried.
+/// A site for trying a creation.
 #[derive(Debug)]
 pub struct Ground {
-    /// The site.
+    /// The site itself.
     pub site: Site,
-    /// A server whose requests meet the faults, and that soon gives up.
+    /// A server whose requests are subject to the faults, and that gives up soon.
     pub faulty: Api,
-    /// One whose requests meet none.
+    /// A server whose requests are not subject to faults.
     pub other: Api,
     /// The body of the request.
     pub body: Value,
 }
 
-/// A creation.
+/// A kind of creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Creation {
-    /// Where it is posted to, below `/api/`.
+    /// Path that it is posted to, below `/api/`.
     pub path: &'static str,
-    /// Counts the created entities, of each kind.
+    /// Counts the created entities of each kind.
     pub count: fn(&Dump) -> Vec<usize>,
-    /// The amounts that it adds to the counts.
+    /// The numbers that it adds to these counts.
     pub adds: &'static [usize],
 }
 
 impl Creation {
-    /// Tries the creation with each of its requests in each trouble, each time on a new ground. The
-    /// trouble meets the request alone, with the next one, or with all that follow: by turns. If all
-    /// troubles are wanted, it meets it in each of these ways.
+    /// Tries the creation with each kind of trouble at each of its requests, each time on a new
+    /// site. The trouble affects that request alone, the next one as well, or all that follow, in
+    /// turn; or in all of these ways, if all troubles are enabled.
     pub async fn check(self, ground: impl AsyncFn() -> Ground) {
         let rounds = if all_troubles() { CALLS.len() } else { 1 };
         let troubles = [Trouble::Throttled, Trouble::Disconnected, Trouble::AnswerLost];
@@ -60,7 +61,8 @@ impl Creation {
         (self.count)(&site.dump().await)
     }
 
-    /// Lets the `nth` request, or some from it on, meet a trouble; whether it came to that many.
+    /// Injects a trouble into `calls` requests from the `nth` on. Returns whether there were that
+    /// many requests.
     async fn meets(&self, ground: Ground, trouble: Trouble, nth: u64, calls: u64) -> bool {
         let Ground { site, faulty, other, body } = ground;
         let before = self.count(&site).await;

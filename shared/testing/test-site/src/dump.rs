@@ -8,16 +8,16 @@ use key_schema::definition::{PK, SK};
 use key_schema::rows::RowDescription;
 use serde_json::Value;
 
-/// All items by their keys, as DynamoDB writes them.
+/// All items by their keys, as DynamoDB's JSON.
 pub type Dump = BTreeMap<String, Value>;
 
-/// The key of an item as DynamoDB writes it.
+/// Returns the key of an item in DynamoDB's JSON.
 pub fn key_of(item: &Value) -> Key {
     let part = |name: &str| item[name]["S"].as_str().unwrap().to_owned();
     Key { pk: part(PK), sk: part(SK) }
 }
 
-/// Fails if an item has an attribute that its row does not declare.
+/// Panics if an item has an attribute that its row does not declare.
 pub(crate) fn check_declared(items: &[Value]) {
     let undeclared: Vec<_> = items.iter().flat_map(undeclared).collect();
     assert_eq!(undeclared, Vec::<String>::new());
@@ -30,8 +30,8 @@ fn undeclared(item: &Value) -> Vec<String> {
     RowDescription::undeclared(&key_of(item), attributes.iter().map(|(name, code)| (name.as_str(), code.as_str())))
 }
 
-/// The items, each with its sets in order: a set has none. How often an item was written to is left out, as a write that is
-/// repeated counts twice, and nonces, which are drawn.
+/// Returns the items with their sets sorted, because sets have no order. Leaves out counters of
+/// writes, which also count repeated writes, and nonces, which are random.
 pub(crate) fn dump(items: Vec<Value>) -> Dump {
     let items = items.into_iter().map(|mut item| {
         let Key { pk, sk } = key_of(&item);
@@ -49,11 +49,11 @@ pub(crate) fn dump(items: Vec<Value>) -> Dump {
     items.collect()
 }
 
-/// Items that have changed, in their new state, or `None` where they are gone. None has an
-/// attribute that its row does not declare.
+/// Changed items in their new state, or `None` if they were deleted. They only have attributes that
+/// their rows declare.
 pub type Changes = BTreeMap<String, Option<Value>>;
 
-/// The changes since this state.
+/// Returns the changes since a previous state.
 pub(crate) fn changes(items: Vec<Value>, before: &Dump) -> Changes {
     let now = dump(items);
     let mut all: Changes = before.keys().filter(|key| !now.contains_key(*key)).map(|key| (key.clone(), None)).collect();

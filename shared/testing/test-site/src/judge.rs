@@ -1,4 +1,4 @@
-//! An authorizer that decides as a test says.
+//! An authorizer whose decisions a test defines.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use mlflow_api::Result;
 use table::Write;
 
-/// The authorizer of tests in which nobody is refused.
+/// Returns an authorizer that refuses nothing.
 pub fn everybody() -> Arc<dyn Authorizer> {
     Arc::new(AdmitEverybody)
 }
@@ -15,7 +15,8 @@ pub fn everybody() -> Arc<dyn Authorizer> {
 type Ruling = Arc<dyn Fn(&Ask) -> bool + Send + Sync>;
 type Writing = Arc<dyn Fn(&Identity, Event<'_>) -> Vec<Write> + Send + Sync>;
 
-/// Takes everybody for somebody, or whomever a test says, whose rights the test decides.
+/// An authorizer that authenticates all callers as the same identity, and whose decisions a test
+/// defines.
 pub struct Judge {
     identity: Identity,
     visible: Visible,
@@ -25,24 +26,25 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Lists show the visible entities; every other ask is decided one by one, by its guard.
+    /// Returns an authorizer with these visible entities for lists. All other questions are decided
+    /// individually, by action and guard.
     pub fn new(visible: Visible, may: impl Fn(&(Action, Guarded)) -> bool + Send + Sync + 'static) -> Self {
         Self::of_asks(visible, move |ask| may(&(ask.action, ask.guard.clone())))
     }
 
-    /// The same by all that an authorizer is asked.
+    /// Returns an authorizer that decides by everything that it is asked.
     pub fn of_asks(visible: Visible, may: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
         let (may, writes): (Ruling, Writing) = (Arc::new(may), Arc::new(|_, _| Vec::new()));
         Self { identity: Identity::somebody(), visible, looks: false, may, writes }
     }
 
-    /// Takes everybody for this one.
+    /// Authenticates all callers as this identity.
     #[must_use]
     pub fn knowing(self, identity: Identity) -> Self {
         Self { identity, ..self }
     }
 
-    /// Gets the table's items of guards.
+    /// Makes the table's items of guards available to the decisions.
     #[must_use]
     pub fn looking(self) -> Self {
         Self { looks: true, ..self }

@@ -1,7 +1,7 @@
-//! For tests: a table in the test's own process, faults in front of it, and requests to a router
-//! over it. Also an authorizer that refuses by a rule.
+//! A test environment: a table in the test's own process, faults in front of it, and requests to a
+//! router over it. Also an authorizer that refuses requests by a rule.
 //!
-//! It knows no function: each test says which routers answer, and what they keep.
+//! This crate does not depend on any function: each test provides the routers and their content.
 #![expect(
     clippy::unwrap_used,
     clippy::missing_panics_doc,

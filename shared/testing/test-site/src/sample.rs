@@ -1,9 +1,9 @@
-//! The troubles that tests try: all in `make test-slow`. `make test` tries one at a quarter of the
-//! requests that write, and at a sixteenth of the others, which are only sent again.
+//! The troubles that tests inject. `make test-slow` tries all of them. `make test` tries one at a
+//! quarter of the requests that write, and at a sixteenth of the others, which are merely retried.
 
 use embedded_engine::faults::Trouble;
 
-/// Says that all are tried.
+/// Environment variable that enables all troubles.
 const ALL: &str = "ALL_TROUBLES";
 
 /// Whether all troubles are tried.
@@ -16,13 +16,13 @@ pub fn writes(operation: &str) -> bool {
     ["PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem", "TransactWriteItems"].contains(&operation)
 }
 
-/// What is tried of the troubles that a request can meet: all of them, or one for a part of the
-/// numbers. These follow no period, since reads and writes may alternate.
+/// Selects from the troubles that can affect a request: all of them, or one for some of the request
+/// numbers. The selected numbers are not periodic, because reads and writes may alternate.
 pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
     if all_troubles() || met.is_empty() {
         return met;
     }
-    // Fibonacci hashing: the upper bits are as if by chance.
+    // Fibonacci hashing: the upper bits are effectively random.
     let hash = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let bits = if writes(operation) { 2 } else { 4 };
     if hash >> (u64::BITS - bits) != 0 {
@@ -32,8 +32,8 @@ pub fn sample<T>(number: u64, operation: &str, mut met: Vec<T>) -> Vec<T> {
     vec![met.swap_remove(place)]
 }
 
-/// Troubles of a request of work in the background, each with the number of requests that meet it.
-/// The first and the third break the work off.
+/// Troubles for requests of background work, each with the number of consecutive requests that it
+/// affects. The first and the third abort the work.
 pub const TROUBLES: [(Trouble, u64); 6] = [
     (Trouble::Disconnected, u64::MAX),
     (Trouble::AnswerLost, 1),
@@ -43,7 +43,7 @@ pub const TROUBLES: [(Trouble, u64); 6] = [
     (Trouble::Halved, 1),
 ];
 
-/// The troubles of a list that are tried at a request.
+/// Selects the troubles of a list that are tried at a request.
 pub fn tried(request: u64, operation: &str, troubles: &[(Trouble, u64)]) -> Vec<(Trouble, u64)> {
     let met = troubles.iter().filter(|(trouble, _)| trouble.is_met_by(operation)).copied().collect();
     sample(request, operation, met)

@@ -1,4 +1,4 @@
-//! A table, and the ways to it.
+//! A table for tests, with handles to it.
 
 use std::time::Duration;
 
@@ -9,31 +9,31 @@ use table::{Retry, Table};
 
 use crate::dump::{self, Changes, Dump};
 
-/// Where the functions of tests keep artifacts.
+/// Artifact root of functions in tests.
 pub const ROOT: &str = "s3://bucket/artifacts";
-/// The name of every site's table.
+/// Name of the table of every site.
 pub const TABLE: &str = "mlflow";
 
-/// A table of its own in memory.
+/// A private table in memory.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The engine with the table.
+    /// The engine that has the table.
     pub engine: Engine,
-    /// Faults for requests by [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
+    /// Faults of requests through [`faulty`](Self::faulty) and [`impatient`](Self::impatient).
     pub faults: FaultInjector,
-    /// The table without faults.
+    /// A handle to the table without faults.
     pub table: Table,
 }
 
 impl Site {
-    /// A site with an empty table that has no stream.
+    /// Returns a site with an empty table without a stream.
     pub async fn new() -> Self {
         let site = Self::with_stream().await;
         site.engine.end_stream(TABLE).await.unwrap();
         site
     }
 
-    /// A site with an empty table, and a stream that can be read.
+    /// Returns a site with an empty table and a readable stream.
     pub async fn with_stream() -> Self {
         let engine = Engine::memory().unwrap();
         let table = Table::new(engine.client(), TABLE);
@@ -42,7 +42,7 @@ impl Site {
         Self { engine, faults, table }
     }
 
-    /// A copy as it is now, which meets no fault yet.
+    /// Returns a copy of the current state, without any faults.
     #[must_use]
     pub fn copy(&self) -> Self {
         let engine = self.engine.snapshot().unwrap();
@@ -50,14 +50,15 @@ impl Site {
         Self { table: Table::new(engine.client(), TABLE), engine, faults }
     }
 
-    /// The table; requests meet the faults. Throttled ones are tried as often as others: of many that are sent at once, one may meet a
-    /// fault that comes every so many calls several times in a row.
+    /// Returns a handle to the table whose requests are subject to the faults. Throttled requests
+    /// are retried as often as others: of many concurrent requests, a single one may repeatedly be
+    /// the `n`th one, which is affected.
     pub fn faulty(&self) -> Table {
         let retry = Retry { first_throttled_pause: Retry::default().first_pause, ..Retry::default().in_background() };
         Table::new(self.faults.client(), TABLE).with_retry(retry)
     }
 
-    /// The same for those who give up after two attempts.
+    /// Returns a faulty handle that gives up after two attempts.
     pub fn impatient(&self) -> Table {
         let pause = Duration::from_millis(1);
         self.faulty().with_retry(Retry {
@@ -68,19 +69,20 @@ impl Site {
         })
     }
 
-    /// All items, as DynamoDB writes them. None has an attribute that its row does not declare.
+    /// Returns all items as DynamoDB's JSON. Checks that they only have attributes that their rows
+    /// declare.
     pub async fn items(&self) -> Vec<Value> {
         let items = self.engine.items(TABLE).await.unwrap();
         dump::check_declared(&items);
         items
     }
 
-    /// The same by their keys, without values that differ where a write was repeated.
+    /// Returns all items by their keys, without values that differ if a write was repeated.
     pub async fn dump(&self) -> Dump {
         dump::dump(self.items().await)
     }
 
-    /// The changes since this state.
+    /// Returns the changes since a previous state.
     pub async fn changes(&self, before: &Dump) -> Changes {
         dump::changes(self.engine.items(TABLE).await.unwrap(), before)
     }

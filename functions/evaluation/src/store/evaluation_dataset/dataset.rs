@@ -1,4 +1,4 @@
-//! Evaluation datasets: create, delete.
+//! Creating and deleting evaluation datasets.
 
 use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
 use entities::{entries, entry_name, if_closed, in_workspace, is_open, now_ms};
@@ -11,7 +11,8 @@ use table::{Condition, Failure, Item, Reason, Write, map, number, text};
 use super::item::{AskedDataset, TRANSACTION, digest, experiment_key, experiments_of, listed, workspace_key};
 use crate::store::Store;
 
-/// Longest id of an experiment, in characters. Any text will do: MLflow does not look whether there is such an experiment.
+/// Maximum length of an experiment's id, in characters. Any text is accepted, because MLflow does
+/// not check whether the experiment exists.
 const EXPERIMENT_ID: usize = 1_000;
 
 /// An evaluation dataset to create.
@@ -21,14 +22,15 @@ pub struct NewDataset {
     pub name: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
-    /// The user who creates it, from its tags.
+    /// The user who creates it, according to its tags.
     pub user: Option<String>,
-    /// Experiments, as the client names them; they need not be there.
+    /// Experiments as the client sent them. They do not have to exist.
     pub experiment_ids: Vec<String>,
 }
 
 impl Store {
-    /// Creates an evaluation dataset. One request; one more per 25 experiments, or tags that are big, beyond a hundred.
+    /// Creates an evaluation dataset. Takes one request, and one more for every 25 experiments or
+    /// large tags beyond a hundred.
     pub async fn dataset_create(&self, workspace: &Workspace, new: &NewDataset) -> Result<wire::EvaluationDataset> {
         let mut experiments: Vec<_> = new.experiment_ids.iter().map(String::as_str).collect();
         experiments.sort_unstable();
@@ -47,7 +49,8 @@ impl Store {
             .with(DIGEST, text(digest(&new.name, created)))
             .with(UPDATED, number(created))
             .with(EXPERIMENTS, map(added.collect()))
-            // The stream's consumer is told when an item that has it is removed, and clears up.
+            // The indexer receives the removal of items that have this attribute from the stream,
+            // and removes the records.
             .with(REVISION, number(1));
         if let Some(user) = &new.user {
             item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
@@ -58,7 +61,7 @@ impl Store {
         let user = new.user.as_deref();
         let lists = experiments.iter().map(|experiment| listed(experiment_key(&id, experiment), &new.name, user));
         let mut lists: Vec<_> = lists.collect();
-        // A list that names a dataset which never came to be does no harm.
+        // Lists may contain a dataset whose creation fails: such entries are ignored.
         let mut before = lists.split_off(lists.len().min(TRANSACTION - 3));
         lists.push(listed(workspace_key(workspace, &id), &new.name, user));
         let check = is_open(workspace);
@@ -79,8 +82,8 @@ impl Store {
         Ok(wire::EvaluationDataset { experiment_ids: new.experiment_ids.clone(), ..dataset })
     }
 
-    /// Deletes an evaluation dataset, if it is there. Two requests, whatever the number of records: the indexer removes those,
-    /// when the stream tells it that the dataset is gone.
+    /// Deletes an evaluation dataset, if it exists. Takes two requests, regardless of the number of
+    /// records. The indexer removes the records when it receives the deletion from the stream.
     pub async fn dataset_delete(&self, workspace: &Workspace, id: &AskedDataset) -> Result<()> {
         let Some((id, item)) = self.dataset_item(id).await? else { return Ok(()) };
         let mut lists: Vec<_> =
@@ -92,7 +95,7 @@ impl Store {
         ];
         writes.extend(lists.into_iter().map(|key| Write::Delete(key, Condition::Always)));
         match self.table.transact(&writes).await {
-            // Somebody else was faster.
+            // Another request has deleted the dataset concurrently.
             Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => {}
             outcome => outcome?,
         }

@@ -1,4 +1,4 @@
-//! Experiments of evaluation datasets.
+//! The experiments of evaluation datasets.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -13,29 +13,30 @@ use table::{Condition, Failure, Reason, Update, Write, number};
 use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, is_visible, listed};
 use crate::store::Store;
 
-/// MLflow's error where experiments are to be added to, or removed from, a dataset that is not there.
+/// Returns MLflow's error about adding experiments to, or removing them from, a dataset that does
+/// not exist.
 fn no_dataset(id: &str) -> Error {
     Error::not_found(format!("Dataset '{id}' not found"))
 }
 
 impl Store {
-    /// The experiments of an evaluation dataset that may be seen, in the order in which they were added; none, if there is no such
-    /// dataset. One request.
+    /// Returns the visible experiments of an evaluation dataset, in the order in which they were
+    /// added. There are none if the dataset does not exist. Takes one request.
     pub async fn dataset_experiments(&self, visible: &Visible, id: &AskedDataset) -> Result<Vec<String>> {
         let mut experiments = self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default();
         experiments.retain(|experiment| is_visible(visible, experiment));
         Ok(experiments)
     }
 
-    /// Adds an evaluation dataset to experiments, which must be there, deleted or not. Three requests, two while leases on the
-    /// experiments last.
+    /// Adds an evaluation dataset to experiments. The experiments must exist, but may be deleted.
+    /// Takes three requests, or two while leases on the experiments last.
     pub async fn dataset_add_experiments(
         &self,
         id: &AskedDataset,
         experiments: &[String],
     ) -> Result<EvaluationDataset> {
         let (dataset, item) = self.dataset_item(id).await?.ok_or_else(|| no_dataset(&id.text))?;
-        // An id counts only as it is printed: MLflow compares texts.
+        // An id is valid only in its canonical form, because MLflow compares texts.
         let canonical = |text: &String| ExperimentId::parse(text).ok().filter(|id| id.to_string() == *text);
         let ids: BTreeSet<_> = experiments.iter().filter_map(canonical).collect();
         let states = self.experiments.states(&ids.into_iter().collect::<Vec<_>>()).await?;
@@ -62,7 +63,8 @@ impl Store {
         self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await
     }
 
-    /// Removes an evaluation dataset from experiments; from those it is not in, too. Two requests.
+    /// Removes an evaluation dataset from experiments. Experiments that it does not belong to are
+    /// ignored. Takes two requests.
     pub async fn dataset_remove_experiments(
         &self,
         id: &AskedDataset,
@@ -83,7 +85,8 @@ impl Store {
         self.dataset_with_tags(&dataset, &item.with(UPDATED, number(now))).await
     }
 
-    /// Changes the dataset's item and its row in the list of each experiment. One request per 99 experiments, and one for none.
+    /// Changes the dataset's item and its row in the list of each experiment. Takes one request per
+    /// 99 experiments, and one if there are none.
     async fn dataset_change_experiments(
         &self,
         dataset: &EvaluationDatasetId,

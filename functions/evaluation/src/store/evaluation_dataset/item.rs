@@ -1,4 +1,4 @@
-//! The item of a dataset, and the keys of the rows that belong to it.
+//! The item of a dataset, and the keys of the rows that belong to the dataset.
 
 use access::{Granted, Guarded, Visible};
 use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME};
@@ -8,30 +8,30 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use sha2::{Digest, Sha256};
 use table::{Condition, Item, Map, text};
 
-/// Writes in one transaction.
+/// Maximum number of writes in one transaction.
 pub(super) const TRANSACTION: usize = 100;
-/// Longest text, in bytes, that the lists of datasets repeat.
+/// Maximum length, in bytes, of texts that are copied to the lists of datasets.
 pub(super) const LISTED: usize = 1_024;
 
-/// The key of a part of a dataset's schema or of a record.
+/// Returns the key of a part of a dataset's schema or of a record.
 pub(super) fn part_key(id: &EvaluationDatasetId) -> impl Fn(&WideDigest, &Ordinal) -> Key {
     |content, part| rows::EvaluationPart::key(id, content, part)
 }
 
-/// A dataset's digest (`_compute_dataset_digest` in MLflow's SQL store).
+/// Computes a dataset's digest, as `_compute_dataset_digest` in MLflow's SQL store.
 pub(super) fn digest(name: &str, updated: i64) -> String {
     let hash = Sha256::digest(format!("{name}:{updated}"));
     let bits = hash.iter().take(4).fold(0_u32, |bits, byte| (bits << 8) | u32::from(*byte));
     format!("{bits:08x}")
 }
 
-/// The condition that a record is there and as it was read.
+/// Returns the condition that a record exists and has not changed since it was read.
 pub(super) fn unchanged(record: &Item) -> Condition {
     Condition::item_exists().and(Condition::unchanged(record, CHANGES))
 }
 
-/// A row of a list of datasets. It repeats the fields of the dataset that never change, unless they
-/// are long.
+/// Creates a row of a list of datasets. It has copies of the dataset's immutable fields, unless
+/// these are long.
 pub(super) fn listed(key: Key, name: &str, user: Option<&str>) -> Item {
     let row = Item::new(key);
     if name.len() > LISTED || user.is_some_and(|user| user.len() > LISTED) {
@@ -41,17 +41,17 @@ pub(super) fn listed(key: Key, name: &str, user: Option<&str>) -> Item {
     user.into_iter().fold(row, |row, user| row.with(CREATED_BY, text(user)))
 }
 
-/// The key of a dataset in the list of the workspace.
+/// Returns the key of a dataset in the workspace's list.
 pub(super) fn workspace_key(workspace: &Workspace, id: &EvaluationDatasetId) -> Key {
     rows::WorkspaceEvaluationDataset::key(&workspace.as_str().into(), id)
 }
 
-/// The key of a dataset in the list of an experiment.
+/// Returns the key of a dataset in an experiment's list.
 pub(super) fn experiment_key(id: &EvaluationDatasetId, experiment: &str) -> Key {
     rows::ExperimentEvaluationDataset::key(&Name::from(experiment), id)
 }
 
-/// A dataset's experiments, in the order in which they were added.
+/// Returns a dataset's experiments, in the order in which they were added.
 pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     let empty = Map::new();
     let entries = item.map(EXPERIMENTS).unwrap_or(&empty).iter();
@@ -62,25 +62,28 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Whether a list may show a client's text for an experiment. A text that is no experiment's id is
-/// not guarded.
+/// Checks whether a list may show an experiment, given by a client's text. Texts that are not a
+/// valid id are not guarded.
 pub(super) fn is_visible(visible: &Visible, experiment: &str) -> bool {
     ExperimentId::parse(experiment).map_or(true, |experiment| visible.shows(&Guarded::Experiment(experiment)))
 }
 
-/// Whether the dataset of an item is one of these experiments, if there are any. The keys of their lists may hold a hash of a long name.
+/// Checks whether a dataset, given by its item, belongs to one of these experiments. Always true if
+/// there are none. This is not implied by the experiment's list, because its key may contain a hash
+/// of a long name.
 pub(super) fn is_of_any(item: &Item, experiments: &[String]) -> bool {
     let held = item.map(EXPERIMENTS);
     let is_held = |experiment: &String| held.is_some_and(|held| held.contains_key(entry_name(experiment).as_ref()));
     experiments.is_empty() || experiments.iter().any(is_held)
 }
 
-/// The dataset that a request names. A text that no dataset can have as its id is the id of none, which not every call minds.
+/// The dataset that a request refers to. A text that is not a valid id refers to no dataset, which
+/// is an error only in some calls.
 #[derive(Clone, Debug)]
 pub struct AskedDataset {
-    /// The id as it was sent.
+    /// The id as the client sent it.
     pub text: String,
-    /// The dataset, if there can be one.
+    /// The dataset, or `None` if the text is not a valid id.
     pub dataset: Option<Granted<EvaluationDatasetId>>,
 }
 

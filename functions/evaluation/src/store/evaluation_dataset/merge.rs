@@ -1,9 +1,9 @@
-//! Merging records into an evaluation dataset.
+//! Merging of records into an evaluation dataset.
 //!
-//! A record is known by the hash of its inputs, which a row of its own claims. A new record is
-//! written together with its claim, a known one on condition that it is as it was read. Each
-//! transaction also changes the dataset. So the number of records is exact, and none is written
-//! into a dataset that is gone.
+//! A record is identified by the hash of its inputs, which is claimed by a row of its own. A new
+//! record is written together with its claim. A known record is written on condition that it has
+//! not changed since it was read. Each transaction also updates the dataset, so the number of
+//! records is exact, and no record is written to a deleted dataset.
 
 use documents::content;
 use std::collections::VecDeque;
@@ -22,24 +22,26 @@ use super::record::SentRecord;
 use super::schema;
 use crate::store::Store;
 
-/// Refuses JSON that is no list of records.
+/// Parses a JSON list of records, and rejects other values.
 fn read(records: Json) -> Result<Vec<SentRecord>> {
     match records {
         Json::List(records) => records.into_iter().map(SentRecord::read).collect(),
-        // Python runs through these as through empty lists.
+        // In Python, iterating over these values is the same as iterating over an empty list.
         Json::Object(_) | Json::Text(_) if !records.is_true() => Ok(Vec::new()),
         other => Err(Error::invalid(format!("The records must be a JSON array, got {}.", other.type_name()))),
     }
 }
 
-/// MLflow lets the database complain about records of a dataset that is not there.
+/// Returns the error about records of a dataset that does not exist, which in MLflow is the
+/// database's.
 fn no_dataset(id: &str) -> Error {
     Error::new(ErrorCode::BadRequest, EvaluationDatasetId::not_found(id).message)
 }
 
 impl Store {
-    /// Merges records, a JSON array, into an evaluation dataset. Two requests, one more per hundred records, one per 49 that are
-    /// new and two per 99 that are not; four write units for each new one of less than a KB, two for each of the others.
+    /// Merges records, given as a JSON array, into an evaluation dataset. Takes two requests, one
+    /// more per hundred records, one per 49 new records and two per 99 known ones. Costs four write
+    /// units for each new record of less than one KB, and two for each other record.
     pub async fn dataset_merge_records(&self, id: &AskedDataset, records: Json) -> Result<MergedRecords> {
         let sent = read(records)?;
         let dataset = match id.dataset.as_deref().cloned() {
@@ -59,13 +61,13 @@ impl Store {
         }
         let mut wanted = merge.wanted();
         self.dataset_look_up(&merge, &mut wanted).await?;
-        // If a request is cut off and sent again, it goes on with the records that it did not write
-        // yet.
+        // New records come first. If a request is interrupted and sent again, it continues with the
+        // records that it has not written yet.
         wanted.sort_by_key(|wanted| wanted.known.is_some());
         self.dataset_merge(&merge, &mut wanted).await
     }
 
-    /// Reads which of the inputs are known. One request per hundred.
+    /// Reads which of the inputs are known. Takes one request per hundred inputs.
     async fn dataset_look_up(&self, merge: &Merge<'_>, wanted: &mut [Wanted]) -> Result<()> {
         for portion in wanted.chunks_mut(PORTION) {
             let key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
@@ -106,14 +108,14 @@ impl Store {
                 count.inserted_count += merged.inserted_count;
                 count.updated_count += merged.updated_count;
             }
-            // Somebody else merges, too.
+            // Another request merges records concurrently.
             let rest = wanted.get_mut(done..).unwrap_or_default();
             let next = rest.len().min(PORTION);
             self.dataset_look_up(merge, rest.get_mut(..next).unwrap_or_default()).await?;
         }
     }
 
-    /// Writes a group; false, where something is not as it was when it was planned.
+    /// Writes a group. Returns `false` if an item has changed since the group was planned.
     async fn dataset_write(
         &self,
         merge: &Merge<'_>,
@@ -140,7 +142,7 @@ impl Store {
                 Ok(true)
             }
             Err(Failure::Cancelled(reasons)) => {
-                // Nothing will ever name them.
+                // The parts will never be referenced.
                 self.table.write_many(Vec::new(), &parts).await?;
                 let is_gone = matches!(reasons.last(), Some(Reason::Refused(None)));
                 if is_gone { Err(no_dataset(merge.id.as_str())) } else { Ok(false) }
@@ -149,7 +151,8 @@ impl Store {
         }
     }
 
-    /// The schema, if the records change it. No request unless it is big.
+    /// Returns the new schema, if the records change it. Takes no request unless the schema is
+    /// large.
     async fn dataset_new_schema(&self, merge: &Merge<'_>, item: &Item) -> Result<Option<NewSchema>> {
         let found = self.dataset_schema(merge.id, item).await?;
         let (item, before) = found.map_or((None, None), |(item, schema)| (Some(item), Some(schema)));

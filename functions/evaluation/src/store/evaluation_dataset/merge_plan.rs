@@ -1,4 +1,4 @@
-//! The records that a transaction of a merge writes, and their writes.
+//! The plan of a merge: which records each transaction writes, and the writes themselves.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,21 +15,21 @@ use super::merge_request::{Merge, Wanted};
 use super::record::Content;
 use crate::store::Store;
 
-/// Records whose claims are read, or that are planned, at a time.
+/// Maximum number of records whose claims are read, or that are planned, at once.
 pub(super) const PORTION: usize = 2_000;
-/// Bytes of the contents of known records that are read at a time.
+/// Maximum number of bytes of known records' contents that are read at once.
 const CONTENT_BYTES: usize = 64 << 20;
-/// Bytes of items in one transaction. DynamoDB takes 4 MB.
+/// Maximum number of bytes of items in one transaction. DynamoDB's limit is 4 MB.
 const TRANSACTION_BYTES: usize = 3 << 20;
 
-/// Writes that go into one transaction, for as many of the wanted records as it says.
+/// Writes of one transaction, and the number of `wanted` records that they cover.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) writes: Vec<Write>,
     pub(super) bytes: usize,
-    /// Parts of big records, written before.
+    /// Parts of large records, to be written before the transaction.
     pub(super) parts: Vec<Item>,
-    /// Parts that nothing names any more, deleted after.
+    /// Parts that are no longer referenced, to be deleted after the transaction.
     pub(super) stale: Vec<Key>,
     pub(super) wanted: usize,
     pub(super) new: usize,
@@ -37,8 +37,8 @@ pub(super) struct Group {
 }
 
 impl Store {
-    /// Plans writes for the first of the wanted records: reads those that are known, as many as one transaction takes, and of as
-    /// many bytes as there is room for.
+    /// Plans the writes for the first of the wanted records. Reads those that are known: as many as
+    /// one transaction can write, and as fit into the limit of `CONTENT_BYTES`.
     pub(super) async fn dataset_plan(&self, merge: &Merge<'_>, wanted: &[Wanted]) -> Result<Vec<Group>> {
         let claim_key = |wanted: &Wanted| rows::EvaluationInputs::key(merge.id, &wanted.inputs);
         let key = |wanted: &Wanted| Some(rows::EvaluationRecord::key(merge.id, wanted.known.as_ref()?));
@@ -64,7 +64,8 @@ impl Store {
                     (vec![put(item), put(claim)], packed, Vec::new(), true)
                 }
                 Some(key) => match self.dataset_known_record(merge, records.remove(&key), &parts).await? {
-                    // It was deleted between the two reads: the transaction fails, and the claim is read again.
+                    // The record was deleted between the two reads. The transaction will fail, and
+                    // then the claim is read again.
                     None => (vec![Write::Check(key, Condition::item_exists())], None, Vec::new(), false),
                     Some((record, content)) => {
                         let (item, condition, packed, stale) = merge.changed_record(one, &record, content);
@@ -73,7 +74,7 @@ impl Store {
                 },
             };
             let bytes = writes.iter().map(bytes_of).sum::<usize>();
-            // One place is the dataset's.
+            // One write of the transaction updates the dataset.
             let is_full = |group: &Group| {
                 group.writes.len() + writes.len() >= TRANSACTION || group.bytes + bytes > TRANSACTION_BYTES
             };
@@ -93,7 +94,8 @@ impl Store {
         Ok(groups)
     }
 
-    /// A record that was read, or as it is now, and its content; `None` where it is gone.
+    /// Returns a record and its content, or `None` if it was deleted. If the record has changed
+    /// since it was read, returns its current version.
     async fn dataset_known_record(
         &self,
         merge: &Merge<'_>,
@@ -112,7 +114,7 @@ impl Store {
     }
 }
 
-/// The first of the wanted records: as many as have their known records in one transaction.
+/// Returns the first of the wanted records: as many as have their known records in one transaction.
 fn portion(wanted: &[Wanted]) -> &[Wanted] {
     let known = wanted.iter().enumerate().filter(|(_, wanted)| wanted.known.is_some());
     let too_many = known.map(|(place, _)| place).nth(TRANSACTION - 1);
@@ -120,7 +122,7 @@ fn portion(wanted: &[Wanted]) -> &[Wanted] {
     wanted.get(..portion).unwrap_or_default()
 }
 
-/// How many contents of these sizes are read at a time: at least one.
+/// Returns how many contents of these sizes to read at once, which is at least one.
 fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
     let mut bytes = 0_usize;
     sizes
@@ -137,7 +139,7 @@ fn bytes_of(write: &Write) -> usize {
 }
 
 impl Merge<'_> {
-    /// The item of a new record, and its content if that has parts.
+    /// Returns the item of a new record, and its packed content.
     fn new_record(&self, wanted: &Wanted) -> (Item, Option<Packed>) {
         let item = Item::new(rows::EvaluationRecord::key(self.id, &wanted.record));
         let Some((first, others)) = wanted.sent.split_first() else { return (item, None) };
@@ -156,8 +158,8 @@ impl Merge<'_> {
         (with_updater(item, updater), Some(packed))
     }
 
-    /// The item of an existing record, the condition that it is still as it was read, its content,
-    /// and the parts of the previous content.
+    /// Returns the item of an existing record, the condition that the record has not changed since
+    /// it was read, its content, and the parts of the previous content.
     fn changed_record(
         &self,
         wanted: &Wanted,

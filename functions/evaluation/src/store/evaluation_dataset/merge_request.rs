@@ -1,4 +1,4 @@
-//! A request to merge: its records, and its changes of the dataset.
+//! A request to merge records: the records, and the changes of the dataset.
 
 use std::collections::HashMap;
 
@@ -12,38 +12,39 @@ use table::{Condition, Item, Update, number, text};
 use super::item::digest;
 use super::record::SentRecord;
 
-/// The sent records with certain inputs.
+/// The sent records that have the same inputs.
 pub(super) struct Wanted {
     pub(super) inputs: WideDigest,
-    /// The record that has them, as far as was read.
+    /// The existing record with these inputs, as far as is known.
     pub(super) known: Option<DatasetRecordId>,
-    /// The id it gets, if it is new.
+    /// The id that the record gets if it is new.
     pub(super) record: DatasetRecordId,
-    /// The sent records, in the order of the request; at least one.
+    /// The sent records, in the order of the request. There is at least one.
     pub(super) sent: Vec<SentRecord>,
 }
 
-/// The change of the dataset in every transaction of a request.
+/// The request, with the change of the dataset that each of its transactions makes.
 pub(super) struct Merge<'a> {
     pub(super) id: &'a EvaluationDatasetId,
-    /// In ms; of the whole request.
+    /// Time of the whole request, in ms.
     pub(super) now: i64,
-    /// Whose records these are, as the tags of the last that has any say.
+    /// The user of the records, according to the last record whose tags say something about the
+    /// user.
     pub(super) user: Option<String>,
     pub(super) sent: &'a [SentRecord],
 }
 
-/// A schema to be written.
+/// A schema to write.
 pub(super) struct NewSchema {
     pub(super) packed: Packed,
-    /// The parts of the one before.
+    /// The parts of the previous schema.
     pub(super) stale: Vec<Key>,
-    /// The version of the one before.
+    /// The version of the previous schema.
     pub(super) version: Option<i64>,
 }
 
 impl Merge<'_> {
-    /// The records by their inputs, in the order of the request.
+    /// Groups the records by their inputs, in the order of the request.
     pub(super) fn wanted(&self) -> Vec<Wanted> {
         let mut wanted: Vec<Wanted> = Vec::new();
         let mut places: HashMap<WideDigest, usize> = HashMap::new();
@@ -56,7 +57,8 @@ impl Merge<'_> {
             }
             let place = wanted.len();
             places.insert(inputs, place);
-            // Records of one request keep its order: 32 bits of place, then 48 of chance.
+            // Ids of records keep the order of the request: 32 bits are the position, followed by
+            // 48 random bits.
             let random = ((place as u128) << 48) | u128::from(chance >> 16);
             let id = DatasetRecordId::new(self.now, random);
             wanted.push(Wanted { inputs, known: None, record: id, sent: vec![record.clone()] });
@@ -64,7 +66,7 @@ impl Merge<'_> {
         wanted
     }
 
-    /// The change of the dataset in a transaction, without the number of its records.
+    /// Returns the change of the dataset in a transaction, without the number of its records.
     pub(super) fn update(&self, item: &Item, new_schema: Option<&NewSchema>) -> Update {
         let name = item.get(NAME).unwrap_or_default();
         let update = Update::new(rows::EvaluationDataset::key(self.id))

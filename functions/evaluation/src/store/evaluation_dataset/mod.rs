@@ -1,8 +1,8 @@
 //! Evaluation datasets and their records.
 //!
-//! A dataset is a document; its records are rows in the same partition, in the order of their
-//! creation. A partition of their own has the rows that find a record by its inputs, and the parts
-//! of big records. So merging writes to two partitions.
+//! A dataset is a document. Its records are rows in the same partition, in the order of their
+//! creation. The rows that find a record by its inputs, and the parts of large records, are in a
+//! separate partition. So merging writes to two partitions.
 
 mod dataset;
 mod experiments;

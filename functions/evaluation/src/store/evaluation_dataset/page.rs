@@ -15,19 +15,19 @@ use table::{Item, Query};
 use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
-/// Bytes that a record has in an answer in addition to its content, at least.
+/// Minimum number of bytes that a record takes in a response in addition to its content.
 const FRAME: usize = 160;
 
 impl Store {
-    /// A page of the records of an evaluation dataset, in the order of their creation; none, if
-    /// there is no such dataset. One request per MB of their items, and one per hundred parts of
-    /// big ones.
+    /// Returns a page of the records of an evaluation dataset, in order of creation. The page is
+    /// empty if the dataset does not exist. Takes one request per MB of items, and one per hundred
+    /// parts of large records.
     ///
-    /// The first page never shows a dataset that is gone. A later page may, until the indexer has
-    /// cleared up.
+    /// The first page never shows records of a deleted dataset. Later pages may, until the indexer
+    /// has removed them.
     ///
     /// # Errors
-    /// The first record is longer than any answer may be.
+    /// Returns an error if the first record exceeds the maximum size of a response.
     pub async fn dataset_records(&self, id: &AskedDataset, max_results: usize, token: &str) -> Result<DatasetRecords> {
         let search = Fingerprint::of_dataset_records(&id.text);
         let after = decode_page_token::<String>(search, token)?;
@@ -51,7 +51,8 @@ impl Store {
             let (records, end) = self.dataset_records_written(&dataset, items).await?;
             let end = if is_more || records.is_full { end } else { None };
             match end {
-                // All of them were deleted meanwhile; a page with a token is not empty.
+                // All of these records have been deleted in the meantime. A page with a token must
+                // not be empty, so reading continues.
                 Some(end) if records.is_empty() => range = rows::EvaluationRecord::all(&dataset).after(&end),
                 end => {
                     let token = end.map(|end| encode_page_token(search, &end.as_str())).transpose()?;
@@ -62,8 +63,8 @@ impl Store {
         }
     }
 
-    /// Up to `max` records of a range, the `others` that come before them, and whether there are
-    /// more. There are no more of them than may fit on a page.
+    /// Reads up to `max` records of a range, together with the `others` items before them, and
+    /// returns whether there are more. Reads no more records than may fit on a page.
     async fn dataset_records_within(&self, range: KeyRange, max: usize, others: usize) -> Result<(Vec<Item>, bool)> {
         let wanted = max.saturating_add(others);
         let mut query = Query::of(range);
@@ -85,7 +86,8 @@ impl Store {
         }
     }
 
-    /// Records as MLflow's answer has them, as many as have room; and the last one looked at. One is decompressed at a time.
+    /// Returns as many records as fit on a page, in the form of MLflow's response, and the id of
+    /// the last record that was examined. Only one record at a time is decompressed.
     async fn dataset_records_written(
         &self,
         dataset: &EvaluationDatasetId,
@@ -107,7 +109,7 @@ impl Store {
             for key in part_keys {
                 parts.remove(key);
             }
-            // One that was deleted meanwhile is left out.
+            // Records that were deleted in the meantime are left out.
             if let Some((item, content)) = found {
                 let mut json = String::new();
                 write_record(dataset, &item, &content, &mut json);
@@ -122,7 +124,7 @@ impl Store {
     }
 }
 
-/// The records of a page: the inside of a JSON array, escaped for a JSON string.
+/// The records of a page: the elements of a JSON array, escaped for a JSON string.
 #[derive(Default)]
 struct Records {
     escaped: String,
@@ -131,7 +133,7 @@ struct Records {
 }
 
 impl Records {
-    /// Adds a record, if it has room or is the first; whether it was added.
+    /// Adds a record if it fits or is the first one. Returns whether it was added.
     fn add(&mut self, json: &str) -> Result<bool> {
         let quoted = serde_json::to_string(json).map_err(Error::internal)?;
         let escaped = quoted.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default();
@@ -149,7 +151,7 @@ impl Records {
         self.escaped.is_empty()
     }
 
-    /// The page, with the token of the next.
+    /// Returns the page, with the token of the next one.
     fn page(self, next_page_token: Option<String>) -> Result<DatasetRecords> {
         let records = RawValue::from_string(format!("\"[{}]\"", self.escaped)).map_err(Error::internal)?;
         Ok(DatasetRecords { records, next_page_token })
@@ -160,13 +162,14 @@ fn record_id(item: &Item) -> Option<DatasetRecordId> {
     item.key().and_then(|key| rows::EvaluationRecord::parse(&key)).map(|row| row.record)
 }
 
-/// Appends a record. Its content is JSON of MLflow's form already, and need not be read.
+/// Appends a record. Its content is stored in the form of MLflow's response, so it does not have to
+/// be parsed.
 fn write_record(dataset: &EvaluationDatasetId, item: &Item, content: &str, json: &mut String) {
     let row = item.key().and_then(|key| rows::EvaluationRecord::parse(&key));
     let (id, created) = row.map(|row| (row.record.to_string(), row.record.created())).unwrap_or_default();
     let updated = item.get(UPDATED).unwrap_or(created);
     let fields = content.strip_prefix('{').and_then(|content| content.strip_suffix('}')).unwrap_or_default();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write!(
         json,
         "{{\"dataset_record_id\": \"{id}\", \"dataset_id\": \"{dataset}\", {fields}, \"created_time\": {created}, \

@@ -15,20 +15,21 @@ use super::item::{AskedDataset, part_key};
 use crate::store::Store;
 
 impl Store {
-    /// Reads an evaluation dataset. One request; one more if it has tags too big for its document, one if its schema is.
+    /// Reads an evaluation dataset. Takes one request, one more if it has tags that are too large
+    /// for its document, and one more if its schema is.
     pub async fn dataset_get(&self, id: &AskedDataset) -> Result<wire::EvaluationDataset> {
         let (id, item) = self.dataset_item(id).await?.ok_or_else(|| EvaluationDatasetId::not_found(&id.text))?;
         self.dataset_with_tags(&id, &item).await
     }
 
-    /// The item of a dataset, if there is one. One request.
+    /// Reads the item of a dataset, if the dataset exists. Takes one request.
     pub(super) async fn dataset_item(&self, id: &AskedDataset) -> Result<Option<(EvaluationDatasetId, Item)>> {
         let Some(id) = id.dataset.as_deref().cloned() else { return Ok(None) };
         let item = self.table.get(&rows::EvaluationDataset::key(&id)).await?;
         Ok(item.map(|item| (id, item)))
     }
 
-    /// A dataset from its item, its rows of tags read where it has any.
+    /// Builds a dataset from its item. Reads its rows of tags, if there are any.
     pub(super) async fn dataset_with_tags(
         &self,
         id: &EvaluationDatasetId,
@@ -38,7 +39,8 @@ impl Store {
         self.dataset_whole(id, item, &tags).await
     }
 
-    /// A dataset's tags, by key. No request unless some are too big for its document.
+    /// Returns a dataset's tags, ordered by key. Takes no request unless some tags are too large
+    /// for its document.
     pub(super) async fn dataset_tags(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Vec<(String, String)>> {
         let rows = if item.has(TAG_ROWS) {
             self.table.query(Query::of(rows::EvaluationDatasetTag::all(id))).await?
@@ -48,7 +50,7 @@ impl Store {
         entries(item, TAGS, &rows)
     }
 
-    /// A dataset from its item and its tags. No request unless its schema is big.
+    /// Builds a dataset from its item and its tags. Takes no request unless its schema is large.
     pub(super) async fn dataset_whole(
         &self,
         id: &EvaluationDatasetId,
@@ -74,8 +76,8 @@ impl Store {
         })
     }
 
-    /// The schema in a dataset's item, if it has one, with the item it is of: the one given, or as it is now. No request unless it
-    /// is big.
+    /// Returns the schema of a dataset, if it has one, and the item that the schema belongs to:
+    /// either the given one, or a more recent one. Takes no request unless the schema is large.
     pub(super) async fn dataset_schema(&self, id: &EvaluationDatasetId, item: &Item) -> Result<Option<(Item, String)>> {
         if !item.has(SCHEMA_VERSION) {
             return Ok(None);
@@ -87,7 +89,7 @@ impl Store {
     }
 }
 
-/// A dataset's profile. Where the last record was deleted, MLflow keeps JSON's null.
+/// Returns a dataset's profile. Once the last record has been deleted, MLflow stores JSON's `null`.
 fn profile(records: u32) -> String {
     if records > 0 { format!("{{\"num_records\": {records}}}") } else { "null".to_owned() }
 }

@@ -1,11 +1,11 @@
-//! Records of evaluation datasets: as clients send them, and how they are merged (`SqlEvaluationDatasetRecord.merge` and
-//! `upsert_dataset_records` in MLflow's SQL store).
+//! Records of evaluation datasets: parsing of what clients send, and merging, as in
+//! `SqlEvaluationDatasetRecord.merge` and `upsert_dataset_records` of MLflow's SQL store.
 
 use key_schema::WideDigest;
 use mlflow_api::json::Object;
 use mlflow_api::{Error, ErrorCode, Json, Result};
 
-/// The tag that names a user.
+/// The tag that holds the name of a user.
 pub(super) const USER_TAG: &str = "mlflow.user";
 const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "CODE"];
 
@@ -13,7 +13,7 @@ const SOURCE_TYPES: [&str; 5] = ["UNSPECIFIED", "TRACE", "HUMAN", "DOCUMENT", "C
 #[derive(Clone, Debug)]
 pub(super) struct SentRecord {
     pub(super) inputs: Object,
-    /// Missing where nothing was sent; null is something.
+    /// `None` if nothing was sent. A null that was sent is a value.
     pub(super) outputs: Option<Json>,
     pub(super) expectations: Option<Object>,
     tags: Option<Object>,
@@ -21,19 +21,19 @@ pub(super) struct SentRecord {
     pub(super) user: User,
 }
 
-/// The user in the tags of a record.
+/// What the tags of a record say about its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum User {
-    /// Nothing.
+    /// The tag is missing.
     Unsaid,
-    /// That there is none: the tag is null.
+    /// The tag is null, so there is no user.
     Nobody,
     /// The name of the user.
     Named(String),
 }
 
 impl User {
-    /// The user, if it was `before` until the tags said something.
+    /// Returns the user after these tags have been applied, given the user before.
     pub(super) fn after(&self, before: Option<String>) -> Option<String> {
         match self {
             Self::Unsaid => before,
@@ -43,7 +43,7 @@ impl User {
     }
 }
 
-/// Where a record comes from.
+/// The origin of a record.
 #[derive(Clone, Debug)]
 struct Source {
     type_name: String,
@@ -52,7 +52,7 @@ struct Source {
 }
 
 impl SentRecord {
-    /// Reads a record and checks it.
+    /// Parses and checks a record.
     pub(super) fn read(record: Json) -> Result<Self> {
         let Json::Object(mut record) = record else {
             return Err(Error::invalid(format!("A record must be a JSON object, got {}.", record.type_name())));
@@ -75,7 +75,8 @@ impl SentRecord {
         Ok(Self { inputs, outputs: record.remove("outputs"), expectations, tags, source, user })
     }
 
-    /// The hash of its inputs: equal for inputs that Python prints alike once their keys are sorted.
+    /// Returns the hash of the record's inputs. It is equal for inputs that Python prints
+    /// identically once their keys are sorted.
     pub(super) fn inputs_hash(&self) -> WideDigest {
         WideDigest::of_bytes(Json::Object(self.inputs.clone()).print_sorted().as_bytes())
     }
@@ -107,7 +108,7 @@ impl Source {
     }
 }
 
-/// The object a field must be.
+/// Returns the JSON object that a field has to contain.
 fn object(field: &str, value: Json) -> Result<Object> {
     match value {
         Json::Object(object) => Ok(object),
@@ -118,7 +119,7 @@ fn object(field: &str, value: Json) -> Result<Object> {
     }
 }
 
-/// A value as MLflow's database keeps it in a column of texts.
+/// Converts a value as MLflow's database does for a text column.
 pub(crate) fn column(field: &str, value: &Json) -> Result<Option<String>> {
     match value {
         Json::Null => Ok(None),
@@ -130,13 +131,13 @@ pub(crate) fn column(field: &str, value: &Json) -> Result<Option<String>> {
     }
 }
 
-/// The stored content of a record: inputs, outputs, expectations, tags and source, named and
-/// ordered as in MLflow's answer.
+/// The stored content of a record: inputs, outputs, expectations, tags and source, with the names
+/// and in the order of MLflow's response.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Content(Object);
 
 impl Content {
-    /// Of a new record.
+    /// Creates the content of a new record.
     pub(super) fn new(sent: &SentRecord) -> Self {
         let mut content = Object::default();
         let mut add = |field: &str, value: Json| content.update([(field.to_owned(), value)]);
@@ -164,18 +165,18 @@ impl Content {
         Self(content)
     }
 
-    /// Reads the text that [`Content::print`] printed.
+    /// Parses the output of [`Content::print`].
     pub(super) fn parse(text: &str) -> Option<Self> {
         if let Json::Object(content) = Json::parse(text)? { Some(Self(content)) } else { None }
     }
 
-    /// As JSON.
+    /// Formats the content as JSON.
     pub(super) fn print(&self) -> String {
         Json::Object(self.0.clone()).print()
     }
 
-    /// Merges a record with the same inputs: outputs are replaced, if any were sent; expectations and tags are added, and
-    /// replace those of the same name; the source stays.
+    /// Merges a record with the same inputs. Outputs are replaced if any were sent. Expectations
+    /// and tags are added, replacing those with the same names. The source is kept.
     pub(super) fn merge(&mut self, sent: &SentRecord) {
         match &sent.outputs {
             None => {}

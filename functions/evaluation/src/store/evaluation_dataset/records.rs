@@ -11,14 +11,15 @@ use table::{Condition, Failure, Item, Reason, Update, Write, number};
 use super::item::{AskedDataset, TRANSACTION, part_key, unchanged};
 use crate::store::Store;
 
-/// Records that are deleted, with their claims, in one transaction. One place is the dataset's.
+/// Maximum number of records that one transaction deletes together with their claims. One write of
+/// the transaction updates the dataset.
 const GROUP: usize = (TRANSACTION - 1) / 2;
-/// Records that are read at a time.
+/// Batch size for reading the records to delete.
 const PORTION: usize = 4 * GROUP;
 
 impl Store {
-    /// Deletes records of an evaluation dataset; returns how many there were. One request per hundred ids, and one per 49 records
-    /// that are there; one more per 25 parts of big ones.
+    /// Deletes records of an evaluation dataset, and returns how many existed. Takes one request
+    /// per hundred ids, one per 49 existing records, and one per 25 parts of large records.
     pub async fn dataset_delete_records(&self, id: &AskedDataset, records: &[String]) -> Result<usize> {
         let Some(dataset) = id.dataset.as_deref().cloned() else { return Ok(0) };
         let ids: BTreeSet<_> = records.iter().filter_map(|id| DatasetRecordId::parse(id)).collect();
@@ -35,14 +36,14 @@ impl Store {
         let mut attempts = self.table.attempts("the records of an evaluation dataset");
         loop {
             attempts.next().await?;
-            // Without those that an earlier attempt deleted.
+            // Records that an earlier attempt deleted are not found again.
             let mut items: Vec<_> = self.table.get_many(keys).await?.into_values().collect();
             items.sort_unstable_by_key(Item::key);
             let mut is_done = true;
             for group in items.chunks(GROUP) {
                 match self.table.transact(&deletion(dataset, group)).await {
                     Ok(()) => {}
-                    // The dataset is gone, and its records with it.
+                    // The dataset was deleted, and its records with it.
                     Err(Failure::Cancelled(reasons)) if matches!(reasons.last(), Some(Reason::Refused(None))) => {
                         return Ok(deleted);
                     }
@@ -64,13 +65,14 @@ impl Store {
     }
 }
 
-/// Deletes records with the claims of their inputs, and counts them off.
+/// Returns the writes that delete records with the claims of their inputs, and decrease the
+/// dataset's count.
 fn deletion(dataset: &EvaluationDatasetId, records: &[Item]) -> Vec<Write> {
     let claim = |record: &Item| {
         let inputs = record.get(INPUTS)?;
         Some(Write::Delete(rows::EvaluationInputs::key(dataset, &inputs), Condition::Always))
     };
-    // Its parts, too, are to be those that were read.
+    // The record must not have changed, because its parts are deleted as well.
     let record = |record: &Item| Some(Write::Delete(record.key()?, unchanged(record)));
     let mut writes: Vec<_> = records.iter().flat_map(|item| [record(item), claim(item)]).flatten().collect();
     let count = i64::try_from(records.len()).unwrap_or_default();

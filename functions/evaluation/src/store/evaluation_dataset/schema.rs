@@ -1,4 +1,4 @@
-//! The schema of an evaluation dataset: the fields of its records, and the type of the first value
+//! The schema of an evaluation dataset: the fields of its records, with the type of the first value
 //! of each (`_update_dataset_schema` in MLflow's SQL store).
 
 use std::collections::HashSet;
@@ -8,7 +8,7 @@ use mlflow_api::json::Object;
 
 use super::record::SentRecord;
 
-/// The schema with the fields of further records.
+/// Returns the schema, extended by the fields of these records.
 pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<String> {
     if records.is_empty() && schema.is_none() {
         return None;
@@ -24,15 +24,15 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
     let mut inputs = Fields::of(schema.get("inputs"));
     let mut expectations = Fields::of(schema.get("expectations"));
     let mut output_fields = Fields::of(schema.get("outputs"));
-    // The type of an output that was no object.
+    // The type of the first output that was not an object.
     let mut output_type = schema.get("outputs").filter(|outputs| outputs.object().is_none()).cloned();
     for record in records {
         inputs.add(&record.inputs);
         if let Some(sent) = &record.expectations {
             expectations.add(sent);
         }
-        // Once an output was no object, its type is that of all outputs. MLflow fails over the
-        // objects that follow.
+        // Once an output is not an object, its type is the type of all outputs. MLflow fails if
+        // objects follow.
         match &record.outputs {
             Some(Json::Object(sent)) if output_type.is_none() => output_fields.add(sent),
             None | Some(Json::Null | Json::Object(_)) => {}
@@ -51,7 +51,8 @@ pub(super) fn updated(schema: Option<&str>, records: &[SentRecord]) -> Option<St
     Some(Json::Object(schema).print())
 }
 
-/// The fields of a part of the schema, and their names where they are found fast: there may be as many as records.
+/// The fields of a part of the schema, with a set of their names for fast lookup. There may be as
+/// many fields as records.
 struct Fields {
     object: Object,
     names: HashSet<String>,

@@ -1,4 +1,4 @@
-//! Searching evaluation datasets.
+//! Searches of evaluation datasets.
 
 use documents::content;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,26 +21,26 @@ use table::{Item, Query};
 use super::item::{is_of_any, is_visible};
 use crate::store::Store;
 
-/// Lists read at a time.
+/// Number of lists, and of datasets, that are read concurrently.
 const AT_ONCE: usize = 8;
 
-/// A search over evaluation datasets, as it was asked.
+/// The parameters of a search of evaluation datasets, as the client sent them.
 #[derive(Clone, Debug, Default)]
 pub struct DatasetSearch {
-    /// Only datasets of these experiments; all, where there are none.
+    /// Experiments whose datasets are searched. If empty, all datasets are.
     pub experiment_ids: Vec<String>,
     /// Filter string.
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Datasets on a page.
+    /// Page size.
     pub max_results: i64,
-    /// Token of an earlier page.
+    /// Token that the previous page returned.
     pub page_token: String,
 }
 
-/// The entry of a dataset in the lists: its id, and with it the time of its creation; name and
-/// creator, unless they are long.
+/// An entry of a dataset in the lists. It has the id, which contains the creation time, and the
+/// name and the creator unless these are long.
 struct Listed {
     id: EvaluationDatasetId,
     row: Item,
@@ -52,12 +52,12 @@ impl Listed {
         Some(Self { id, row: row.clone() })
     }
 
-    /// Whether the row repeats the texts.
+    /// Checks whether the entry contains the name and the creator.
     fn has_texts(&self) -> bool {
         self.row.has(NAME)
     }
 
-    /// Whether the dataset may pass a filter, as far as the lists say.
+    /// Checks whether the dataset may pass a filter, as far as its entry shows.
     fn may_pass(&self, filter: &DatasetFilter) -> bool {
         let says = |predicate: &DatasetPredicate| match predicate {
             DatasetPredicate::Number { .. } => is_listed(predicate),
@@ -67,7 +67,7 @@ impl Listed {
     }
 }
 
-/// Whether the lists have the field of a condition.
+/// Checks whether the lists contain the field of a condition.
 fn is_listed(predicate: &DatasetPredicate) -> bool {
     match predicate {
         DatasetPredicate::Text { attribute, .. } | DatasetPredicate::TextOrder { attribute, .. } => {
@@ -78,16 +78,18 @@ fn is_listed(predicate: &DatasetPredicate) -> bool {
     }
 }
 
-/// Whether the lists say all that a filter and an order ask.
+/// Checks whether the lists contain every field that filter and order use.
 fn is_known_from_lists(filter: &DatasetFilter, order: &DatasetOrder) -> bool {
     let by_change = DatasetSortBy::Number(DatasetNumber::LastUpdateTime);
     filter.predicates.iter().all(is_listed) && order.terms.iter().all(|term| term.by != by_change)
 }
 
 impl Store {
-    /// Searches evaluation datasets. A read unit per 30 datasets of the experiments, or of the workspace where none are named; then
-    /// a request per 100 of those that the lists do not rule out: a page of them, unless the filter asks for tags or the last
-    /// change, or the order is by the latter. One more for each that has tags too big for its document, or a schema.
+    /// Searches evaluation datasets. Takes a read unit per 30 datasets of the given experiments, or
+    /// of the workspace if none are given. It then takes a request per 100 datasets that the lists
+    /// do not rule out. These are one page, unless the filter uses tags or the last change, or the
+    /// order uses the latter. Each dataset with a schema, or with tags that are too large for its
+    /// document, takes one more request.
     pub async fn dataset_search(
         &self,
         workspace: &Workspace,
@@ -118,7 +120,8 @@ impl Store {
         Ok(Datasets { datasets, next_page_token })
     }
 
-    /// The datasets of these experiments, or all of the workspace, each once. A request per MB of each list.
+    /// Lists the datasets of these experiments, or of the whole workspace, without duplicates.
+    /// Takes a request per MB of each list.
     async fn datasets_listed(
         &self,
         workspace: &Workspace,
@@ -147,10 +150,11 @@ impl Store {
     }
 }
 
-/// The conditions on a dataset on a page.
+/// The conditions that a dataset has to meet to be on a page.
 struct Wanted {
     store: Store,
-    /// One of these experiments has it, if there are any.
+    /// Experiments of which the dataset has to be in at least one. If empty, there is no such
+    /// condition.
     experiments: Vec<String>,
     filter: DatasetFilter,
     order: DatasetOrder,
@@ -215,7 +219,7 @@ impl DatasetFields for Listed {
     }
 }
 
-/// A dataset as a search sees it; its tags are in the order of their keys.
+/// The fields of a dataset that a search can use. Tags are in the order of their keys.
 struct Searched {
     id: EvaluationDatasetId,
     item: Item,
@@ -223,7 +227,7 @@ struct Searched {
 }
 
 impl Searched {
-    /// About how many bytes it has.
+    /// Returns the approximate size of the dataset, in bytes.
     fn size(&self) -> usize {
         let tags: usize = self.tags.iter().map(|(key, value)| key.len() + value.len()).sum();
         self.item.size().max(tags) + content::size(&self.item)

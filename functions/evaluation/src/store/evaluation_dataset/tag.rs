@@ -8,7 +8,7 @@ use table::{Condition, Item};
 use super::item::AskedDataset;
 use crate::store::Store;
 
-/// An evaluation dataset as a document.
+/// An evaluation dataset's document.
 struct DatasetDocument<'a>(&'a EvaluationDatasetId);
 
 impl Document for DatasetDocument<'_> {
@@ -29,14 +29,14 @@ impl Document for DatasetDocument<'_> {
     }
 }
 
-/// MLflow's error for tags of a dataset that is not there.
+/// Returns MLflow's error about tags of a dataset that does not exist.
 fn no_dataset(id: &str) -> Error {
     Error::not_found(format!("Could not find evaluation dataset with ID {id}"))
 }
 
 impl Store {
-    /// Sets tags of an evaluation dataset from a JSON object. Nulls are left out, and other values
-    /// than texts are printed as Python prints them. One request; more where values are big.
+    /// Sets tags of an evaluation dataset from a JSON object. Nulls are ignored, and values other
+    /// than strings are formatted like in Python. Takes one request, or more if values are large.
     pub async fn dataset_set_tags(&self, id: &AskedDataset, tags: Json) -> Result<()> {
         let missing = || no_dataset(&id.text);
         let dataset = id.dataset.as_deref().cloned().ok_or_else(missing)?;
@@ -55,7 +55,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of an evaluation dataset, if both are there. One request where no tag is big.
+    /// Deletes a tag of an evaluation dataset, if both exist. Takes one request if no tag is large.
     pub async fn dataset_delete_tag(&self, id: &AskedDataset, key: &str) -> Result<()> {
         let Some(id) = id.dataset.as_deref().cloned() else { return Ok(()) };
         match documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {

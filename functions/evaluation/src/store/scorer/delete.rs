@@ -10,12 +10,14 @@ use table::{Condition, Item, Plan, Query, Write};
 use super::row::{Found, ScorerName, header, header_key, part_key, same_version, with_version};
 use crate::store::Store;
 
-/// Versions deleted together with their scorer; a transaction has room for 100 writes.
+/// Maximum number of versions that are deleted in the same transaction as their scorer. A
+/// transaction has up to 100 writes.
 const DELETED_TOGETHER: usize = 90;
 
 impl Store {
-    /// Deletes a version of a scorer, or the whole of it with all versions and its online configuration. Two or three requests, and
-    /// one for the experiment where no lease lasts.
+    /// Deletes a version of a scorer, or the whole scorer with all versions and its online
+    /// configuration. Takes two or three requests, and one more for the experiment if its lease has
+    /// expired.
     pub async fn scorer_delete(&self, workspace: &Workspace, scorer: &ScorerName, version: Option<i64>) -> Result<()> {
         let rest = self
             .table
@@ -31,7 +33,8 @@ impl Store {
         Ok(self.table.write_many(Vec::new(), &rest).await?)
     }
 
-    /// The writes that delete a scorer, and those that may follow.
+    /// Returns the writes of the transaction that deletes a scorer, and the keys to delete
+    /// afterwards.
     async fn scorer_deletion(
         &self,
         workspace: &Workspace,
@@ -50,7 +53,7 @@ impl Store {
             Write::Delete(listed, Condition::Always),
         ];
         writes.extend(self.along.deleted(&Guarded::Scorer(found.experiment, scorer.name.clone())));
-        // Nothing finds a version without its scorer, so that many more may follow one by one.
+        // Versions cannot be found without their scorer, so most of them may be deleted afterwards.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
         let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));
         writes.extend(keys.into_iter().map(|key| Write::Delete(key, Condition::Always)));
@@ -58,8 +61,8 @@ impl Store {
         Ok((writes, rest))
     }
 
-    /// The writes that delete a version, and those that may follow. If it is the latest, the one
-    /// before takes its place.
+    /// Returns the writes of the transaction that deletes a version, and the keys to delete
+    /// afterwards. If it is the latest version, the previous one becomes the latest.
     async fn scorer_version_deletion(
         &self,
         scorer: &ScorerName,
@@ -76,7 +79,7 @@ impl Store {
             let before = rows.iter().find(|row| row.get(VERSION).map(i64::from) != Some(version));
             let header = header(found.experiment, &scorer.name, &found.id);
             let header = before.into_iter().fold(header, with_version);
-            // The one before must not go meanwhile.
+            // The previous version must not be deleted in the meantime.
             let is_there = before.and_then(|row| Some(Write::Check(row.key()?, same_version(row))));
             [Some(Write::Put(header, found.unchanged())), is_there]
         } else {

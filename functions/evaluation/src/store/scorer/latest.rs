@@ -1,4 +1,5 @@
-//! Lists of scorers, each in its latest version. One that is longer than any answer may be is refused.
+//! Lists of scorers, each with its latest version. Lists that exceed the maximum size of a response
+//! are rejected.
 
 use std::collections::BTreeSet;
 
@@ -17,12 +18,12 @@ use super::list_size::ListSize;
 use super::row::Found;
 use crate::store::Store;
 
-/// Experiments whose scorers are read at a time.
+/// Number of experiments whose scorers are read concurrently.
 const AT_ONCE: usize = 8;
 
 impl Store {
-    /// The latest versions of those of an experiment's scorers that may be shown, by name. A request per MB of them, and one for the experiment where no lease
-    /// lasts.
+    /// Returns the latest versions of an experiment's scorers that are visible, ordered by name.
+    /// Takes a request per MB of scorers, and one more for the experiment if its lease has expired.
     pub async fn scorer_list(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -32,7 +33,8 @@ impl Store {
         self.scorers_of(&[experiment], visible).await
     }
 
-    /// The same for those of several experiments that are active. Two requests per experiment.
+    /// Returns the latest versions of the visible scorers of several experiments, ignoring those
+    /// that are not active. Takes two requests per experiment.
     pub async fn scorer_list_of(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -41,15 +43,16 @@ impl Store {
         self.scorers_of_active(experiments.iter().map(|experiment| **experiment).collect(), visible).await
     }
 
-    /// The scorers of those of these experiments that are active.
+    /// Returns the scorers of those of these experiments that are active.
     async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>, visible: &Visible) -> Result<Vec<wire::Scorer>> {
         let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
         self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>(), visible).await
     }
 
-    /// The same for all active experiments of the workspace. A request per MB of the list of scorers, and two for each experiment
-    /// that has any.
+    /// Returns the latest versions of the visible scorers of all active experiments in the
+    /// workspace. Takes a request per MB of the list of scorers, and two for each experiment that
+    /// has any.
     pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
         if let Some(few) = visible.few(Resource::Experiment) {
             let experiments = few.into_iter().filter_map(|guarded| match guarded {

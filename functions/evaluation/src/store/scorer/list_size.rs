@@ -1,4 +1,4 @@
-//! How long a list of scorers gets. MLflow's lists of them have no pages.
+//! The size of a list of scorers, which is limited because MLflow's lists of scorers have no pages.
 
 use documents::content;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,15 +7,15 @@ use mlflow_api::Result;
 use mlflow_api::answer_size::{LONGEST, too_long};
 use table::Item;
 
-/// Adds up the contents in a list, before they are read.
+/// Total size of the contents in a list, computed before they are read.
 #[derive(Default)]
 pub(super) struct ListSize(AtomicUsize);
 
 impl ListSize {
-    /// Counts the scorer of a row.
+    /// Adds the scorer of a row.
     ///
     /// # Errors
-    /// With it, the list is longer than any answer may be.
+    /// Returns an error if the list would exceed the maximum size of a response.
     pub(super) fn add(&self, row: &Item) -> Result<()> {
         let bytes = content::size(row) + row.size();
         let before = self.0.fetch_add(bytes, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 //! Scorers and their versions.
 //!
-//! A scorer's row holds its id and a copy of its latest version, so that lists and the most frequent read are one request. The
-//! versions are rows named by the id: those of a scorer that was deleted are not those of another of its name.
+//! A scorer's row has its id and a copy of its latest version, so that lists and the most frequent
+//! read take one request. The keys of versions contain the scorer's id. So versions of a deleted
+//! scorer never belong to a later scorer with the same name.
 
 mod delete;
 mod latest;

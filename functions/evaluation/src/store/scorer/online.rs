@@ -1,4 +1,4 @@
-//! On which traces scorers run by themselves.
+//! Online configurations, which determine the traces that scorers run on automatically.
 
 use access::Granted;
 use entities::attributes::{CONFIG, EXPERIMENT, FILTER, RATE, SCORER};
@@ -13,8 +13,8 @@ use super::row::{ScorerName, header_key};
 use crate::store::Store;
 
 impl Store {
-    /// Sets the online configuration of a scorer, in place of the one before. Two requests, and one for the experiment where no
-    /// lease lasts.
+    /// Sets the online configuration of a scorer, replacing the previous one. Takes two requests,
+    /// and one more for the experiment if its lease has expired.
     pub async fn scorer_set_online_config(
         &self,
         scorer: &ScorerName,
@@ -44,7 +44,7 @@ impl Store {
                     item = item.with(FILTER, text(filter));
                 }
                 let config = config_of(&found.id, &item);
-                // Versions may come meanwhile; the scorer must not go.
+                // Versions may be added in the meantime, but the scorer must not be deleted.
                 let there = Condition::Equals(SCORER.into(), text(found.id.as_str()));
                 let header = header_key(found.experiment, &scorer.name);
                 Ok(Plan::Write(vec![Write::Check(header, there), Write::Put(item, Condition::Always)], config))
@@ -52,7 +52,8 @@ impl Store {
             .await
     }
 
-    /// The online configurations of those scorers that have one. One request per 100 of them.
+    /// Returns the online configurations of those of the scorers that have one. Takes one request
+    /// per 100 scorers.
     pub async fn scorer_online_configs(
         &self,
         scorers: Vec<(Granted<ExperimentId>, ScorerId)>,

@@ -1,12 +1,13 @@
-//! Checks serialized scorers (`_validate_serialized_scorer_payload` in MLflow's `handlers.py`,
-//! `scorer_utils.py`).
+//! Validation of serialized scorers, as in MLflow's `_validate_serialized_scorer_payload`
+//! (`handlers.py`) and `scorer_utils.py`.
 
 use std::collections::BTreeSet;
 
 use mlflow_api::json::{DEEPEST, Object, Unreadable};
 use mlflow_api::{Error, Json, Result, python};
 
-/// Options that choose where a scorer's language model is asked (`GATEWAY_DESTINATION_KEYS` in MLflow's `validation.py`).
+/// Options that determine where a scorer's language model client sends requests
+/// (`GATEWAY_DESTINATION_KEYS` in MLflow's `validation.py`).
 const DESTINATIONS: [&str; 5] = ["api_base", "base_url", "custom_llm_provider", "fallbacks", "model_list"];
 
 const NO_CUSTOM_SCORERS: &str = "\
@@ -18,7 +19,7 @@ security concerns. Custom scorers require arbitrary code execution during deseri
 MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS environment variable to true, or\n\
 4. Use built-in scorers or make_judge() scorers instead.";
 
-/// Refuses a text that is no JSON, a scorer with code, and one that would have a server send
+/// Rejects texts that are not JSON, scorers with code, and scorers that could make a server send
 /// requests elsewhere.
 pub(super) fn check(serialized: &str) -> Result<()> {
     let scorer = Json::read(serialized).map_err(|unreadable| match unreadable {
@@ -33,7 +34,7 @@ pub(super) fn check(serialized: &str) -> Result<()> {
     check_third_parties(&scorer)
 }
 
-/// Refuses a model that is none, and one of a gateway: there is no gateway.
+/// Rejects invalid models, and models of a gateway, because there is no gateway.
 pub(super) fn check_model(serialized: &str) -> Result<()> {
     match gateway_endpoint(serialized)? {
         None => Ok(()),
@@ -41,7 +42,7 @@ pub(super) fn check_model(serialized: &str) -> Result<()> {
     }
 }
 
-/// The endpoint of a gateway that the scorer's model is, if it is one.
+/// Returns the gateway endpoint that the scorer uses as its model, if any.
 pub(super) fn gateway_endpoint(serialized: &str) -> Result<Option<String>> {
     let scorer = Json::parse(serialized);
     let scorer = scorer.as_ref().and_then(Json::object).ok_or_else(|| not_an_object("A serialized scorer"))?;
@@ -60,7 +61,7 @@ pub(super) fn gateway_endpoint(serialized: &str) -> Result<Option<String>> {
     Ok(endpoint.map(str::to_owned))
 }
 
-/// The model in a serialized scorer, wherever its kind keeps it.
+/// Returns the model in a serialized scorer. Its location depends on the kind of scorer.
 fn model_of(scorer: &Object) -> Result<Option<&Json>> {
     let part = |name: &str| match scorer.get(name).filter(|part| part.is_true()) {
         None => Ok(None),
@@ -86,7 +87,7 @@ fn not_an_object(what: &str) -> Error {
     Error::invalid(format!("{what} must be a JSON object."))
 }
 
-/// Whether there is code in it, at any depth.
+/// Checks whether a value contains code at any depth.
 fn has_code(value: &Json) -> bool {
     match value {
         Json::Object(object) => {
@@ -98,7 +99,7 @@ fn has_code(value: &Json) -> bool {
     }
 }
 
-/// Checks the options of third parties' scorers, at any depth.
+/// Checks the options of third-party scorers at any depth.
 fn check_third_parties(value: &Json) -> Result<()> {
     match value {
         Json::Object(object) => {
@@ -133,7 +134,8 @@ fn check_options(options: &Json) -> Result<()> {
     )))
 }
 
-/// Gathers the options that choose a destination. Python makes options of lists of pairs, too.
+/// Collects the options that determine a destination. In Python, lists of pairs can also be turned
+/// into options.
 fn destinations<'a>(value: &'a Json, found: &mut BTreeSet<&'a str>) {
     match value {
         Json::Object(object) => {

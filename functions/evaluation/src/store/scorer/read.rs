@@ -15,22 +15,25 @@ use super::row::{Found, ScorerName, header_key, part_key};
 use crate::store::Store;
 
 impl Store {
-    /// The experiment a request names, which must be active. One request; none while a lease on it lasts.
+    /// Returns the experiment that a request refers to, and fails unless it is active. Takes one
+    /// request, or none while a lease on it lasts.
     pub(super) async fn scorer_experiment(&self, id: ExperimentId) -> Result<ExperimentId> {
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         Ok(id)
     }
 
-    /// A scorer's row. One request, and one for the experiment where no lease lasts.
+    /// Reads a scorer's row. Takes one request, and one more for the experiment if its lease has
+    /// expired.
     pub(super) async fn scorer_found(&self, scorer: &ScorerName) -> Result<Found> {
         let experiment = self.scorer_experiment(*scorer.experiment).await?;
         let item = self.table.get(&header_key(experiment, &scorer.name)).await?;
         Found::named(scorer, item)?.ok_or_else(|| scorer.not_found(None))
     }
 
-    /// Reads the latest version of a scorer, or another. One request, two for another; one more for the experiment where no lease
-    /// lasts, and for a big one.
+    /// Reads the latest version of a scorer, or a given version. Takes one request, or two for a
+    /// given version. One more is needed for the experiment if its lease has expired, and one for a
+    /// large scorer.
     pub async fn scorer_get(&self, scorer: &ScorerName, version: Option<i64>) -> Result<wire::Scorer> {
         let found = self.scorer_found(scorer).await?;
         let not_found = || scorer.not_found(version);
@@ -42,17 +45,18 @@ impl Store {
         self.scorer_whole(&found, &version_row).await?.ok_or_else(not_found)
     }
 
-    /// The row of a version, if there is one. One request.
+    /// Reads the row of a version, if the version exists. Takes one request.
     pub(super) async fn scorer_version(&self, found: &Found, version: i64) -> Result<Option<Item>> {
         let Ok(version) = u32::try_from(version) else { return Ok(None) };
         Ok(self.table.get(&rows::ScorerVersion::key(&found.experiment, &found.id, &Ordinal(version))).await?)
     }
 
-    /// A version from its row, or from the scorer's. No request unless it is big.
+    /// Builds a version from its row, or from the scorer's row. Takes no request unless the version
+    /// is large.
     pub(super) async fn scorer_whole(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
         let whole = content::read_with_item(&self.table, row.clone(), part_key(found.experiment)).await?;
         let Some((row, serialized_scorer)) = whole else { return Ok(None) };
-        // The scorer may be another of its name by now.
+        // The scorer may have been replaced by another one with the same name.
         let id = row.get(SCORER).unwrap_or_else(|| found.id.clone()).to_string();
         Ok(Some(wire::Scorer {
             experiment_id: found.experiment.number(),
@@ -64,7 +68,7 @@ impl Store {
         }))
     }
 
-    /// The same in the form of lists: MLflow prints the JSON again for them.
+    /// Builds a version in the form that lists have: MLflow reformats the JSON for them.
     pub(super) async fn scorer_in_list(&self, found: &Found, row: &Item) -> Result<Option<wire::Scorer>> {
         let scorer = self.scorer_whole(found, row).await?;
         Ok(scorer.map(|scorer| {
@@ -73,11 +77,11 @@ impl Store {
         }))
     }
 
-    /// All versions of a scorer, the oldest first. Two requests, more where they are more than a MB; one for the experiment where
-    /// no lease lasts.
+    /// Returns all versions of a scorer, oldest first. Takes two requests, or more if the versions
+    /// exceed one MB, and one more for the experiment if its lease has expired.
     ///
     /// # Errors
-    /// They are longer than any answer may be.
+    /// Returns an error if the list exceeds the maximum size of a response.
     pub async fn scorer_versions(&self, scorer: &ScorerName) -> Result<Vec<wire::Scorer>> {
         let found = self.scorer_found(scorer).await?;
         let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(found.versions())));

@@ -14,7 +14,7 @@ use super::payload;
 use super::row::{Found, ScorerName, header, header_key, part_key, with_version};
 use crate::store::Store;
 
-/// Checks the name and the content of a scorer that is to be registered.
+/// Checks the name and the content of a scorer to register.
 pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
     payload::check(serialized)?;
     if name.trim().is_empty() {
@@ -24,8 +24,9 @@ pub(crate) fn check_scorer(name: &str, serialized: &str) -> Result<()> {
 }
 
 impl Store {
-    /// Registers a version of a scorer. The first version makes the scorer. Two requests, and one
-    /// for the experiment where no lease lasts; one more per 25 parts of a big one.
+    /// Registers a version of a scorer. The first version creates the scorer. Takes two requests,
+    /// one more for the experiment if its lease has expired, and one more per 25 parts of a large
+    /// version.
     pub async fn scorer_register(
         &self,
         workspace: &Workspace,
@@ -79,7 +80,8 @@ impl Store {
                         creation_time: created,
                     });
                 }
-                // Somebody else registered a version. Nothing will ever name the parts.
+                // Another request has registered a version concurrently. The parts will never be
+                // referenced.
                 Err(Failure::Cancelled(reasons)) => {
                     self.table.write_many(Vec::new(), &parts).await?;
                     let check = reasons.get(3).filter(|_| found.is_none() && is_open(workspace).is_some());

@@ -1,4 +1,4 @@
-//! What searches cost.
+//! The cost of searches.
 
 use embedded_engine::Engine;
 use ledger::{Bench, Ledger, budget};
@@ -6,7 +6,8 @@ use registry::store::{NewModel, Search, Store};
 
 use super::{PROMPT, bench_on, create, model_with_versions, search, search_models, search_versions, series};
 
-/// With a tenth of the models: what a search costs by its page costs the same, and what it costs by the models that it reads a tenth.
+/// Measures searches among a tenth of the models. Costs that depend on the page stay the same, and
+/// costs that depend on the number of models that are read are a tenth.
 pub(super) async fn rows_of_few(ledger: &mut Ledger) {
     ledger.section("Searches, among 1,000 models");
     let engine = &Engine::memory().unwrap();
@@ -107,7 +108,7 @@ pub(super) async fn rows(ledger: &mut Ledger) {
     models_in_order(ledger, engine, bench).await;
 }
 
-/// Orders other than by name, and filters that refuse all.
+/// Measures searches in orders other than by name, and filters that reject all models.
 async fn models_in_order(ledger: &mut Ledger, engine: &Engine, bench: &Bench<Store>) {
     series::fill(engine, 2_000, async |store, number| {
         let tags = vec![(PROMPT.to_owned(), "true".to_owned())];

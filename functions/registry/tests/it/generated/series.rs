@@ -1,6 +1,6 @@
-//! Thousands of models that only differ by their numbers, times and ids. The first few are made as
-//! clients make them, and the others are continued from their items. So a test of searches need not
-//! make each by a call.
+//! Generates thousands of models that differ only in their numbers, times and ids. The first few
+//! are created by calls, and the others are extrapolated from their items. So a test of searches
+//! does not have to create each model by a call.
 
 use std::time::Duration;
 
@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 
 use super::{TABLE, bench_on};
 
-/// How many are made. The third has to be what continues the first two.
+/// Number of examples. The third one has to match the extrapolation from the first two.
 const EXAMPLES: u32 = 3;
-/// Items in a batch, as DynamoDB has it.
+/// Maximum number of items in a batch, as in DynamoDB.
 const BATCH: usize = 25;
 
-/// Puts so many into an engine's table, each of a ms of its own: a list by time reads what was changed in one ms together. The examples are
-/// made in a table that has nothing else.
+/// Puts `count` models into an engine's table. Each has a millisecond of its own, because a list by
+/// time reads models that were changed in the same millisecond together. The examples are created
+/// in an otherwise empty table.
 pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store, u32)) {
     let (mut known, mut examples) = (Vec::new(), Vec::new());
     let aside = Engine::memory().unwrap();
@@ -41,7 +42,7 @@ pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store,
     assert_eq!([second.len(), third.len()], [first.len(); 2]);
     for (nth, third) in nth(2).zip(third) {
         joined(&nth, third, &|nth, third| {
-            assert!(nth == third || is_drawn(nth) && is_drawn(third), "{third} is not what continues the first two");
+            assert!(nth == third || is_drawn(nth) && is_drawn(third), "{third} does not continue the first two");
             String::new()
         });
     }
@@ -53,15 +54,15 @@ pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store,
     }
 }
 
-/// Makes the `number`th value of a series from the first two. Numbers go on as they began, and
-/// random values are new each time.
+/// Extrapolates the `number`th value of a series from the first two. Numbers continue in the same
+/// steps, and random values are new each time.
 fn continued(first: &Value, second: &Value, number: u32) -> Value {
-    assert_ne!([&first["PK"], &first["SK"]], [&second["PK"], &second["SK"]], "each has items of its own");
+    assert_ne!([&first["PK"], &first["SK"]], [&second["PK"], &second["SK"]], "each model has its own items");
     joined(first, second, &|first, second| {
         if first == second {
             return first.to_owned();
         }
-        // In keys, times are hexadecimal.
+        // Times in keys are hexadecimal.
         let (radix, width) = (if first.len() == 16 { 16 } else { 10 }, first.len());
         if let [Ok(begin), Ok(next)] = [first, second].map(|word| i64::from_str_radix(word, radix)) {
             let nth = begin + (next - begin) * i64::from(number);
@@ -72,18 +73,18 @@ fn continued(first: &Value, second: &Value, number: u32) -> Value {
     })
 }
 
-/// A ULID, which is no number.
+/// Checks for a ULID that is not a number.
 fn is_drawn(word: &str) -> bool {
     word.len() == 26 && word.parse::<u128>().is_err()
 }
 
-/// Two values of one shape as one, their words joined in pairs.
+/// Combines two values with the same structure by joining their words in pairs.
 fn joined(first: &Value, second: &Value, join: &impl Fn(&str, &str) -> String) -> Value {
     match (first, second) {
         (Value::Object(first), Value::Object(second)) => {
             assert!(first.len() == second.len());
             let joined = first.iter().map(|(name, value)| {
-                // Bytes are nonces, which one model may have as well as another.
+                // Bytes are nonces, which may be the same for several models.
                 let both = if name == "B" { value.clone() } else { joined(value, &second[name], join) };
                 (name.clone(), both)
             });
@@ -105,7 +106,7 @@ fn joined(first: &Value, second: &Value, join: &impl Fn(&str, &str) -> String) -
     }
 }
 
-/// A text as runs of letters and digits, and the characters between them.
+/// Splits a text into runs of letters and digits, and the characters between them.
 fn words(text: &str) -> Vec<&str> {
     let is_end = |character: char| !character.is_ascii_alphanumeric();
     text.split_inclusive(is_end)

@@ -1,5 +1,5 @@
-//! Searches in the order of a list: active experiments, by the time of creation or of the last change. The list is read as far as the
-//! page needs it, however many experiments there are.
+//! Searches of active experiments in the order of a list, by creation or by last change. The list
+//! is read only as far as the page needs it, however many experiments there are.
 
 use std::collections::HashSet;
 
@@ -19,17 +19,18 @@ use table::{Item, Query};
 use super::listed::Listed;
 use super::wanted::Wanted;
 
-/// Entries that are read at least where the filter may refuse some.
+/// Minimum number of entries to read if the filter may reject some.
 const PORTION: usize = 100;
 
-/// A list that has the order of a search.
+/// A list whose order is that of a search.
 pub(super) struct TimeList {
     attribute: ExperimentNumber,
     direction: Direction,
 }
 
 impl TimeList {
-    /// The list whose order is that of a search, if there is one. Where the filter says how names begin, there are better ones.
+    /// Returns the list whose order is that of a search, if there is one. If the filter has a
+    /// prefix of the name, other lists are better.
     pub(super) fn of(view: ViewType, filter: &ExperimentFilter, order: &ExperimentOrder) -> Option<Self> {
         let [Term { by: ExperimentSortBy::Number(attribute), direction }, Term { by: ExperimentSortBy::Id, .. }] =
             order.terms[..]
@@ -40,7 +41,7 @@ impl TimeList {
         is_listed.then_some(Self { attribute, direction })
     }
 
-    /// The part of the list that may come after a page.
+    /// Returns the range of the list that may contain entries after the previous page.
     fn range(&self, workspace: &Workspace, after: Option<&SortKey>) -> KeyRange {
         let workspace = Name::from(workspace.as_str());
         let range = match self.attribute {
@@ -72,8 +73,9 @@ impl TimeList {
         }
     }
 
-    /// A page of a search. Two requests, and a read unit for each experiment on the page; more where the filter refuses experiments. One
-    /// that is changed while the list by change is read may be missed: it is at the top then.
+    /// Returns a page of a search. Takes two requests, and one read unit per experiment on the
+    /// page, or more if the filter rejects experiments. An experiment that is changed while the
+    /// list by change is read may be missed: it has moved to the top.
     pub(super) async fn page(
         &self,
         wanted: &Wanted<'_>,
@@ -85,18 +87,20 @@ impl TimeList {
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
         let may_refuse = !wanted.filter.predicates.is_empty();
         let refuses_none = !may_refuse && matches!(visible, Visible::Everything);
-        // An experiment that changes between two pages of the list may be on both.
+        // An experiment that is changed between two pages of the list may be on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
         loop {
-            // One more shows whether there is another page; and the first may be the last of the page before. Where some are refused, as
-            // many again as were read, so that few requests are made one after another, however few pass.
+            // One more entry shows whether there is another page, and the first entry may be the
+            // last one of the previous page. If entries may be rejected, the number read doubles
+            // each time, so that few sequential requests are needed even if few entries pass.
             let few = page.missing() + 2;
             query = query.limit(if refuses_none { few } else { few.max(PORTION).max(entries_read) });
             let rows = wanted.store.table.query_page(&query).await?;
             entries_read += rows.items.len();
             entries.extend(read_all(&rows.items, "a place in the list of experiments", |row| self.entry(row))?);
-            // Those of one time are in the search's order when all of them are there.
+            // Entries with the same time can only be put in the search's order once all of them
+            // have been read.
             let last = entries.last().map(|entry| entry.time).filter(|_| rows.next.is_some());
             let whole = entries.iter().take_while(|entry| Some(entry.time) != last).count();
             let of_page = entries.drain(..whole).filter(|entry| is_wanted(wanted, visible, entry));
@@ -117,7 +121,7 @@ impl TimeList {
     }
 }
 
-/// Whether an experiment may be on the page, as far as the list says.
+/// Checks whether an experiment may be on the page, as far as its entry in the list shows.
 fn is_wanted(wanted: &Wanted<'_>, visible: &Visible, entry: &Listed) -> bool {
     let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
     entry.may_pass(&wanted.filter) && visible.shows(&Guarded::Experiment(entry.id)) && is_behind()

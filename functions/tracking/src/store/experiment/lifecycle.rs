@@ -1,4 +1,4 @@
-//! Experiments: create, read, rename, delete, restore.
+//! Creating, reading, renaming, deleting and restoring experiments.
 
 use access::{Granted, Guarded, Resource};
 use entities::attributes::{
@@ -16,12 +16,14 @@ use workspaces::Workspaces;
 use crate::store::Store;
 use crate::store::names::DEFAULT_EXPERIMENT_NAME;
 
-/// The setting that counts experiment ids.
+/// Name of the setting that counts experiment ids.
 const COUNTER: &str = "experiment_counter";
-/// Numbers that a new experiment is tried with, each twice as far from the one before as that was.
+/// Maximum number of ids that are tried for a new experiment. The distance between consecutive
+/// attempts doubles each time.
 const NUMBERS_TRIED: u32 = 24;
 
-/// Which write of a restoration checks that nobody has begun to remove the experiment.
+/// Position of the write in a restoration's transaction that checks that permanent deletion of the
+/// experiment has not started.
 const REMOVAL: usize = 2;
 
 /// An experiment to create.
@@ -29,18 +31,18 @@ const REMOVAL: usize = 2;
 pub struct NewExperiment {
     /// Name.
     pub name: String,
-    /// Where its runs keep their artifacts; empty for the server's choice.
+    /// Artifact location of its runs. If it is empty, the server chooses one.
     pub artifact_location: String,
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
 
-/// The key of the row that claims a name.
+/// Returns the key of the row that claims a name.
 fn name_key(workspace: &Workspace, name: &str) -> Key {
     rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))
 }
 
-/// The row that claims a name, and by which the workspace's experiments are listed.
+/// Creates the row that claims a name, and that the workspace's lists of experiments consist of.
 fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created: i64, changed: i64) -> Item {
     Item::new(name_key(workspace, name))
         .with(NAME, text(name))
@@ -49,7 +51,8 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
         .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
-/// The refusal of a name whose row is there. MLflow has one code where an experiment is created, and another where it is renamed.
+/// Returns the error about a name that is in use, given its row. MLflow's error codes differ
+/// between creating and renaming an experiment.
 fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     if row.and_then(|row| row.get(NAME)).is_some_and(|taken| taken != name) {
         return Error::key_taken("experiment");
@@ -57,14 +60,15 @@ fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     Error::new(code, format!("Experiment(name={name}) already exists."))
 }
 
-/// The condition that the row of a name is that of this experiment.
+/// Returns the condition that a name's row belongs to this experiment.
 fn is_name_of(experiment: ExperimentId) -> Condition {
     Condition::Equals(EXPERIMENT.into(), text(experiment.to_string()))
 }
 
 impl Store {
-    /// Creates an experiment. Two requests; five write units for the table and two for the lists by time. Up to three requests more, if it says how
-    /// long its traces are kept.
+    /// Creates an experiment. Takes two requests. Costs five write units for the table and two for
+    /// the lists by time. If the experiment sets how long its traces are kept, up to three more
+    /// requests are needed.
     pub async fn experiment_create(&self, workspace: &Workspace, new: &NewExperiment) -> Result<ExperimentId> {
         limits::experiment_name(&new.name)?;
         let artifact_location = location::absolute(&new.artifact_location, self.working_directory.as_deref())?;
@@ -72,17 +76,19 @@ impl Store {
             limits::experiment_tag(key, value)?;
         }
         if let Some(key) = documents::repeated_key(&new.tags) {
-            // To MLflow, every broken constraint is a name that is taken.
+            // MLflow reports every violated constraint as a name that is in use.
             let message = format!("The tag '{key}' is given twice.");
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
         }
         let new = &NewExperiment { artifact_location, ..new.clone() };
         let says_retention = new.tags.iter().any(|(key, _)| key == TRACE_RETENTION_TAG);
-        // A creation that fails for its name takes no place among those with the tag.
+        // Checked first, so that a creation that fails because of its name takes up no space in the
+        // setting of experiments with this tag.
         if says_retention && let Some(row) = self.table.get(&name_key(workspace, &new.name)).await? {
             return Err(name_taken(Some(&row), &new.name, ErrorCode::ResourceAlreadyExists));
         }
-        // From number to number where those are in use, twice as far each time: a counter that was set back catches up in few steps.
+        // If an id is in use, the counter skips ahead, twice as far each time. So a counter that
+        // was reset catches up in few steps.
         for step in (0..NUMBERS_TRIED).map(|attempt| 1_i64 << attempt) {
             let counter = rows::Config::key(&COUNTER.into());
             let setting = self.table.update(&Update::upsert(counter).add(LAST_NUMBER, number(step))).await?;
@@ -93,7 +99,7 @@ impl Store {
                 TraceSetting::announce(&self.table, id).await?;
             }
             match self.experiment_put(workspace, id, new, Vec::new()).await {
-                // The number was in use: the counter was set back, or experiments came from elsewhere.
+                // The id is in use: the counter was reset, or experiments were imported.
                 Ok(false) => {}
                 Ok(true) => return Ok(id),
                 Err(error) => return Err(error),
@@ -102,8 +108,8 @@ impl Store {
         Err(Error::internal("no free number for an experiment was found"))
     }
 
-    /// Makes the experiment that every store starts with, where it is missing, and says with it which layout the table has. One request where it
-    /// is there.
+    /// Creates the default experiment if it does not exist, and with it the item that says which
+    /// layout the table has. Takes one request if the experiment exists.
     pub async fn experiment_create_default(&self, workspace: &Workspace) -> Result<()> {
         if self.table.get(&rows::Experiment::key(&ExperimentId::DEFAULT)).await?.is_some() {
             return Ok(());
@@ -111,12 +117,13 @@ impl Store {
         let new = NewExperiment { name: DEFAULT_EXPERIMENT_NAME.to_owned(), ..NewExperiment::default() };
         match self.experiment_put(workspace, ExperimentId::DEFAULT, &new, vec![layout::row()]).await {
             Err(error) if error.code != ErrorCode::ResourceAlreadyExists => Err(error),
-            // Another process was faster.
+            // Another process has created it concurrently.
             _ => Ok(()),
         }
     }
 
-    /// Writes a new experiment and its name, and other items with them; `false` if the id is in use.
+    /// Writes a new experiment and its name, together with other items. Returns `false` if the id
+    /// is in use.
     async fn experiment_put(
         &self,
         workspace: &Workspace,
@@ -138,7 +145,7 @@ impl Store {
             .with(UPDATED, number(created))
             .with(STAGE, text(LifecycleStage::Active.name()))
             .with(STAGE_VERSION, number(0))
-            // The stream's consumer is told when an item that has it is removed.
+            // The indexer receives the removal of items that have this attribute from the stream.
             .with(REVISION, number(1));
         let item = self.along.owned(in_workspace(item, workspace));
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
@@ -165,7 +172,8 @@ impl Store {
         }
     }
 
-    /// Reads an experiment. One request; one more if it has tags too big for its document.
+    /// Reads an experiment. Takes one request, and one more if it has tags that are too large for
+    /// its document.
     pub async fn experiment_get(
         &self,
         workspace: &Workspace,
@@ -178,7 +186,7 @@ impl Store {
         self.experiment_whole(workspace, id, &item).await
     }
 
-    /// An experiment from its item, its rows of tags read where it has any.
+    /// Builds an experiment from its item. Reads its rows of tags, if there are any.
     pub(crate) async fn experiment_whole(
         &self,
         workspace: &Workspace,
@@ -203,7 +211,7 @@ impl Store {
         })
     }
 
-    /// Renames an experiment. Two requests.
+    /// Renames an experiment. Takes two requests.
     pub async fn experiment_rename(
         &self,
         workspace: &Workspace,
@@ -213,7 +221,8 @@ impl Store {
         let id = **id;
         self.table
             .change("an experiment", |refusal| async move {
-                // The experiment as it was read, and the name taken: not by a rename of ours that came in between.
+                // The experiment was unchanged, and the name is in use. It is not an earlier
+                // attempt of this request that claimed the name.
                 if !refusal.is_of(0)
                     && let Some(Reason::Refused(row)) = refusal.0.get(1)
                 {
@@ -246,7 +255,8 @@ impl Store {
             .await
     }
 
-    /// The item of an experiment, as the refusal of a change of it brought it, or read.
+    /// Returns the item of an experiment. Uses the item that came with a failed condition, if there
+    /// is one, and reads it otherwise.
     async fn experiment_or_refused(&self, id: ExperimentId, refusal: Refusal) -> Result<Item> {
         let item = match refusal.item(0) {
             Some(item) => Some(item),
@@ -255,16 +265,16 @@ impl Store {
         item.ok_or_else(|| id.not_found())
     }
 
-    /// Deletes an experiment, and with it all its runs. Two requests, whatever the number of runs; answers when no process
-    /// relies any more on its having been active.
+    /// Deletes an experiment and all its runs. Takes two requests, regardless of the number of
+    /// runs. Returns once no process relies on a lease from before the deletion.
     pub async fn experiment_delete(&self, workspace: &Workspace, id: &Granted<ExperimentId>) -> Result<()> {
         self.experiment_set_stage(workspace, **id, LifecycleStage::Deleted).await?;
         self.experiments.wait_out(**id).await;
         Ok(())
     }
 
-    /// Restores an experiment, and with it all its runs, those deleted on their own before included, unless it is being removed for
-    /// good. Two requests.
+    /// Restores an experiment and all its runs, including those that were deleted individually,
+    /// unless the experiment is being deleted permanently. Takes two requests.
     pub async fn experiment_restore(&self, workspace: &Workspace, id: &Granted<ExperimentId>) -> Result<()> {
         self.experiment_set_stage(workspace, **id, LifecycleStage::Active).await
     }
@@ -290,7 +300,8 @@ impl Store {
                     LifecycleStage::Active => Stage::Active,
                     LifecycleStage::Deleted => Stage::Deleted { version },
                 };
-                // Its creation is long answered. Without it, an experiment that is full can still be deleted: its item gets no larger.
+                // The nonce served to retry the creation, which was answered long ago. Without it,
+                // an experiment that is full can still be deleted, because its item does not grow.
                 let update = if stage == LifecycleStage::Deleted { update.remove(NONCE) } else { update };
                 let created = item.get(CREATED).unwrap_or_default();
                 let name = Update::new(name_key(workspace, item.get(NAME).unwrap_or_default()))
@@ -310,7 +321,7 @@ impl Store {
     }
 }
 
-/// A change of an experiment, if its name and stage have not changed.
+/// Returns an update of an experiment, on condition that its name and stage have not changed.
 fn unchanged(item: &Item, id: ExperimentId) -> Update {
     let mut update = Update::new(rows::Experiment::key(&id));
     for attribute in [NAME.name(), STAGE_VERSION.name()] {

@@ -1,4 +1,5 @@
-//! Experiments as the workspace's lists show them: the entries are read, not the experiments.
+//! Entries of experiments in the workspace's lists. A search can check entries without reading the
+//! experiments.
 
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Stage, rows};
@@ -8,28 +9,28 @@ use search::{
 };
 use table::Item;
 
-/// The entry of an experiment in a list of its workspace.
+/// An experiment's entry in a list of its workspace.
 #[derive(Clone)]
 pub(super) struct Listed {
     pub(super) id: ExperimentId,
-    /// Its stage, as the list has it.
+    /// The lifecycle stage, according to the list.
     pub(super) stage: Stage,
-    /// Its name; missing where the key has no room for all of it.
+    /// The name, or `None` if the key has no room for all of it.
     pub(super) name: Option<String>,
     /// The time that the list is ordered by, in ms.
     pub(super) time: i64,
-    /// Which time that is.
+    /// Which of the experiment's times `time` is.
     attribute: ExperimentNumber,
 }
 
 impl Listed {
-    /// From an entry of the list by creation, or from the row of a name.
+    /// Reads an entry of the list by creation, or the row of a name.
     pub(super) fn by_creation(row: &Item) -> Option<Self> {
         let ExperimentsByStage { stage, created: Descending(time), experiment } = row.entry()?;
         Some(Self::of(row, experiment, stage, time, ExperimentNumber::CreationTime))
     }
 
-    /// From an entry of the list by the last change.
+    /// Reads an entry of the list by last change.
     pub(super) fn by_change(row: &Item) -> Option<Self> {
         let ExperimentsByChange { stage, changed: Descending(time), experiment } = row.entry()?;
         Some(Self::of(row, experiment, stage, time, ExperimentNumber::LastUpdateTime))
@@ -40,7 +41,7 @@ impl Listed {
         Self { id, stage, name, time, attribute }
     }
 
-    /// Whether it may pass a filter, as far as the list says.
+    /// Checks whether the experiment may pass a filter, as far as the entry shows.
     pub(super) fn may_pass(&self, filter: &ExperimentFilter) -> bool {
         filter.predicates.iter().all(|predicate| match predicate {
             ExperimentPredicate::Name(_) => self.name.is_none() || predicate.matches(self),
@@ -51,7 +52,8 @@ impl Listed {
     }
 }
 
-/// Whether the list by creation says all that a filter and an order ask: names, times of creation, ids.
+/// Checks whether the list by creation contains every field that filter and order use: names, times
+/// of creation and ids.
 pub(super) fn is_known_from_list(filter: &ExperimentFilter, order: &ExperimentOrder) -> bool {
     let of_filter = |predicate: &ExperimentPredicate| match predicate {
         ExperimentPredicate::Number { attribute, .. } => *attribute == ExperimentNumber::CreationTime,

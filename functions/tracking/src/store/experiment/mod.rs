@@ -1,4 +1,4 @@
-//! Experiments.
+//! Experiments: lifecycle, tags and searches.
 
 mod by_time;
 mod lifecycle;

@@ -1,4 +1,4 @@
-//! Searching experiments.
+//! Searches of experiments.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use super::listed::{Listed, is_known_from_list};
 use super::wanted::Wanted;
 use crate::store::Store;
 
-/// A search over experiments, as it was asked.
+/// The parameters of a search of experiments, as the client sent them.
 #[derive(Clone, Debug)]
 pub struct ExperimentSearch {
     /// Which lifecycle stages to show.
@@ -28,17 +28,22 @@ pub struct ExperimentSearch {
     pub filter: String,
     /// Order clauses.
     pub order_by: Vec<String>,
-    /// Experiments on a page.
+    /// Page size.
     pub max_results: i64,
-    /// Token of an earlier page.
+    /// Token that the previous page returned.
     pub page_token: String,
 }
 
 impl Store {
-    /// Searches experiments. Active ones by time, the default: two requests and a read unit for each on the page, and as much again as
-    /// the filter refuses. Else a read unit per 30 experiments of the workspace, or only for those whose names begin as the filter
-    /// says; then a request per 100 of those that the list does not rule out: a page of them, unless the filter asks for tags or
-    /// times of change, or the order is by the latter. One more for each that has tags too big for its document.
+    /// Searches experiments.
+    ///
+    /// A search of active experiments by time, which is the default, takes two requests and a read
+    /// unit for each experiment on the page and for each that the filter rejects. Any other search
+    /// takes a read unit per 30 experiments of the workspace, or of those whose names have the
+    /// prefix in the filter. It then takes a request per 100 experiments that the list does not
+    /// rule out. These are one page, unless the filter uses tags or the time of the last change, or
+    /// the order uses the latter. Each experiment with tags that are too large for its document
+    /// takes one more request.
     pub async fn experiment_search(
         &self,
         workspace: &Workspace,
@@ -76,8 +81,9 @@ impl Store {
         Ok(Experiments { experiments, next_page_token })
     }
 
-    /// The workspace's experiments in these stages that may pass; only those whose names begin as the filter says are read. A request
-    /// per MB of names.
+    /// Lists the experiments of the workspace that are in the view and may pass the filter. If the
+    /// filter has a prefix of the name, only names with this prefix are read. Takes one request per
+    /// MB of names.
     async fn experiments_listed(
         &self,
         workspace: &Workspace,
@@ -104,7 +110,9 @@ impl Store {
         Ok(listed)
     }
 
-    /// The same of few experiments that are known: a caller who may see no others does not wait for the whole list. Two requests.
+    /// Lists those of a few given experiments that are in the view and may pass the filter. A
+    /// caller who can see only these does not have to wait for the whole list to be read. Takes two
+    /// requests.
     async fn experiments_of(
         &self,
         workspace: &Workspace,
@@ -123,7 +131,7 @@ impl Store {
             names.map(|name| rows::ExperimentName::key(&workspace.as_str().into(), &Name::from(name))).collect();
         let rows: Vec<_> = self.table.get_many(&names).await?.into_values().collect();
         let mut listed = read_all(&rows, "the name of an experiment", Listed::by_creation)?;
-        // A name may be another's by now.
+        // The name may have been reused by another experiment in the meantime.
         listed.retain(|one| ids.contains(&one.id) && one.is_in(view) && one.may_pass(filter));
         Ok(listed)
     }

@@ -12,7 +12,7 @@ use table::{Condition, Item, text};
 use crate::store::Store;
 use documents::{Change, Document};
 
-/// An experiment as a document.
+/// An experiment's document.
 struct ExperimentDocument(ExperimentId);
 
 impl Document for ExperimentDocument {
@@ -35,7 +35,8 @@ impl Document for ExperimentDocument {
 }
 
 impl Store {
-    /// Sets a tag of an experiment. One request; two for a custom view, up to four for how long traces are kept. A value of more than 1 KB takes three more.
+    /// Sets a tag of an experiment. Takes one request, two for a custom view, and up to four for
+    /// the tag that sets how long traces are kept. A value of more than 1 KB takes three more.
     pub async fn experiment_set_tag(
         &self,
         workspace: &Workspace,
@@ -50,8 +51,9 @@ impl Store {
         if key == TRACE_RETENTION_TAG {
             let document = ExperimentDocument(**id);
             document.check(self.table.get(&document.key()).await?.as_ref())?;
-            // Before the tag: the tag counts only once the setting names the experiment. After the
-            // check: an experiment that is not there takes no place in the setting.
+            // Announced before the tag is written, because the tag has no effect until the setting
+            // names the experiment. Announced after the check, so that an experiment that does not
+            // exist takes up no space in the setting.
             TraceSetting::announce(&self.table, **id).await?;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
@@ -59,7 +61,7 @@ impl Store {
         Ok(())
     }
 
-    /// Only a tag that is new counts towards the limit of custom views.
+    /// Checks the limit of custom views. Only a new tag counts towards it.
     async fn experiment_check_custom_views(
         &self,
         workspace: &Workspace,
@@ -74,7 +76,7 @@ impl Store {
         Err(too_many_custom_views(&format!(" for experiment {}", **id)))
     }
 
-    /// Deletes a tag of an experiment; `text` is the id as the client sent it.
+    /// Deletes a tag of an experiment. `text` is the id as the client sent it.
     pub async fn experiment_delete_tag(&self, id: &Granted<ExperimentId>, text: &str, key: &str) -> Result<()> {
         if documents::remove_tag(&self.table, &ExperimentDocument(**id), key).await? {
             return Ok(());
@@ -83,7 +85,7 @@ impl Store {
     }
 }
 
-/// The refusal of one custom view too many.
+/// Returns the error about too many custom views.
 pub(crate) fn too_many_custom_views(experiment: &str) -> Error {
     Error::invalid(format!(
         "Unable to create another custom view{experiment}; the maximum number of custom views per experiment is {}. \

@@ -1,4 +1,4 @@
-//! Filters the experiments that a list names, for a search.
+//! The conditions of a search of experiments. Reads and filters the experiments that a list names.
 
 use entities::find;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -11,10 +11,10 @@ use search::{ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrd
 use super::listed::Listed;
 use crate::store::Store;
 
-/// Experiments whose tags are read at a time.
+/// Number of experiments whose tags are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// The conditions on an experiment on a page.
+/// The conditions that an experiment has to meet to be on a page.
 pub(super) struct Wanted<'a> {
     pub(super) store: Store,
     pub(super) workspace: &'a Workspace,
@@ -22,8 +22,9 @@ pub(super) struct Wanted<'a> {
     pub(super) order: ExperimentOrder,
     pub(super) after: Option<SortKey>,
     pub(super) view: ViewType,
-    /// Whether candidates come in the order of the search. If so, the list decides the place of
-    /// each. The next page goes on after that place, even if the experiment was changed meanwhile.
+    /// Whether candidates come in the order of the search. If so, the list determines the position
+    /// of each, and the next page continues after that position, even if the experiment was changed
+    /// in the meantime.
     pub(super) in_order: bool,
 }
 
@@ -59,14 +60,14 @@ impl Candidates for Wanted<'_> {
     }
 }
 
-/// An experiment as a search sees it.
+/// The fields of an experiment that a search can use.
 struct Searched {
     id: ExperimentId,
     experiment: tracking::Experiment,
 }
 
 impl Searched {
-    /// About how many bytes it has.
+    /// Returns the approximate size of the experiment, in bytes.
     fn size(&self) -> usize {
         let tags: usize = self.experiment.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
         self.experiment.name.len() + self.experiment.artifact_location.len() + tags

@@ -1,4 +1,5 @@
-//! Logged models: create, read, finalize, delete, params and tags. Their metrics are in `logged_model_metrics`.
+//! Creating, reading, finalizing and deleting logged models, and their params and tags. Their
+//! metrics are in `metrics.rs`.
 
 use access::Granted;
 use documents::{Change, LoggedModelDocument};
@@ -20,11 +21,11 @@ use crate::store::names::random_run_name;
 /// A logged model to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewLoggedModel {
-    /// Name; empty for one of the server's making.
+    /// Name. If it is empty, the server generates one.
     pub name: String,
     /// The type of the model.
     pub model_type: String,
-    /// The run that made it; nobody checks that there is one.
+    /// Id of the run that created the model. Whether the run exists is not checked.
     pub source_run_id: String,
     /// Params.
     pub params: Vec<(String, String)>,
@@ -32,12 +33,14 @@ pub struct NewLoggedModel {
     pub tags: Vec<(String, String)>,
 }
 
-/// Compressed bytes of points of a logged model that is answered. Each point has several times as many as JSON.
+/// Maximum number of compressed bytes of points in a response about a logged model. As JSON, each
+/// point is several times larger.
 const MOST_POINT_BYTES: usize = 8 << 20;
 
 impl Store {
-    /// Creates a logged model in an active experiment. Two requests, one while a lease on the experiment lasts; three write units,
-    /// four with a source run, and one per further KB.
+    /// Creates a logged model in an active experiment. Takes two requests, or one while a lease on
+    /// the experiment lasts. Costs three write units, or four with a source run, plus one for each
+    /// additional KB.
     pub async fn logged_model_create(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -46,7 +49,7 @@ impl Store {
         let experiment = **experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         check_is_active(experiment, state.stage)?;
-        // None of the texts has a limit in MLflow.
+        // MLflow does not limit the length of any of these texts.
         let info = (format!("{}{}", new.name, new.model_type), new.source_run_id.clone());
         documents::check_sizes(&[info])?;
         documents::check_sizes(&new.params)?;
@@ -56,7 +59,8 @@ impl Store {
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
         let (state, name) = (&state, &name);
         self.table
-            // Refused, where another model of this millisecond has drawn the same lot of a million.
+            // Fails if another model was created in the same millisecond with the same random
+            // number out of a million.
             .change("the logged model of every id drawn", |_| async move {
                 let created = now_ms();
                 let chance = rand::rng().random();
@@ -88,7 +92,8 @@ impl Store {
             .await
     }
 
-    /// Reads a logged model, with every point of its metrics. One request; one more for each kind of row it has.
+    /// Reads a logged model, with every point of its metrics. Takes one request, and one more for
+    /// each kind of row that it has.
     pub async fn logged_model_get(&self, at: &Granted<ModelLocation>, allow_deleted: bool) -> Result<LoggedModel> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let model = items.remove(&at.key()).ok_or_else(|| at.not_found())?;
@@ -101,14 +106,16 @@ impl Store {
         model_whole(at, &items)
     }
 
-    /// Where a logged model that is not deleted keeps its artifacts. One request.
+    /// Returns the location of a logged model's artifacts, unless the model is deleted. Takes one
+    /// request.
     pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
         let model = self.table.get(&at.key()).await?.filter(|model| !is_deleted(model));
         let model = model.ok_or_else(|| at.not_found())?;
         Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
-    /// Sets a logged model's status and returns the model. Two requests, and one for each kind of row it has.
+    /// Sets a logged model's status and returns the model. Takes two requests, and one more for
+    /// each kind of row that it has.
     pub async fn logged_model_finalize(&self, at: &Granted<ModelLocation>, status: ModelStatus) -> Result<LoggedModel> {
         let update = Update::new(at.key()).set(MODEL_STATUS, number(status.number())).set(UPDATED, number(now_ms()));
         let model = match self.table.update(&update).await {
@@ -119,11 +126,11 @@ impl Store {
         model_whole(at, &read_model_items(&self.table, at, model, metrics).await?)
     }
 
-    /// Deletes a logged model: searches find it no more, and reading it takes a special word. Two requests. Deleting it again
-    /// changes the time of its last change only.
+    /// Deletes a logged model. Searches no longer find it, and reading it requires `allow_deleted`.
+    /// Takes two requests. Deleting a deleted model only changes the time of its last change.
     pub async fn logged_model_delete(&self, at: &Granted<ModelLocation>) -> Result<()> {
         let model = self.table.get(&at.key()).await?.ok_or_else(|| at.not_found())?;
-        // Neither changes once the model is made.
+        // Neither of these changes after the model was created.
         let (created, run) = (model.get(CREATED).unwrap_or_default(), model.get(SOURCE_RUN).unwrap_or_default());
         let update =
             Update::new(at.key()).set(STAGE, text(LifecycleStage::Deleted.name())).set(UPDATED, number(now_ms()));
@@ -136,9 +143,10 @@ impl Store {
         }
     }
 
-    /// Adds params to a logged model. One request per 100 of them; one more where one is too big for the document, and two
-    /// where it has such params already. Params that are there with the same value are left as they are, so that the call may
-    /// be repeated; MLflow refuses those, too.
+    /// Adds params to a logged model. Takes one request per 100 params, one more if a value is too
+    /// large for the document, and two more if the model has such params already. Params that exist
+    /// with the same value are left unchanged, so the call may be repeated. MLflow rejects those,
+    /// too.
     pub async fn logged_model_log_params(
         &self,
         at: &Granted<ModelLocation>,
@@ -148,7 +156,8 @@ impl Store {
         self.logged_model_change(at, change).await
     }
 
-    /// Sets tags of a logged model; of a key that comes twice, the last value counts. One request per 100 of them.
+    /// Sets tags of a logged model. If a key occurs twice, its last value is used. Takes one
+    /// request per 100 tags.
     pub async fn logged_model_set_tags(&self, at: &Granted<ModelLocation>, tags: Vec<(String, String)>) -> Result<()> {
         let change = Change { tags, ..Change::default() };
         self.logged_model_change(at, change).await
@@ -157,11 +166,11 @@ impl Store {
     async fn logged_model_change(&self, at: &ModelLocation, change: Change) -> Result<()> {
         let document = LoggedModelDocument { at };
         if change.params.is_empty() && change.tags.is_empty() {
-            // Nothing to write, but still something to refuse.
+            // There is nothing to write, but the model still has to be checked.
             return documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
         }
         if let Some(key) = documents::repeated_key(&change.params) {
-            // A model that is not there is reported first.
+            // If the model does not exist, that is the error to report.
             documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
             return Err(repeated("param", key));
         }
@@ -171,7 +180,7 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes a tag of a logged model. One request where it has no rows of tags.
+    /// Deletes a tag of a logged model. Takes one request if the model has no rows of tags.
     pub async fn logged_model_delete_tag(&self, at: &Granted<ModelLocation>, key: &str) -> Result<()> {
         if documents::remove_tag(&self.table, &LoggedModelDocument { at }, key).await? {
             return Ok(());
@@ -181,7 +190,8 @@ impl Store {
     }
 }
 
-/// Refuses a logged model with more points than an answer can hold: all of them are in every answer about it.
+/// Rejects a logged model with more points than a response can hold. Every response about a model
+/// contains all of its points.
 pub(super) fn check_answerable(at: &ModelLocation, items: &ModelItems) -> Result<()> {
     let points: usize = items.segments.iter().map(Item::size).sum();
     if points > MOST_POINT_BYTES {
@@ -190,7 +200,7 @@ pub(super) fn check_answerable(at: &ModelLocation, items: &ModelItems) -> Result
     Ok(())
 }
 
-/// A model's places in the indexes: by time, and by the run that made it if there is one.
+/// Returns a model's index keys: by time, and by the run that created it, if there is one.
 fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<IndexKey> {
     let created = Descending(created);
     let mut places = vec![LoggedModelsByStage::key(&stage, &created, &at.model)];
@@ -200,12 +210,12 @@ fn places(at: &ModelLocation, created: i64, run: &str, stage: Stage) -> Vec<Inde
     places
 }
 
-/// Whether a model's document says that it is deleted.
+/// Checks whether a model is deleted, according to its document.
 pub(crate) fn is_deleted(model: &Item) -> bool {
     model.get(STAGE).unwrap_or_default() == LifecycleStage::Deleted
 }
 
-/// To MLflow, a key that comes twice breaks a constraint of its table.
+/// Rejects entries with a repeated key, which in MLflow violates a constraint of the table.
 fn check_unique(what: &str, entries: &[(String, String)]) -> Result<()> {
     documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated(what, key)))
 }

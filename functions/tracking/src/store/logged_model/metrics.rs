@@ -1,14 +1,14 @@
 //! Metrics of logged models.
 //!
 //! A model's metrics document holds, for each metric, the set of its points. Logging adds to the
-//! sets. So it needs no knowledge of their content, and may be repeated. Every point is part of
-//! every answer about the model, so none has to be found again on its own. A document that has
-//! grown beyond [`SEAL_AT`] is **sealed** as a whole. Its points are written as segments in a
-//! partition of the model's own, and then taken out of the document. A crash in between leaves
-//! points in both, and readers count each once.
+//! sets, so it does not have to read them, and may be repeated. Responses about a model contain all
+//! of its points, so single points never have to be looked up. When a document grows beyond
+//! [`SEAL_AT`], all of it is **sealed**: its points are written as segments to a partition of the
+//! model's own, and then removed from the document. A crash in between leaves points in both
+//! places, and readers deduplicate them.
 //!
-//! Where MLflow's table refuses a second value of a metric at the same time and step of one run,
-//! both are kept here.
+//! MLflow's table rejects a second value of a metric at the same time and step of one run. Here,
+//! both values are stored.
 
 use std::collections::BTreeMap;
 
@@ -21,42 +21,43 @@ use table::{Condition, Failure, Item, Update, Write, bytes_set, number};
 
 use crate::store::Store;
 
-/// Size, in bytes, from which on a metrics document is sealed. Every logged point costs a write
-/// unit per KB of it. A model whose points all wait in it is read with one request less. It holds
-/// some 200 points.
+/// Size, in bytes, above which a metrics document is sealed. Every logged point costs one write
+/// unit per KB of the document. On the other hand, a model takes one request less to read if all
+/// its points are in the document. The document holds about 200 points.
 const SEAL_AT: usize = 8 << 10;
-/// Metrics that one update names: an expression has 4 KB.
+/// Maximum number of metrics in one update. An update expression can have up to 4 KB.
 const UPDATE_METRICS: usize = 256;
-/// Models written at a time.
+/// Number of models that are written concurrently.
 const AT_ONCE: usize = 16;
 
-/// A point of a logged model's metric, as it was logged.
+/// A point of a logged model's metric to log.
 #[derive(Clone, Debug)]
 pub struct ModelMetric {
     /// The model.
     pub model: Granted<ModelLocation>,
     /// Name of the metric.
     pub key: String,
-    /// Value; NaN is kept as 0, as in MLflow.
+    /// Value. NaN is stored as 0, as in MLflow.
     pub value: f64,
-    /// In ms.
+    /// Timestamp, in ms.
     pub timestamp: i64,
     /// Step.
     pub step: i64,
-    /// The run that logs it.
+    /// Id of the run that logs the point.
     pub run_id: String,
-    /// Name of the dataset it was measured on; empty for none.
+    /// Name of the dataset that the metric was measured on, or empty.
     pub dataset_name: String,
-    /// Digest of that dataset; empty for none.
+    /// Digest of that dataset, or empty.
     pub dataset_digest: String,
 }
 
 impl Store {
-    /// Logs points to one or several logged models, deleted ones included. One request a model; two more for the first points
-    /// of a model and where points are sealed. A write unit per KB of the model's metrics document, 5 in the mean.
+    /// Logs points to one or more logged models, including deleted ones. Takes one request per
+    /// model, and two more for the first points of a model and when points are sealed. Costs one
+    /// write unit per KB of the model's metrics document, 5 on average.
     ///
     /// # Errors
-    /// `BAD_REQUEST` for a model that is not there, like a foreign key of MLflow's table.
+    /// Returns `BAD_REQUEST` if a model does not exist, like a violated foreign key in MLflow.
     pub async fn logged_model_log_metrics(&self, points: &[ModelMetric]) -> Result<()> {
         let mut by_model: BTreeMap<&Granted<ModelLocation>, ModelSeries> = BTreeMap::new();
         for point in points {
@@ -68,9 +69,10 @@ impl Store {
         Ok(())
     }
 
-    /// Adds points to a model, and seals its metrics document if that is large enough.
+    /// Adds points to a model, and seals its metrics document if it is large enough.
     async fn model_metrics_add(&self, at: &ModelLocation, series: &ModelSeries) -> Result<()> {
-        // Much at once goes straight into segments; before they are written, the document says that there are some.
+        // Large batches become segments immediately. The document says that there are segments
+        // before they are written.
         let is_bulk = packed_size(series) > SEAL_AT || series.len() > UPDATE_METRICS;
         let changed = |update: Update| {
             if is_bulk { update.set(SEGMENTS, number(1)) } else { with_points(update, series, Update::add) }
@@ -78,8 +80,8 @@ impl Store {
         let document = match self.table.update(&changed(Update::new(at.metrics_key()))).await {
             Ok(document) => Some(document),
             Err(Failure::Refused { .. }) => {
-                // These are the first points of the model, or there is no model. If another request
-                // makes the document first, these points are added to its sets.
+                // Either these are the first points of the model, or the model does not exist. If
+                // another request creates the document first, these points are added to its sets.
                 let model_exists = Write::Check(at.key(), Condition::item_exists());
                 let writes = [model_exists, Write::Update(changed(Update::upsert(at.metrics_key())))];
                 match self.table.transact(&writes).await {
@@ -99,7 +101,7 @@ impl Store {
         }
     }
 
-    /// Moves the points of a metrics document into segments.
+    /// Moves the points of a metrics document to segments.
     async fn model_metrics_seal(&self, at: &ModelLocation, document: &Item) -> Result<()> {
         let series = waiting_model_points(document)?;
         self.table.write_many(at.segments(&series), &[]).await?;
@@ -108,7 +110,7 @@ impl Store {
             let part: ModelSeries = rest.drain(..rest.len().min(UPDATE_METRICS)).collect();
             let removal = Update::new(at.metrics_key()).set(SEGMENTS, number(1));
             match self.table.apply(&with_points(removal, &part, Update::delete)).await {
-                // The model is gone, its points with it.
+                // The model was removed, and its points with it.
                 Ok(()) | Err(Failure::Refused { .. }) => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -125,7 +127,7 @@ impl ModelMetric {
     }
 }
 
-/// An update with one change of a set for each metric.
+/// Adds one change of a set per metric to an update.
 fn with_points(update: Update, series: &ModelSeries, change: fn(Update, String, table::Value) -> Update) -> Update {
     series.iter().fold(update, |update, (metric, points)| {
         let mut packed: Vec<_> = points.iter().map(ModelPoint::pack).collect();
@@ -142,7 +144,8 @@ fn packed_size(series: &ModelSeries) -> usize {
         .sum()
 }
 
-/// To MLflow, a point of a model that is not there breaks a constraint of its table.
+/// Returns the error about a point of a model that does not exist. In MLflow, such a point violates
+/// a constraint of the table.
 pub(crate) fn missing_model(model: &str) -> Error {
     Error::new(ErrorCode::BadRequest, ModelId::not_found(model).message)
 }

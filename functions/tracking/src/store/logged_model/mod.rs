@@ -1,4 +1,4 @@
-//! Logged models.
+//! Logged models: lifecycle, metrics and searches.
 
 mod lifecycle;
 mod metrics;

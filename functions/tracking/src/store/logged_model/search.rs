@@ -1,8 +1,8 @@
-//! Searching logged models.
+//! Searches of logged models.
 //!
-//! Their params, tags and metrics have no index, as an experiment has few models compared with its
-//! runs. One list gives the newest models, and another those of a run. Every other search reads all
-//! models of its experiments, and keeps one page of them.
+//! Params, tags and metrics of logged models are not indexed, because an experiment has few models
+//! compared with its runs. One list has the newest models, and another one the models of a run.
+//! Every other search reads all models of its experiments and keeps one page of them.
 
 use std::cmp::Reverse;
 
@@ -23,31 +23,32 @@ use super::wanted::{Found, Searched, Wanted};
 use crate::store::Store;
 use crate::store::run_search::known_experiments;
 
-/// Models on a page where the request asks for none (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
+/// Page size for requests with `max_results = 0` (`SEARCH_LOGGED_MODEL_MAX_RESULTS_DEFAULT`).
 const DEFAULT_PAGE: usize = 100;
-/// Models on a page at most, each with all its points: MLflow takes any number, here the rest comes on further pages.
+/// Maximum page size, because each model is returned with all its points. MLflow accepts any
+/// number. Here, the rest follows on further pages.
 const LARGEST_PAGE: i64 = 1_000;
-/// Experiments read at a time.
+/// Number of experiments that are read concurrently, and of models whose segments are.
 const AT_ONCE: usize = 8;
-/// Models of a run that are read at a time.
+/// Batch size for reading the models of a run.
 const PORTION: usize = 50;
 
-/// Models on a page where the request does not say (`SearchLoggedModels` in `service.proto`).
+/// Page size for requests without `max_results` (`SearchLoggedModels` in `service.proto`).
 const UNSAID_PAGE: i64 = 50;
 
-/// A search over logged models.
+/// A parsed search of logged models.
 #[derive(Clone, Debug)]
 pub struct LoggedModelSearch {
-    /// The experiments it names, each once.
+    /// The experiments in the request, without duplicates.
     pub experiments: Vec<ExperimentId>,
     wanted: Wanted,
     /// The part of the request that its page tokens are bound to: experiments, filter and order as
-    /// they were sent.
+    /// the client sent them.
     asked: (Vec<String>, String, Vec<ModelOrderBy>),
 }
 
 impl LoggedModelSearch {
-    /// Reads a request. Its mistakes are reported in MLflow's order: datasets, token, filter,
+    /// Parses a request. Errors are reported in MLflow's order: datasets, token, filter,
     /// experiments, order.
     pub fn read(asked: SearchLoggedModels) -> Result<Self> {
         if asked.datasets.iter().any(|dataset| dataset.dataset_name.is_empty()) {
@@ -71,34 +72,36 @@ impl LoggedModelSearch {
         Ok(Self { experiments, wanted, asked: named })
     }
 
-    /// The same, whose models are shown without their runs.
+    /// Returns the search with the runs of the models omitted from its response.
     #[must_use]
     pub fn hiding_runs(mut self) -> Self {
         self.wanted.hides_runs = true;
         self
     }
 
-    /// Whether runs decide which models are found, or in which order.
+    /// Checks whether filter or order use the runs of the models.
     #[must_use]
     pub fn asks_for_runs(&self) -> bool {
         self.wanted.filter.asks_for_runs() || self.wanted.order.asks_for_runs()
     }
 }
 
-/// The pages of a search.
+/// Returns the encoder of page tokens that belongs to a search.
 fn pages((experiment_ids, filter, order_by): &(Vec<String>, String, Vec<ModelOrderBy>)) -> ModelPages<'_> {
     ModelPages { experiment_ids, filter, order_by }
 }
 
 impl Store {
-    /// Searches logged models of these experiments.
+    /// Searches the logged models of these experiments.
     ///
-    /// Without a filter, newest first: one request per experiment and one per 50 models of the
-    /// page. With `source_run_id = '…'`: the same, for all models of that run. Any other search
-    /// reads all models of its experiments, deleted ones too: a request and 128 read units per MB.
+    /// Without a filter, newest first, a search takes one request per experiment and one per 50
+    /// models of the page. With the filter `source_run_id = '…'`, it takes one request per
+    /// experiment and one per 50 models of that run. Any other search reads all models of its
+    /// experiments, including deleted ones: one request and 128 read units per MB.
     ///
-    /// In each case, one request more for each model of the page that has more points than its
-    /// document holds. If the search asks for metrics, that holds for each model that is looked at.
+    /// In each case, there is one more request for each model of the page that has more points than
+    /// its document holds. If filter or order use metrics, this applies to each model that is
+    /// examined.
     pub async fn logged_model_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -113,7 +116,7 @@ impl Store {
         let page = if wanted.filter == ModelFilter::default() && wanted.order.is_newest_first() {
             store.newest_models(&experiments, &wanted, reading).await?
         } else {
-            // Models that no run made are in no list.
+            // Models without a source run are in no list.
             let run = wanted.filter.source_run().filter(|run| !run.is_empty());
             let mut top = Top::new(wanted.page_size);
             let of_each: Vec<_> = experiments.iter().map(|id| store.models_that_pass(*id, run, &wanted)).collect();
@@ -127,7 +130,7 @@ impl Store {
         Ok(LoggedModels { models, next_page_token })
     }
 
-    /// A page of the newest models. The list says all that decides which they are.
+    /// Returns a page of the newest models. The list alone determines which models these are.
     async fn newest_models(
         &self,
         experiments: &[ExperimentId],
@@ -137,7 +140,8 @@ impl Store {
         let after = wanted.after.as_ref().and_then(SortKey::latest_first);
         let after = after.and_then(|(created, model)| Some((Reverse(created), ModelId::parse(model)?)));
         let first = after.as_ref().map(|(created, model)| place::newest_first(created.0, model.as_str()));
-        // The last one of the page before may be listed, too; and one more shows whether there is another page.
+        // The list may include the last model of the previous page, and one more shows whether
+        // there is another page.
         let most = wanted.page_size.saturating_add(2);
         let lists = experiments.iter().map(|experiment| {
             let range = LoggedModelsByStage::all(experiment).stage(&Stage::Active).range();
@@ -156,7 +160,7 @@ impl Store {
             let places: Vec<_> = portion.iter().map(|(_, at)| at.clone()).collect();
             let mut found = Vec::new();
             for (at, items) in read_models(&self.table, &places).await? {
-                // It may have been deleted since it was listed.
+                // The model may have been deleted since it was listed.
                 if !is_deleted(&items.model) {
                     let key = wanted.order.key(&Searched::of(&at, &items)?);
                     let bytes = items.size();
@@ -176,7 +180,7 @@ impl Store {
         Ok(page)
     }
 
-    /// The models in a list, at most so many, with the times they were created.
+    /// Reads up to `most` entries of a list: the models, and when they were created.
     async fn model_list(
         &self,
         experiment: ExperimentId,
@@ -197,7 +201,8 @@ impl Store {
         }
     }
 
-    /// The first models of an experiment that pass, among those that this run made, or among all.
+    /// Returns the first models of an experiment that pass the filter, either among those that this
+    /// run created or among all.
     async fn models_that_pass(
         &self,
         experiment: ExperimentId,
@@ -238,7 +243,8 @@ impl Store {
         }
     }
 
-    /// A model with the segments of its points, if they decide about it.
+    /// Returns a model with the segments of its points, if these determine whether and where it is
+    /// found.
     async fn with_segments(
         &self,
         at: ModelLocation,
@@ -251,7 +257,7 @@ impl Store {
         Ok((at, items))
     }
 
-    /// A page of the models that were found.
+    /// Returns a page of the models that were found.
     async fn models_of_page(&self, found: listing::Found<SortKey, Found>, wanted: &Wanted) -> Result<Page<SortKey>> {
         let mut page = Page::new(wanted.page_size);
         self.add_models(found.entities, &mut page, wanted).await?;
@@ -261,7 +267,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Adds models to a page, as long as they have room.
+    /// Adds models to a page while there is room.
     async fn add_models(
         &self,
         found: Vec<(SortKey, Found, usize)>,
@@ -282,7 +288,8 @@ impl Store {
         Ok(())
     }
 
-    /// A model of the page with the segments of its points: all points are in the answer.
+    /// Returns a model of the page with the segments of its points, because the response contains
+    /// all points.
     async fn with_all_points(&self, key: SortKey, mut found: Found) -> Result<(SortKey, Found)> {
         let Found { at, items } = &mut found;
         if items.segments.is_empty() {
@@ -293,7 +300,7 @@ impl Store {
     }
 }
 
-/// The number of models on a page.
+/// Returns the page size for `max_results`.
 fn page_size(max_results: i64) -> Result<usize> {
     match max_results {
         0 => Ok(DEFAULT_PAGE),

@@ -1,4 +1,4 @@
-//! The conditions of a search of logged models, and the fields that it sees of a model.
+//! The conditions of a search of logged models, and the fields of a model that a search can use.
 
 use entities::{ModelItems, ModelLocation, find, model_whole};
 use listing::Top;
@@ -9,24 +9,24 @@ use search::{MeasuredPoint, ModelCode, ModelFields, ModelFilter, ModelOrder, Mod
 
 use super::lifecycle::is_deleted;
 
-/// The conditions on a model on a page, and the beginning of the page.
+/// The conditions that a model has to meet to be on a page, and where the page starts.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub(super) filter: ModelFilter,
     pub(super) order: ModelOrder,
     pub(super) after: Option<SortKey>,
     pub(super) page_size: usize,
-    /// Whether the runs of the models are left out.
+    /// Whether the response omits the runs of the models.
     pub(super) hides_runs: bool,
 }
 
 impl Wanted {
-    /// Whether points of metrics decide about a model.
+    /// Checks whether filter or order use points of metrics.
     pub(super) fn asks_for_metrics(&self) -> bool {
         self.filter.asks_for_metrics() || self.order.asks_for_metrics()
     }
 
-    /// Keeps a model if it passes and comes after the page before.
+    /// Adds a model to `top` if it passes the filter and comes after the previous page.
     pub(super) fn look_at(&self, at: ModelLocation, items: ModelItems, top: &mut Top<SortKey, Found>) -> Result<()> {
         if is_deleted(&items.model) {
             return Ok(());
@@ -44,13 +44,13 @@ impl Wanted {
     }
 }
 
-/// A model that passes.
+/// A model that passes the filter.
 pub(super) struct Found {
     pub(super) at: ModelLocation,
     pub(super) items: ModelItems,
 }
 
-/// A model as a search sees it.
+/// The fields of a model that a search can use.
 pub(super) struct Searched(LoggedModel);
 
 impl Searched {

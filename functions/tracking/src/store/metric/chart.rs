@@ -1,4 +1,5 @@
-//! Charts: samples of histories, of long ones from chart rows ([`entities::chart`]).
+//! Charts: samples of metric histories. Samples of long histories are taken from chart rows
+//! ([`entities::chart`]).
 
 use std::collections::HashMap;
 
@@ -17,14 +18,16 @@ use table::{Item, Query, ReadBytes};
 use super::history::{AskedRun, Unsealed, check_read, metric_of, of_runs, points_in_answer};
 use crate::store::Store;
 
-/// Points of a history, or of the steps that are drawn of it, up to which the sample is taken of all of them.
+/// Number of points of a history, or of its requested steps, up to which a sample is taken from all
+/// of them.
 const EXACT: u64 = 10_000;
-/// Rows that are read for the steps of a chart at most. More overlap only where steps do not go with time: then the history is read whole.
+/// Maximum number of chart rows read for a range of steps. More rows overlap the range only if
+/// steps do not increase with time. In that case, the whole history is read.
 const MOST_ROWS: usize = 400;
-/// Segments that came late which are read at a time: a request.
+/// Batch size for reading late segments. A batch is one request.
 const LATE_AT_ONCE: usize = 100;
 
-/// The steps that a sample covers, both included.
+/// The range of steps that a sample covers. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRange {
     /// First step.
@@ -33,7 +36,7 @@ pub struct SampleRange {
     pub end: i64,
 }
 
-/// The chart of a metric of one run.
+/// A request for the chart of one metric of one run.
 struct Chart<'a> {
     store: &'a Store,
     at: &'a Granted<RunLocation>,
@@ -44,16 +47,18 @@ struct Chart<'a> {
 }
 
 impl Store {
-    /// A sample of each run's history in the order of steps. It has at most `max_results` points
-    /// per run, evenly spaced, the first and the last among them. For up to about 10,000 points the
-    /// sample is MLflow's. For more, the points are only about evenly spaced. A sample of a range
-    /// of steps may lack the ends of the range then.
+    /// Returns a sample of each run's history, in the order of steps. A sample has at most
+    /// `max_results` evenly spaced points per run, including the first and the last. For histories
+    /// of up to about 10,000 points the sample is the same as MLflow's. For longer ones, the points
+    /// are only approximately evenly spaced, and a sample of a range of steps may lack the ends of
+    /// the range.
     ///
-    /// A sample of a whole long history takes three requests, and a read unit for about 200 of its
+    /// A sample of an entire long history takes three requests, and one read unit per 200 of its
     /// points. A range takes up to one more request per level of chart rows.
     ///
     /// # Errors
-    /// The read data has more than 32 MB, or the sample is longer than any answer may be.
+    /// Returns an error if more than 32 MB are read, or if the samples exceed the maximum size of a
+    /// response.
     pub async fn metric_history_sample(
         &self,
         runs: Vec<AskedRun>,
@@ -64,7 +69,8 @@ impl Store {
         let (read, most) = (ReadBytes::default(), points_in_answer(metric)?);
         let store = Self { table: self.table.counting(&read), ..self.clone() };
         let name = metric.to_owned();
-        // The histories of runs that come later are read meanwhile: of those that wait for their turn, only the sample is kept.
+        // The next runs are read concurrently. For runs that were read ahead, only the sample is
+        // kept in memory.
         let mut samples = std::pin::pin!(of_runs(runs, move |at| {
             let (store, metric, read) = (store.clone(), name.clone(), read.clone());
             async move { Chart { store: &store, at: &at, metric: &metric, range, max_results, read }.sample().await }
@@ -81,7 +87,7 @@ impl Store {
 }
 
 impl Chart<'_> {
-    /// The sample: at most so many points, in the order of steps.
+    /// Returns at most `max_results` points, in the order of steps.
     async fn sample(&self) -> Result<Vec<Point>> {
         let Some(unsealed) = self.store.unsealed(self.at, self.metric).await? else { return Ok(Vec::new()) };
         let charted = unsealed.metrics.charted(self.metric)?;
@@ -93,15 +99,15 @@ impl Chart<'_> {
             whole.await?.0.into_iter().map(|point| (point, 1)).collect()
         };
         points.retain(|(point, _)| self.range.is_none_or(|range| (range.start..=range.end).contains(&point.step)));
-        // If a point is there twice, the one that represents more points is kept.
+        // Of duplicate points, the one that represents more points is kept.
         points.sort_unstable_by(|(one, weight), (other, more)| one.by_step(other).then(more.cmp(weight)));
         points.dedup_by(|(one, _), (other, _)| one == other);
         Ok(sample(&points, self.max_results))
     }
 
-    /// Points that represent the whole history, or the part of it that is drawn. They come from
-    /// rows, from segments that are in no row, and from points that wait for a segment. `None` if
-    /// that would be too many rows.
+    /// Returns points that represent the whole history, or the part of it that is drawn. They come
+    /// from chart rows, from segments that are not in a row yet, and from points that have not been
+    /// packed into segments. Returns `None` if too many rows would have to be read.
     async fn points_of_rows(&self, unsealed: &Unsealed, charted: &Charted) -> Result<Option<Vec<Weighted>>> {
         let Some(through) = charted.through() else { return Ok(None) };
         let top = cover(charted.rows, self.enough().div_ceil(u32::try_from(ROW_POINTS).unwrap_or(u32::MAX)));
@@ -119,26 +125,27 @@ impl Chart<'_> {
         }
         let expected: u64 = exact.iter().map(|row| row.stands_for).sum();
         if u64::try_from(points.len() - count).is_ok_and(|found| found < expected) {
-            // A retention policy has removed segments. What is left of them is in the rows.
+            // A retention policy has removed segments. The rows still represent their points.
             thinned.extend(exact);
         }
         let points = points.into_iter().map(|point| (point, 1));
         Ok(Some(points.chain(thinned.iter().flat_map(ChartRow::weighted)).collect()))
     }
 
-    /// Points from which a sample is about evenly spaced.
+    /// Returns the number of points that is enough for an approximately evenly spaced sample.
     fn enough(&self) -> u32 {
         u32::try_from(self.max_results.saturating_mul(3) / 2).unwrap_or(u32::MAX)
     }
 
-    /// About how many of the points that the row represents are drawn.
+    /// Estimates how many of the points that the row represents are drawn.
     fn about(&self, row: &ChartRow) -> u64 {
         self.range.map_or(row.stands_for, |range| row.about(range.start, range.end))
     }
 
     /// Narrows the rows to those with points in the range. The coarsest rows are replaced by their
-    /// parts until the rows have enough points of the range. If the range has few points, this goes
-    /// on down to the first level. One request per level. `None` if a level has too many rows.
+    /// parts until there are enough points in the range. If the range has few points, this
+    /// continues down to the first level. Takes one request per level. Returns `None` if a level
+    /// has too many rows.
     async fn narrow(&self, mut rows: Vec<ChartRow>) -> Result<Option<Vec<ChartRow>>> {
         let Some(range) = self.range else { return Ok(Some(rows)) };
         loop {
@@ -158,8 +165,8 @@ impl Chart<'_> {
             }
             let spans: HashMap<_, _> = coarse.iter().map(|row| (row.number, (row.after, row.through))).collect();
             let read = self.rows(&parts, |read| {
-                // The parts fit the rows above them if each four cover the same segments as the row
-                // made of them.
+                // The parts are consistent with the rows above them if each group of four covers
+                // the same segments as the row that was made from the group.
                 read.chunk_by(|one, other| one.number.number / 4 == other.number.number / 4).all(|parts| {
                     let above = parts.last().and_then(|last| last.number.completed());
                     let span = parts.first().zip(parts.last()).map(|(first, last)| (first.after, last.through));
@@ -172,7 +179,7 @@ impl Chart<'_> {
         }
     }
 
-    /// The rows that together cover all segments that are in rows.
+    /// Reads the rows that together cover all segments up to `through`.
     async fn cover_rows(&self, top: &[RowNumber], through: SegmentStart) -> Result<Vec<ChartRow>> {
         let fit = |rows: &[ChartRow]| {
             let ends = rows.first().zip(rows.last());
@@ -181,9 +188,10 @@ impl Chart<'_> {
         self.rows(top, fit).await
     }
 
-    /// Reads rows, in the order of their numbers. They do not change once the metrics document
-    /// counts them. But an eventually consistent read may miss one, or find one that an interrupted
-    /// pass wrote with the same number. Then they are read again, consistently.
+    /// Reads rows, in the order of their numbers. Rows are immutable once the metrics document
+    /// counts them. However, an eventually consistent read may miss a row, or return one that an
+    /// interrupted pass wrote under the same number. In these cases, the rows are read again,
+    /// consistently.
     async fn rows(&self, numbers: &[RowNumber], fit: impl Fn(&[ChartRow]) -> bool) -> Result<Vec<ChartRow>> {
         let keys: Vec<_> = numbers.iter().map(|number| number.key(self.at, self.metric)).collect();
         let read = |found: &HashMap<Key, Item>| {
@@ -200,10 +208,10 @@ impl Chart<'_> {
         let found = self.store.table.get_many(&keys).await?;
         let rows = read(&found)?.filter(|rows| fit(rows));
         let missing = || Item::new(self.at.metrics_key());
-        rows.ok_or_else(|| unreadable(&missing(), "rows of a chart that are not those"))
+        rows.ok_or_else(|| unreadable(&missing(), "a consistent set of chart rows"))
     }
 
-    /// The points of segments that begin after one place and not after another.
+    /// Reads the points of the segments that start after `after` and not after `through`.
     async fn segments(&self, after: Option<SegmentStart>, through: Option<SegmentStart>) -> Result<Vec<Point>> {
         let range = ranges::segments_between(&self.at.run, &Name::from(self.metric), after, through);
         let mut query = Query::of(range);
@@ -221,13 +229,13 @@ impl Chart<'_> {
         }
     }
 
-    /// The points of late segments: calls wrote them, they are in no row, but later segments are.
-    /// No request where there is none.
+    /// Reads the points of late segments. Logging calls wrote them after rows for later segments
+    /// had been made, so they are in no row. Takes no request if there are none.
     async fn late(&self, unsealed: &Unsealed, through: SegmentStart) -> Result<Vec<Point>> {
         let announced = unsealed.metrics.journal.segments.get(self.metric).into_iter().flatten();
         let late: Vec<_> = announced.filter(|segment| segment.place <= through).collect();
         let mut points = Vec::new();
-        // In portions, so that the amount that is read is checked before more is read.
+        // Read in batches, so that the total amount is checked before each further batch.
         for late in late.chunks(LATE_AT_ONCE) {
             let keys: Vec<_> = late.iter().map(|segment| segment.key(self.at, self.metric)).collect();
             let found = self.store.table.get_many(&keys).await?;
@@ -241,12 +249,12 @@ impl Chart<'_> {
     }
 }
 
-/// Whether each row goes on where the one before ends.
+/// Checks whether each row starts where the previous one ends.
 fn is_chain(rows: &[ChartRow]) -> bool {
     rows.windows(2).all(|pair| pair[1].after == Some(pair[0].through))
 }
 
-/// From where to where the segments are of rows of the first level, neighbours together.
+/// Returns the spans of segments that these first-level rows cover. Adjacent spans are merged.
 fn spans(rows: &[ChartRow]) -> Vec<(Option<SegmentStart>, SegmentStart)> {
     let mut spans: Vec<_> = rows.iter().map(|row| (row.after, row.through)).collect();
     spans.sort_unstable();

@@ -1,4 +1,4 @@
-//! The history of a metric: segments and waiting points, merged.
+//! Metric histories: segments and unpacked points, merged.
 
 use access::Granted;
 use entities::points::{self, Point};
@@ -14,35 +14,37 @@ use table::{Item, Query, ReadBytes};
 
 use crate::store::Store;
 
-/// Runs whose histories are read at a time. A history of 100,000 points takes some 20 MB while it
-/// is read, the embedded engine's part included. For a chart of 10 runs, 8 at a time took 122 MB
-/// and 0.21 s, and 4 take 82 to 107 MB and 0.25 s.
+/// Number of runs whose histories are read concurrently. Reading a history of 100,000 points takes
+/// about 20 MB of memory, including the embedded engine's share. For a chart of 10 runs, a
+/// concurrency of 8 took 122 MB and 0.21 s, and 4 takes 82 to 107 MB and 0.25 s.
 const RUNS_AT_A_TIME: usize = 4;
-/// Bytes read for samples, and for histories of several runs, at most. Points that are in no chart
-/// row are all read for a sample.
+/// Maximum number of bytes read for samples, and for histories of several runs. Samples read all
+/// points that are not in a chart row.
 const MOST_SAMPLED: usize = 32 << 20;
 
-/// A run's id as it was asked for, and the run, if there is one.
+/// The id of a requested run, and its location if the run exists.
 pub type AskedRun = (String, Option<Granted<RunLocation>>);
 
-/// The state of a metric before its segments are read.
+/// The state of a metric except its segments, which are read afterwards.
 pub(super) struct Unsealed {
     pub(super) run: Item,
     pub(super) metrics: RunMetrics,
 }
 
-/// Where a page of history begins.
+/// The position where a page of a history starts.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Cursor {
-    /// After this point.
+    /// The last point of the previous page. The page starts after it.
     last: CursorPoint,
-    /// Which lies in or before the segment with this sort key.
+    /// Sort key of the segment to resume at. No earlier segment has points after `last`, unless
+    /// points have been packed since.
     segment: String,
-    /// How often points had been packed. Points that waited then may be in a segment now that begins before that one.
+    /// The number of times that the run had been packed. If the run has been packed again since,
+    /// points that were unpacked then may now be in a segment that starts before `segment`.
     packed: i64,
 }
 
-/// A point in a page token: timestamp, step, and the value's bits, as JSON has no NaN.
+/// A point in a page token: timestamp, step and the bits of the value, because JSON has no NaN.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 struct CursorPoint(i64, i64, u64);
 
@@ -58,34 +60,35 @@ impl From<CursorPoint> for Point {
     }
 }
 
-/// Points of a metric that certainly have room on a page.
+/// Returns how many points of a metric are certain to fit on a page.
 ///
 /// # Errors
-/// None for a name that can be in JSON.
+/// Does not fail for names that can be represented in JSON.
 pub(crate) fn points_on_page(metric: &str) -> Result<usize> {
     Ok((PAGE / longest_point(metric)?.in_response()).max(1))
 }
 
-/// Points of a metric that certainly have room in the longest answer.
+/// Returns how many points of a metric are certain to fit in the longest possible response.
 ///
 /// # Errors
-/// As [`points_on_page`].
+/// Does not fail for names that can be represented in JSON.
 pub(crate) fn points_in_answer(metric: &str) -> Result<usize> {
     Ok(LONGEST / longest_point(metric)?.bytes())
 }
 
-/// The most that a point can take of an answer, with the comma after it.
+/// Returns the maximum size of a point in a response, including the comma after it.
 fn longest_point(metric: &str) -> Result<AnswerSize> {
-    // No number has more characters than these.
+    // No other numbers have longer representations.
     let longest = metric_of(metric, Point { timestamp: i64::MIN, step: i64::MIN, value: -f64::MAX / 3.0 }, None);
     Ok(AnswerSize::of(&answer_size::to_json(&longest)?) + AnswerSize::of_plain(1))
 }
 
 impl Store {
-    /// The points of a metric in the order of timestamp, step and value. Two requests for 1,000 points and about one per further
-    /// 100,000 logged in bulk; a run nobody knows has no points.
+    /// Returns one page of a metric's history, in the order of timestamp, step and value, and the
+    /// token of the next page if there is one. The history of an unknown run is empty.
     ///
-    /// Reads only what a page of `max_results` needs, and returns the token of the next page if there is one.
+    /// Reads only what a page of `max_results` points needs. Takes two requests for 1,000 points,
+    /// and about one more per 100,000 points that were logged in bulk.
     pub async fn metric_history(
         &self,
         run: &AskedRun,
@@ -103,10 +106,12 @@ impl Store {
         Ok((points.into_iter().map(|point| metric_of(metric, point, None)).collect(), token))
     }
 
-    /// The histories of several runs, one after the other in the order of their ids, `max_results` points in all.
+    /// Returns the histories of several runs, one after the other in the order of their ids, with
+    /// `max_results` points in total.
     ///
     /// # Errors
-    /// More than 32 MB would have to be read: segments that overlap are read until none can hold an earlier point.
+    /// Returns an error if more than 32 MB would have to be read. Overlapping segments are read
+    /// until none of the remaining ones can contain an earlier point.
     pub async fn metric_history_bulk(
         &self,
         mut runs: Vec<AskedRun>,
@@ -134,13 +139,13 @@ impl Store {
         Ok(all)
     }
 
-    /// The points from where a page begins, in the order of history. It returns all of them, or as
-    /// many as the limit, and where the next page begins.
+    /// Returns the points of a history from the start of a page on, up to the limit if there is
+    /// one, and the start of the next page.
     ///
-    /// Points that wait are read before the segments: a point that is packed in between is found
-    /// twice, and never missed. Segments are read in the order of their first points, and may
-    /// overlap. Once the limit is reached, a segment that begins after the last point of the page
-    /// can add nothing to it.
+    /// Unpacked points are read before the segments. A point that is packed in between is therefore
+    /// found twice, but never missed. Segments are read in the order of their first points, and may
+    /// overlap. Once the limit is reached, segments that start after the last point of the page are
+    /// not needed.
     pub(super) async fn history_from(
         &self,
         at: &RunLocation,
@@ -161,7 +166,8 @@ impl Store {
             Some(segment) => segments.starting_at_key(segment),
             None => segments,
         });
-        // The last point of each segment read: the first segment with points beyond the page is where the next page begins.
+        // The last point of each segment that was read. The next page starts at the first segment
+        // that has points beyond this page.
         let mut ends: Vec<(Point, String)> = Vec::new();
         loop {
             let page = self.table.query_page(&query).await?;
@@ -177,13 +183,14 @@ impl Store {
             let Some(next) = page.next else { break };
             if let Some(limit) = limit {
                 points::sort_by_time(&mut points);
-                // Keys are in the order of time and step only.
+                // The keys of segments are ordered by time and step only, not by value.
                 if let (Some(beyond), Some(newest)) = (points.get(limit), newest)
                     && (newest.timestamp, newest.step) > (beyond.timestamp, beyond.step)
                 {
                     break;
                 }
-                // Whatever comes, these are beyond the page; one is kept, which tells that there are more.
+                // The points beyond the page will not be needed. One of them is kept to show that
+                // there is a next page.
                 points.truncate(limit.saturating_add(1));
             }
             query = query.starting_at(next);
@@ -197,8 +204,8 @@ impl Store {
         Ok((points, Some(Cursor { last: last.into(), segment, packed })))
     }
 
-    /// The state of a metric before its segments are read; `None` if there is no such run. One
-    /// request; one more while the run is logged to, or if it is wide.
+    /// Reads the state of a metric except its segments. Returns `None` if the run does not exist.
+    /// Takes one request, and one more if the run is being logged to or is wide.
     pub(super) async fn unsealed(&self, at: &RunLocation, metric: &str) -> Result<Option<Unsealed>> {
         let mut items = self.table.get_many(&[at.key(), at.metrics_key()]).await?;
         let Some(run) = items.remove(&at.key()) else { return Ok(None) };
@@ -208,7 +215,7 @@ impl Store {
     }
 }
 
-/// Reads something of runs, in their order, some at a time.
+/// Reads points of runs with a limited concurrency, and returns them in the order of the runs.
 pub(super) fn of_runs<R, F>(runs: Vec<AskedRun>, read: R) -> impl Stream<Item = Result<(String, Vec<Point>)>>
 where
     R: Fn(Granted<RunLocation>) -> F,
@@ -227,7 +234,7 @@ where
     stream::iter(points).buffered(RUNS_AT_A_TIME)
 }
 
-/// Whether no more was read for samples, or for histories of several runs, than may be.
+/// Checks that samples, or histories of several runs, have not read more than the maximum.
 pub(super) fn check_read(read: Option<&ReadBytes>) -> Result<()> {
     if read.is_none_or(|read| read.total() <= MOST_SAMPLED) {
         return Ok(());

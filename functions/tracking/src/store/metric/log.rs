@@ -1,9 +1,9 @@
 //! Logging metrics.
 //!
-//! The points of a run's first calls go into its document. Further calls add theirs to the run's
-//! journal, in a partition of the run's own; the stream's consumer packs them
-//! (`metric-packing/src/pack.rs`). If a call has many points of one metric, they are packed here.
-//! Adding to a set needs no knowledge of its content, and may be repeated.
+//! The points of a run's first calls go into its document. Later calls add theirs to the run's
+//! journal, which is in a partition of its own. The indexer packs the journal
+//! (`shared/storage/metric-packing/src/pack.rs`). If a call has many points of one metric, the call
+//! packs them itself. Adding to a set does not require reading it, and may be repeated.
 
 use entities::attributes::CALLS;
 use entities::journal::{Sealed, Series};
@@ -20,11 +20,12 @@ use crate::store::Store;
 use crate::store::run::{LoggedRun, RunDocument};
 use documents::{Change, Document};
 
-/// Bytes of points that go into one item: that has room for 400 KB.
+/// Maximum number of bytes of points in one item. An item can have up to 400 KB.
 const PART_BYTES: usize = 200 << 10;
 
 impl Store {
-    /// The run to log to, which is active, and its experiment. One request where a lease on one of them has run out, else none.
+    /// Returns the active run to log to, and its experiment. Takes no request while the leases on
+    /// both last, and one otherwise.
     pub(crate) async fn run_to_log(&self, at: &RunLocation) -> Result<(ExperimentState, LoggedRun)> {
         let run = match self.logged_runs.get(at) {
             Some(run) => (self.run_experiment(at).await?, run),
@@ -50,9 +51,17 @@ impl Store {
         Ok((experiment, run))
     }
 
-    /// Logs points to an active run, and changes its document with them. Where the document takes the points, one request of the document's size. Else
-    /// one for each 200 KB of them, a write unit per KB; one of the document's size where its mark may not stay or it is changed itself; and
-    /// one for a row of names that calls bring again. Where there are ten points and more of a metric, one for each 25 segments.
+    /// Logs points to an active run, and applies `change` to its document.
+    ///
+    /// If the document has room for the points, this takes one request, billed by the document's
+    /// size. Otherwise, it takes:
+    ///
+    /// - one request per 200 KB of points, with one write unit per KB,
+    /// - one update of the document, billed by its size, if `change` is not empty or the call may
+    ///   not rely on the run's mark,
+    /// - one request for a row of names, the first time that a call repeats a large set of names.
+    ///
+    /// In either case, metrics with ten or more points take one request per 25 segments.
     pub(crate) async fn metrics_log(
         &self,
         document: &RunDocument<'_>,
@@ -74,7 +83,8 @@ impl Store {
         if is_inline {
             return Ok(self.table.write_many(segments, &[]).await?);
         }
-        // Before the journal names the segments: a pass that packs the journal must find them.
+        // Segments are written before the journal names them. A pass that packs the journal has to
+        // find them.
         self.table.write_many(segments, &[]).await?;
         for part in parts(waiting) {
             self.journal_add(document, run, &part, &sealed).await?;
@@ -82,8 +92,9 @@ impl Store {
         Ok(())
     }
 
-    /// Adds points to the journal. They are found once the run's document is marked, and says that there is a journal; where it does
-    /// already and the mark stays, there is nothing to write to it.
+    /// Adds points to the journal. Readers find them if the run's document is marked and says that
+    /// there is a journal. If it does already and the mark stays, the document does not have to be
+    /// written.
     async fn journal_add(
         &self,
         document: &RunDocument<'_>,
@@ -115,7 +126,7 @@ impl Store {
                 Ok(())
             }
             Err(Failure::Refused { item, .. }) => {
-                // It was deleted, or removed for good, while we wrote.
+                // The run was deleted, temporarily or permanently, during the write.
                 self.journal_remove(&tail, calls).await?;
                 document.check(item.as_ref())?;
                 Err(Error::unavailable("the run kept changing"))
@@ -124,7 +135,8 @@ impl Store {
         }
     }
 
-    /// Takes a call out of its tail. A tail has one at least.
+    /// Removes a call from its tail. If it is the only call, the tail is deleted, because a set
+    /// cannot be empty.
     async fn journal_remove(&self, tail: &Key, calls: Value) -> Result<()> {
         let is_alone = Condition::Equals(CALLS.into(), calls.clone());
         match self.table.delete(tail, &is_alone).await {
@@ -141,7 +153,8 @@ impl Store {
     }
 }
 
-/// The points of a call in parts that an item has room for. One, where names are not very many and very long.
+/// Splits the points of a call into parts that each fit into one item. There is only one part,
+/// unless there are very many and very long names.
 fn parts(series: Series) -> Vec<Series> {
     let (mut parts, mut part, mut size) = (Vec::new(), Series::new(), 0);
     for (metric, points) in series {
@@ -157,13 +170,14 @@ fn parts(series: Series) -> Vec<Series> {
     parts
 }
 
-/// The points of a call.
+/// The points of a call, divided by how they are stored.
 struct Split {
-    /// Those that wait for a segment, and the latest of those that are one already.
+    /// Points that are not in a segment yet, and the latest point of each metric that has new
+    /// segments.
     waiting: Series,
-    /// Many points of a metric.
+    /// Segments of the metrics with many points.
     segments: Vec<Item>,
-    /// The names of these.
+    /// The names of `segments`, by metric.
     sealed: Sealed,
 }
 

@@ -1,4 +1,4 @@
-//! Metrics of runs.
+//! Metrics of runs: logging, histories and charts.
 
 mod chart;
 mod history;

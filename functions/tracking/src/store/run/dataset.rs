@@ -1,8 +1,8 @@
-//! Datasets that runs read: one item each, and parts of their own where a dataset is big.
+//! Datasets that runs read. Each dataset is one item, with separate parts if it is large.
 //!
-//! Only the contexts of a dataset ever change. Source, schema and profile are kept compressed.
-//! Small ones are in the item itself, so that listing an experiment's datasets stays cheap. Large
-//! ones are in parts of another partition, which has room for any number.
+//! Only the contexts of a dataset ever change. Source, schema and profile are compressed. If they
+//! are small, they are in the item itself, so listing an experiment's datasets stays cheap. If they
+//! are large, they are in parts in another partition, which can hold any number of them.
 
 use documents::content;
 use std::collections::BTreeSet;
@@ -19,16 +19,17 @@ use table::{Condition, Item, Query, Update, Write, bytes_set, text};
 
 use crate::store::Store;
 
-/// Bytes of compressed content in the item itself.
+/// Maximum number of bytes of compressed content in the item itself.
 pub(crate) const DATASET_BYTES: usize = 8 << 10;
-/// Summaries in an answer (`_search_datasets`).
+/// Maximum number of summaries in a response, as in MLflow's `_search_datasets`.
 const MOST_SUMMARIES: usize = 1_000;
-/// Experiments whose datasets are read at a time.
+/// Number of experiments whose datasets are read concurrently.
 const AT_ONCE: usize = 8;
 
 impl Store {
-    /// The writes for a dataset that a run reads, given its current item. Its parts are written at
-    /// once, so that every reader of the item finds them.
+    /// Returns the write for a dataset that a run reads, given its current item, or `None` if
+    /// nothing has to be written. Writes the dataset's parts immediately, so that every reader of
+    /// the item finds them.
     pub(crate) async fn run_dataset_written(
         &self,
         experiment: ExperimentId,
@@ -57,8 +58,8 @@ impl Store {
         Ok(Some(Write::Put(item, Condition::item_missing())))
     }
 
-    /// The datasets of experiments, each with each context it was read in; at most 1,000. One request an experiment, or one per
-    /// MB of datasets.
+    /// Returns up to 1,000 summaries of the experiments' datasets, one for each context in which a
+    /// dataset was used. Takes one request per experiment, or one per MB of datasets.
     pub async fn run_datasets_search(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<DatasetSummary>> {
         let summaries: Vec<_> = experiments.iter().map(|experiment| self.run_datasets_of(**experiment)).collect();
         let mut summaries = stream::iter(summaries).buffer_unordered(AT_ONCE);
@@ -72,7 +73,7 @@ impl Store {
         Ok(first.into_iter().collect())
     }
 
-    /// The datasets of an experiment: all of them, or 1,000 and a few more.
+    /// Returns the summaries of an experiment's datasets: all of them, or slightly more than 1,000.
     async fn run_datasets_of(&self, experiment: ExperimentId) -> Result<Vec<DatasetSummary>> {
         let query = Query::of(rows::Dataset::all(&experiment));
         let mut pages = std::pin::pin!(listing::pages(&self.table, query));
@@ -86,8 +87,8 @@ impl Store {
         Ok(summaries)
     }
 
-    /// The runs that read a dataset, in any experiment; eventually consistent. One request per MB
-    /// of keys.
+    /// Returns the runs that read a dataset, in all experiments. Eventually consistent. Takes one
+    /// request per MB of keys.
     pub async fn runs_of_dataset(&self, name: &str, digest: &str) -> Result<Vec<RunLocation>> {
         let links = self.table.query(Query::of(RunsOfDataset::all(&dataset_digest(name, digest)))).await?;
         let links = links.iter().filter_map(Item::key).filter_map(|key| rows::DatasetLink::parse(&key));
@@ -95,13 +96,13 @@ impl Store {
     }
 }
 
-/// The row that leads from a dataset to a run that read it.
+/// Creates the row that links a dataset to a run that read it.
 pub(crate) fn link_to_run(at: &RunLocation, input: &DatasetInput) -> Item {
     let digest = dataset_digest(&input.dataset.name, &input.dataset.digest);
     Item::new(rows::DatasetLink::key(&at.experiment, &digest, &at.run)).indexed(RunsOfDataset::key(&digest, &at.run))
 }
 
-/// The keys of the parts of a big dataset.
+/// Returns a function that makes the keys of a large dataset's parts.
 pub(super) fn part_key(
     experiment: ExperimentId,
     name: &str,
@@ -121,12 +122,13 @@ fn summaries_of(experiment: ExperimentId, item: &Item) -> impl Iterator<Item = D
     })
 }
 
-/// A context as an element of the set: DynamoDB takes no empty element, and no context is one as well.
+/// Encodes a context as an element of the set. DynamoDB does not allow empty elements, and the
+/// absence of a context has to be stored too.
 fn context_element(context: Option<&str>) -> Vec<u8> {
     context.map_or_else(|| b"-".to_vec(), |context| format!("={context}").into_bytes())
 }
 
-/// The contexts of a dataset; `None` among them for a use without one.
+/// Returns the contexts of a dataset. `None` stands for uses without a context.
 fn contexts(item: &Item) -> impl Iterator<Item = Option<&str>> {
     item.elements(CONTEXTS)
         .iter()

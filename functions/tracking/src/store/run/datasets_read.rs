@@ -1,4 +1,4 @@
-//! Reads the datasets of runs. The runs' own rows hold only their names and digests.
+//! Reads the datasets of runs. The runs' own rows contain only names and digests of datasets.
 
 use documents::content;
 use std::collections::{BTreeSet, HashMap};
@@ -14,13 +14,13 @@ use table::{Item, Table};
 
 use super::dataset::part_key;
 
-/// Items of datasets that are read at a time: one request.
+/// Batch size for reading items of datasets. A batch is one request.
 const AT_ONCE: usize = 100;
-/// Bytes of datasets that are kept for the runs that follow.
+/// Capacity, in bytes, of the cache of decompressed datasets.
 const KEPT_BYTES: usize = 8 << 20;
 
-/// Adds the contents of datasets, run after run. Contents are decompressed for one run at a time.
-/// They are kept for the next runs that read the same datasets, as long as they take few MB.
+/// Adds the contents of datasets to one run after another. Contents are decompressed for one run at
+/// a time. A cache of a few MB keeps them for further runs with the same datasets.
 pub(crate) struct RunDatasets<'a> {
     table: &'a Table,
     items: HashMap<Key, Item>,
@@ -33,8 +33,9 @@ impl<'a> RunDatasets<'a> {
         Self { table, items: HashMap::new(), kept: HashMap::new(), kept_bytes: 0 }
     }
 
-    /// Reads the items of the datasets of the next runs, as many runs as have a hundred of them, but at least one; returns how many.
-    /// One request, none if they have no other datasets than those before; more for a run with more.
+    /// Reads the items of the next runs' datasets, and returns the number of runs covered: as many
+    /// as have up to 100 datasets together, but at least one. Takes one request, none if all of the
+    /// items are loaded already, and more for a run with more than 100 datasets.
     pub(crate) async fn load<'b>(&mut self, runs: impl Iterator<Item = &'b Run>) -> Result<usize> {
         let (mut keys, mut loaded) = (BTreeSet::new(), 0);
         for run in runs {
@@ -51,7 +52,7 @@ impl<'a> RunDatasets<'a> {
         Ok(loaded)
     }
 
-    /// At least so many bytes has a loaded run's JSON for its datasets.
+    /// Returns a lower bound, in bytes, of the JSON of a loaded run's datasets.
     pub(crate) fn size(&self, run: &Run) -> usize {
         let size = |key| match (self.kept.get(&key), self.items.get(&key)) {
             (Some(dataset), _) => size_of(dataset),
@@ -61,10 +62,10 @@ impl<'a> RunDatasets<'a> {
         dataset_keys(run).map(size).sum()
     }
 
-    /// Fills in the datasets of a loaded run. A request per 100 parts of big ones.
+    /// Fills in the datasets of a loaded run. Takes one request per 100 parts of large datasets.
     ///
     /// # Errors
-    /// They are longer than any answer may be.
+    /// Returns an error if the run with its datasets exceeds the maximum size of a response.
     pub(crate) async fn fill(&mut self, run: &mut Run) -> Result<()> {
         if self.size(run) > LONGEST {
             return Err(too_long(&format!("The run '{}' with its datasets", run.info.run_id), LONGEST));
@@ -85,7 +86,7 @@ impl<'a> RunDatasets<'a> {
         Ok(())
     }
 
-    /// Reads the datasets of a run that are not kept.
+    /// Reads those datasets of a run that are not in the cache.
     async fn read_whole(&mut self, run: &Run) -> Result<()> {
         let unknown: BTreeSet<_> = dataset_keys(run).filter(|key| !self.kept.contains_key(key)).collect();
         let unknown: Vec<_> = unknown.into_iter().filter_map(|key| Some((self.items.get(&key)?, key))).collect();
@@ -112,14 +113,14 @@ fn texts(item: &Item) -> [String; 3] {
     [NAME, DIGEST, SOURCE_TYPE].map(|attribute| item.get(attribute).unwrap_or_default().to_owned())
 }
 
-/// The keys of the parts of a dataset's content.
+/// Returns the keys of the parts of a dataset's content.
 fn parts_of(key: &Key, item: &Item) -> Result<Vec<Key>> {
     let experiment = rows::Dataset::parse(key).map(|row| row.experiment).ok_or_else(|| unreadable(key))?;
     let [name, digest, _] = texts(item);
     Ok(content::part_keys(item, part_key(experiment, &name, &digest)))
 }
 
-/// Bytes of the texts of a dataset.
+/// Returns the size, in bytes, of a dataset's texts.
 fn size_of(dataset: &Dataset) -> usize {
     [&dataset.source_type, &dataset.source, &dataset.schema, &dataset.profile].into_iter().map(String::len).sum()
 }
@@ -128,7 +129,7 @@ fn experiment(run: &Run) -> Option<ExperimentId> {
     run.info.experiment_id.parse().ok().and_then(ExperimentId::from_number)
 }
 
-/// The keys of a run's datasets.
+/// Returns the keys of a run's datasets.
 fn dataset_keys(run: &Run) -> impl Iterator<Item = Key> {
     let of_experiment = experiment(run).map(|experiment| {
         let datasets = run.inputs.dataset_inputs.iter().map(|input| &input.dataset);

@@ -1,4 +1,4 @@
-//! A run as a document: its item, its rows, and when it may be written.
+//! A run as a document: its item, its rows, and when it can be written to.
 
 use entities::{ExperimentState, Marked, RunLocation, run_stage};
 use experiments::{check_run_is_active, run_is_active};
@@ -9,11 +9,12 @@ use table::{Condition, Item, Update};
 use crate::store::Store;
 use documents::{Conflict, Document, print_conflicts};
 
-/// A run's document, and the state of its experiment.
+/// A run's document and the state of its experiment.
 pub(crate) struct RunDocument<'a> {
     pub(crate) at: &'a RunLocation,
     pub(crate) experiment: &'a ExperimentState,
-    /// MLflow words the refusal of a single param otherwise than that of a batch.
+    /// Whether the request logs a single param. MLflow's error for a conflicting value differs
+    /// between single params and batches.
     pub(crate) single_param: bool,
 }
 
@@ -59,7 +60,8 @@ impl Document for RunDocument<'_> {
 }
 
 impl Store {
-    /// The state of a run's experiment. No request while a lease lasts, else one.
+    /// Returns the state of a run's experiment. Takes no request while the lease lasts, and one
+    /// otherwise.
     pub(crate) async fn run_experiment(&self, at: &RunLocation) -> Result<ExperimentState> {
         self.experiments.state(at.experiment).await?.ok_or_else(|| at.not_found())
     }

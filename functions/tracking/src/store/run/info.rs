@@ -1,4 +1,4 @@
-//! Runs: create and update.
+//! Creating and updating runs.
 
 use access::Granted;
 use entities::attributes::{END_TIME, NAME, PARAMS, ROOM, START_TIME, STATUS, USER};
@@ -21,34 +21,36 @@ use documents::Change;
 /// A run to create.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
-    /// User, as the client says.
+    /// User, as sent by the client.
     pub user_id: String,
-    /// Name; empty for the tag's, or one of the server's making.
+    /// Name. If it is empty, the name comes from the tag `mlflow.runName`, or the server generates
+    /// one.
     pub name: String,
-    /// In ms.
+    /// Start time, in ms.
     pub start_time: i64,
     /// Tags.
     pub tags: Vec<(String, String)>,
 }
 
-/// Bytes that a run's document keeps free for its end: status, end time, the mark, and the mark's entry in the index, which together have
-/// up to 160. An experiment that has 10 GB takes no write by which it grows, and its runs can be ended all the same.
+/// Number of bytes that a run's document reserves for the end of the run. Status, end time, the
+/// mark and the mark's entry in the index have up to 160 bytes together. An experiment with 10 GB
+/// rejects writes that make it larger, but its runs can still be ended.
 const ROOM_FOR_END: usize = 160;
 
-/// A change of a run's info. Fields that are `None` stay as they are.
+/// A change to a run's info. Fields that are `None` stay unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct RunChange {
-    /// Status.
+    /// New status.
     pub status: Option<RunStatus>,
-    /// In ms.
+    /// New end time, in ms.
     pub end_time: Option<i64>,
-    /// Name; an empty one changes nothing.
+    /// New name. An empty name changes nothing.
     pub name: Option<String>,
 }
 
 impl Store {
-    /// Creates a run in an active experiment. Two requests, one while a lease on the experiment lasts; five write units and
-    /// one per further KB.
+    /// Creates a run in an active experiment. Takes two requests, or one while a lease on the
+    /// experiment lasts. Costs five write units, plus one for each additional KB.
     pub async fn run_create(&self, experiment: &Granted<ExperimentId>, new: &NewRun) -> Result<tracking::Run> {
         let experiment = **experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
@@ -61,7 +63,8 @@ impl Store {
         let since = Moment::now();
         let (run, at, logged) = self
             .table
-            // Refused, where another run of this millisecond has drawn the same lot of a million.
+            // Fails if another run was created in the same millisecond with the same random number
+            // out of a million.
             .change("the run of every id drawn", |_| async move {
                 let now = u64::try_from(now_ms()).unwrap_or_default();
                 let run = RunId::new(now, experiment, rand::rng().random());
@@ -91,7 +94,8 @@ impl Store {
         Ok(run)
     }
 
-    /// Changes a run's info and returns it. One request, and one for the experiment where no lease lasts.
+    /// Changes a run's info and returns it. Takes one request, and one more for the experiment if
+    /// its lease has expired.
     pub async fn run_update(&self, at: &Granted<RunLocation>, change: &RunChange) -> Result<tracking::RunInfo> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -119,14 +123,14 @@ impl Store {
     }
 }
 
-/// Adds to a change that the run gets a name: its info and its tag.
+/// Adds a new name of the run to a change, both as an attribute and as a tag.
 pub(crate) fn rename(change: &mut Change, name: &str) {
     change.set.retain(|(attribute, _)| *attribute != NAME.name());
     change.set.push((NAME.name(), text(name)));
     change.tags.push((RUN_NAME_TAG.to_owned(), name.to_owned()));
 }
 
-/// The name a run gets, and its tags with it.
+/// Returns the name of a new run, and its tags, including the one for the name.
 fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
     let tagged =
         new.tags.iter().find(|(key, _)| key == RUN_NAME_TAG).map(|(_, value)| value.as_str()).unwrap_or_default();

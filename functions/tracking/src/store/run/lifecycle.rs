@@ -1,4 +1,4 @@
-//! Runs: delete and restore.
+//! Deleting and restoring runs.
 
 use access::Granted;
 use entities::attributes::{DELETED_TIME, STAGE, STAGE_VERSION, START_TIME};
@@ -11,24 +11,26 @@ use table::{Condition, Plan, Update, Write, number, text};
 
 use crate::store::Store;
 
-/// Which write of a restoration checks that nobody has begun to remove the run.
+/// Position of the write in a restoration's transaction that checks that permanent deletion of the
+/// run has not started.
 const REMOVAL: usize = 1;
 
 impl Store {
-    /// Deletes a run. Two requests, however much it logged; answers when no process relies any more on its having been active. Deleting
-    /// it again changes nothing.
+    /// Deletes a run. Takes two requests, however much was logged to it. Returns once no process
+    /// relies on a lease from before the deletion. Deleting a deleted run changes nothing.
     pub async fn run_delete(&self, at: &Granted<RunLocation>) -> Result<()> {
         self.run_set_stage(at, LifecycleStage::Deleted).await?;
         self.logged_runs.wait_out(at).await;
         Ok(())
     }
 
-    /// Restores a run, even one whose experiment is deleted, unless it is being removed for good. Two requests.
+    /// Restores a run, even if its experiment is deleted, unless the run is being deleted
+    /// permanently. Takes two requests.
     pub async fn run_restore(&self, at: &Granted<RunLocation>) -> Result<()> {
         self.run_set_stage(at, LifecycleStage::Active).await
     }
 
-    /// Sets a run's own stage.
+    /// Sets a run's own lifecycle stage.
     async fn run_set_stage(&self, at: &Granted<RunLocation>, stage: LifecycleStage) -> Result<()> {
         self.table
             .change("a run", |refusal| async move {
@@ -43,7 +45,8 @@ impl Store {
                 };
                 let experiment = self.experiments.keep_lease(at.experiment, since, experiment);
                 if run.get(STAGE_VERSION).is_some_and(|version| version > experiment.version) {
-                    // The two were not read at one moment: the experiment has changed since.
+                    // The two items were not read at the same moment: the experiment has changed in
+                    // between.
                     return Ok(Plan::Again);
                 }
                 if run_stage(run, &experiment) == stage {

@@ -16,20 +16,23 @@ use super::dataset::{self, DATASET_BYTES};
 use super::document::RunDocument;
 use crate::store::Store;
 
-/// Rows in one transaction, in addition to the run.
+/// Maximum number of rows in one transaction, in addition to the run.
 const ROWS: usize = 99;
-/// Datasets in one transaction: each is up to three items.
+/// Maximum number of datasets in one transaction. Each takes up to three items.
 const DATASETS: usize = ROWS / 3;
-/// Bytes in one transaction, which may hold 4 MB.
+/// Maximum number of bytes in one transaction. DynamoDB's limit is 4 MB.
 const BYTES: usize = 3 << 20;
-/// Bytes that describe one dataset, without its content: an item has room for 400 KB.
+/// Maximum size, in bytes, of a dataset's description without its content. An item can have up to
+/// 400 KB.
 const MOST_BYTES: usize = 300 << 10;
 
 impl Store {
-    /// Records datasets and logged models that a run read. Two requests, and one for the experiment
-    /// where no lease lasts; more only for big datasets that are new, or for more than 33. A
-    /// dataset belongs to its experiment, by name and digest; its first description wins. So do the
-    /// first tags of a run's use of it.
+    /// Records datasets and logged models that a run read. Takes two requests, and one more for the
+    /// experiment if its lease has expired. Further requests are needed only for new large
+    /// datasets, or for more than 33 datasets.
+    ///
+    /// A dataset is identified by its name and digest within an experiment, and its first
+    /// description is kept. Likewise, the first tags of a run's use of a dataset are kept.
     pub async fn run_log_inputs(
         &self,
         at: &Granted<RunLocation>,
@@ -67,7 +70,8 @@ impl Store {
         Ok(())
     }
 
-    /// Links a run with datasets, and makes those that are new. `place` is how many were logged before them in the same call.
+    /// Links a run to datasets, and creates those that are new. `place` is the number of datasets
+    /// that the call logged before these.
     async fn run_link_datasets(
         &self,
         document: &RunDocument<'_>,
@@ -97,8 +101,7 @@ impl Store {
                 writes.extend(self.run_dataset_written(at.experiment, input, found.get(&keys.dataset)).await?);
             }
             if writes.is_empty() {
-                // All links are there already. It remains to refuse a run that may not be written
-                // to.
+                // All links exist already. The run still has to be checked.
                 return document.check(self.table.get(&at.key()).await?.as_ref());
             }
             if self.run_link(document, writes).await? {
@@ -108,7 +111,8 @@ impl Store {
         }
     }
 
-    /// Records models that a run put out. One transaction per 99; the same call a second time changes nothing.
+    /// Records models that a run produced. Takes one transaction per 99 models. Repeating a call
+    /// changes nothing.
     pub async fn run_log_outputs(&self, at: &Granted<RunLocation>, models: &[ModelOutput]) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -137,8 +141,8 @@ impl Store {
         Ok(())
     }
 
-    /// Writes rows of a run's datasets and models, and notes on the run that it has some; `false`
-    /// if a condition refuses it.
+    /// Writes rows of a run's datasets and models, and sets the attribute of the run that says that
+    /// it has some. Returns `false` if a condition fails.
     async fn run_link(&self, document: &RunDocument<'_>, rows: Vec<Write>) -> Result<bool> {
         let run = Update::new(document.key()).only_if(document.writable()).set(LINKS, number(1));
         let writes: Vec<_> = std::iter::once(Write::Update(document.finished(run))).chain(rows).collect();
@@ -150,7 +154,7 @@ impl Store {
     }
 }
 
-/// Datasets in portions that one transaction takes.
+/// Splits datasets into portions that each fit into one transaction.
 fn portions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b [&'a DatasetInput]> {
     let (mut portions, mut rest) = (Vec::new(), datasets);
     while !rest.is_empty() {
@@ -159,7 +163,7 @@ fn portions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b [&'a DatasetInp
             bytes += size(input) + DATASET_BYTES;
             bytes <= BYTES
         });
-        // One fits in any case.
+        // A portion always has at least one dataset.
         let (portion, others) = rest.split_at(fitting.count().max(1));
         portions.push(portion);
         rest = others;
@@ -167,14 +171,15 @@ fn portions<'a, 'b>(datasets: &'b [&'a DatasetInput]) -> Vec<&'b [&'a DatasetInp
     portions
 }
 
-/// Bytes that describe a dataset in its item and in the links with a run, without its content.
+/// Returns the size, in bytes, of a dataset's description in its item and in its links to a run,
+/// without its content.
 fn size(input: &DatasetInput) -> usize {
     let tags: usize = input.tags.iter().map(|tag| tag.key.len() + tag.value.len() + 8).sum();
     let dataset = &input.dataset;
     1_024 + tags + 3 * (dataset.name.len() + dataset.digest.len()) + dataset.source_type.len()
 }
 
-/// The keys of a dataset and of a run's link with it.
+/// The keys of a dataset and of a run's link to it.
 struct Keys {
     dataset: Key,
     input: Key,

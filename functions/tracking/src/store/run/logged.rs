@@ -1,13 +1,13 @@
-//! A process's knowledge of the runs that it logs metrics to.
+//! A per-process cache of the runs that the process logs metrics to.
 //!
-//! A call that logs points avoids writing to the run's document. The document is in the
-//! experiment's partition, with those of all its runs. So the call has to know two things, which a
-//! process reads at most once per lease. The run must be active. And its mark must stay for now, as
-//! searches and readers find the points in the journal by it.
+//! A call that logs points avoids writing to the run's document, because the documents of all runs
+//! are in the experiment's partition. To do so, the call has to know that the run is active, and
+//! that the run's mark stays for now: searches and readers find the points in the journal by it. A
+//! process reads both at most once per lease.
 //!
-//! A request that deletes a run answers only when all earlier leases have run out, as for
-//! experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md` says who may take the mark
-//! off, and when.
+//! A request that deletes a run returns only after all earlier leases have expired, as for
+//! experiments (`docs/adr/0004-leases.md`). `docs/adr/0031-journal.md` describes who may remove the
+//! mark, and when.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,45 +19,50 @@ use entities::{IndexingState, MARK_STAYS, Moment, Reliance, RunLocation, metric_
 use key_schema::{Digest, Key, WideDigest, rows};
 use table::Item;
 
-/// Bytes of points that a run's document takes, of its first calls together. Each change of the document is paid for by its size.
+/// Maximum number of bytes of points that a run's first calls put into its document. Every change
+/// of the document is billed by its total size.
 pub(crate) const POINTS_IN_DOCUMENT: usize = 1 << 10;
-/// Metrics that the document takes in one update: an expression has 4 KB.
+/// Maximum number of metrics that one update adds to the document. An update expression can have up
+/// to 4 KB.
 const INLINE_METRICS: usize = 60;
-/// Bytes that a write unit pays for.
+/// Number of bytes that one write unit covers.
 const WRITE_UNIT: usize = 1 << 10;
-/// Bytes of an element from which on names are worth a row of their own.
+/// Size of a call's element, in bytes, above which the names of its metrics may get a row of their
+/// own.
 const MANY_NAMES: usize = 768;
-/// A process asks for a run to be packed once it has added this many bytes and calls to the
-/// journal. It counts from the last packing, or from its last request for one. Readers have to read
-/// these bytes; packing and indexing cost by the number of metrics.
+/// A process requests packing of a run once it has added this many bytes and this many calls to the
+/// journal since the last packing, or since its own last request. Readers have to read these bytes,
+/// while the cost of packing and indexing depends on the number of metrics.
 const UNPACKED_BYTES: usize = 96 << 10;
 const UNPACKED_CALLS: usize = 100;
-/// Bytes after which it asks in any case.
+/// Number of bytes after which the process requests packing regardless of the number of calls.
 const MOST_UNPACKED: usize = 4 << 20;
-/// Runs remembered at a time; beyond that, those not used for a while are forgotten, then all.
+/// Capacity of the cache. When it is full, runs that have not been read or written within `UNUSED`
+/// are evicted. If it is still full, the cache is cleared.
 const MOST_RUNS: usize = 10_000;
 const UNUSED: Duration = Duration::from_mins(1);
-/// Sets of names of a run that a process writes rows of, at most. The rows stay, and every reader
-/// of the journal reads them.
+/// Maximum number of distinct sets of names per run that a process writes rows for. These rows are
+/// permanent, and every reader of the journal reads them.
 const MOST_NAMES: usize = 8;
 
-/// A run as a process read it.
+/// The state of a run when the process last read it.
 #[derive(Clone, Debug)]
 pub(crate) struct LoggedRun {
     since: Moment,
-    /// The attributes of its document about its lifecycle stage.
+    /// The attributes of its document that determine its lifecycle stage.
     pub(crate) stage: Item,
-    /// How many calls have marked it for the journal, if it has one.
+    /// How many calls have marked it for the journal, if it has a journal.
     journal_marks: Option<i64>,
     reliance: Reliance,
-    /// How often its journal was packed, if it was.
+    /// How many times its journal was packed, if it was.
     packed: Option<i64>,
-    /// Bytes of points in the document.
+    /// Number of bytes of points in the document.
     inline: usize,
 }
 
 impl LoggedRun {
-    /// A run's document whose reading, or writing, began then.
+    /// Extracts the state from a run's document. `since` is when the read or write of the document
+    /// started.
     pub(crate) fn of(since: Moment, run: &Item) -> Self {
         let stage = [STAGE.name(), STAGE_VERSION.name()].into_iter().filter_map(|name| run.0.get_key_value(name));
         let stage = Item(stage.map(|(name, value)| (name.clone(), value.clone())).collect());
@@ -67,48 +72,51 @@ impl LoggedRun {
         Self { since, stage, journal_marks, reliance, packed, inline: points.size() }
     }
 
-    /// Whether no points were logged to it.
+    /// Checks whether no points have been logged to the run.
     pub(crate) fn is_empty(&self) -> bool {
         self.inline == 0 && self.journal_marks.is_none() && self.packed.is_none()
     }
 
-    /// Whether the document has room for these points, where it takes so many bytes of them.
+    /// Checks whether the document takes these points, given a maximum of `most` bytes of points.
+    /// It takes none while calls rely on the run's mark.
     pub(crate) fn takes(&self, series: &Series, most: usize) -> bool {
         let size = |(metric, points): (&String, &Vec<_>)| metric.len() + 2 + points.len() * 19;
         let size: usize = series.iter().map(size).sum();
         self.reliance != Reliance::Open && series.len() <= INLINE_METRICS && self.inline + size <= most
     }
 
-    /// Whether points that were added to the journal are found without a mark for them.
+    /// Checks whether points that are added to the journal are found without marking the run again.
     pub(crate) fn mark_stays(&self) -> bool {
         self.reliance == Reliance::Open && self.since.age() < MARK_STAYS
     }
 
-    /// Whether calls may rely on the next mark: one has marked the run before, and there will be more.
+    /// Checks whether later calls may rely on the next mark. This requires that an earlier call has
+    /// marked the run, so further calls are likely.
     pub(crate) fn may_be_relied_on(&self) -> bool {
         self.journal_marks.is_some_and(|marks| marks > 0)
     }
 }
 
-/// Where a call's points go.
+/// A call's addition to the journal.
 pub(crate) struct Addition {
-    /// The tail.
+    /// Key of the tail, or of the call's own item.
     pub(crate) tail: Key,
-    /// Whether it is the only call in it, and stays that: it is put, and nothing has to be read for it.
+    /// Whether the item contains this call only. Such an item is put without a read, and no other
+    /// call is added to it.
     pub(crate) is_alone: bool,
-    /// The element of it.
+    /// The element to add to the set of calls.
     pub(crate) element: Vec<u8>,
-    /// The names it refers to, to be written before.
+    /// The row of names that the element refers to. It has to be written before the element.
     pub(crate) names: Option<(WideDigest, Item)>,
-    /// Whether so much waits that it should be packed soon.
+    /// Whether enough data is unpacked that the run should be packed soon.
     pub(crate) asks_for_packing: bool,
 }
 
-/// The runs that this process logs to. Cheap to clone; clones share the cache.
+/// The runs that this process logs to. Cheap to clone. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct LoggedRuns {
     length: Duration,
-    // A std mutex: nothing is awaited while it is held.
+    // A `std` mutex, because nothing is awaited while it is locked.
     held: Arc<Mutex<HashMap<RunLocation, Held>>>,
 }
 
@@ -118,23 +126,25 @@ struct Held {
     tail: Digest,
     tail_bytes: usize,
     unpacked: usize,
-    /// Hashes of names, and whether their row is there. The first call with them has them in itself: it may be the only one.
+    /// Whether the row of a set of names has been written, by hash of the names. The first call
+    /// with a set of names contains the names itself, because it may be the only one.
     names: HashMap<WideDigest, bool>,
 }
 
 impl LoggedRuns {
-    /// With leases of this length; every process on one table needs the same.
+    /// Creates a cache with leases of this length. All processes that share a table must use the
+    /// same length.
     pub(crate) fn new(length: Duration) -> Self {
         Self { length, held: Arc::default() }
     }
 
-    /// The run as it was read, while the lease on it lasts.
+    /// Returns the state of a run while the lease on it lasts.
     pub(crate) fn get(&self, at: &RunLocation) -> Option<LoggedRun> {
         let held = self.held();
         held.get(at).map(|held| &held.run).filter(|run| run.since.age() < self.length).cloned()
     }
 
-    /// Begins a lease on an active run.
+    /// Starts a lease on an active run.
     pub(crate) fn keep(&self, at: &RunLocation, run: LoggedRun) {
         let mut held = self.held();
         if held.len() >= MOST_RUNS {
@@ -156,13 +166,13 @@ impl LoggedRuns {
         }
     }
 
-    /// Waits until no process relies on the run's earlier state any more.
+    /// Waits until no process relies on the run's earlier state.
     pub(crate) async fn wait_out(&self, at: &RunLocation) {
         self.held().remove(at);
         clock::sleep(self.length).await;
     }
 
-    /// Where to add the points of a call.
+    /// Returns how to add the points of a call to the journal.
     pub(crate) fn addition(&self, at: &RunLocation, run: &LoggedRun, series: &Series, sealed: &Sealed) -> Addition {
         let mut runs = self.held();
         let held = runs.entry(at.clone()).or_insert_with(|| Held::new(run.clone()));
@@ -170,7 +180,7 @@ impl LoggedRuns {
         let size = element.len() + 1;
         let empty = |tail: &Digest| Item::new(rows::MetricJournal::key(&at.run, tail)).size() + CALLS.name().len() + 3;
         let own = new_tail();
-        // Two of these have no room in a tail.
+        // A tail has no room for two elements of this size.
         let is_alone = empty(&own) + 2 * size > WRITE_UNIT;
         if !is_alone {
             if held.tail_bytes + size > WRITE_UNIT {
@@ -192,7 +202,7 @@ impl LoggedRuns {
         Addition { tail, is_alone, element, names, asks_for_packing }
     }
 
-    /// The row of these names was written.
+    /// Records that the row of these names was written.
     pub(crate) fn names_are_there(&self, at: &RunLocation, names: WideDigest) {
         if let Some(held) = self.held().get_mut(at) {
             held.names.insert(names, true);
@@ -206,11 +216,12 @@ impl LoggedRuns {
 
 impl Held {
     fn new(run: LoggedRun) -> Self {
-        // Full, so that the first call begins a tail.
+        // The initial tail counts as full, so that the first call starts a new one.
         Self { run, tail: Digest(0), tail_bytes: WRITE_UNIT, unpacked: 0, names: HashMap::new() }
     }
 
-    /// The element of a call, and the row of its names if it needs one that may not be there.
+    /// Returns the element of a call, and the row of its names if the element needs one that may
+    /// not have been written.
     fn element(&mut self, at: &RunLocation, series: &Series, sealed: &Sealed) -> (Vec<u8>, Option<(WideDigest, Item)>) {
         let packed = pack_call(series, sealed);
         let step = if packed.len() > MANY_NAMES && sealed.is_empty() { Step::of(series) } else { None };

@@ -1,5 +1,4 @@
-//! Runs: their items, the data that is logged to them apart from metrics, and their inputs and
-//! outputs.
+//! Runs: their items, the data that is logged to them except metrics, and their inputs and outputs.
 
 mod dataset;
 mod datasets_read;

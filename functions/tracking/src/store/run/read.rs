@@ -1,4 +1,4 @@
-//! Reading runs whole: the document, the metrics, and the rows where a run has any.
+//! Reads entire runs: the document, the metrics, and any rows of the run.
 
 use access::Granted;
 use entities::{Moment, RunLocation, read_run_items, run_whole};
@@ -9,7 +9,8 @@ use super::datasets_read::RunDatasets;
 use crate::store::Store;
 
 impl Store {
-    /// Reads a run. One request; one more for each kind of row it has, for its journal while it is logged to, and for its datasets.
+    /// Reads a run. Takes one request, and one more for each kind of row that it has, for its
+    /// journal while it is being logged to, and for its datasets.
     pub async fn run_get(&self, at: &Granted<RunLocation>) -> Result<tracking::Run> {
         let experiment_key = rows::Experiment::key(&at.experiment);
         let since = Moment::now();

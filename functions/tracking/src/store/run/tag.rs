@@ -1,4 +1,4 @@
-//! Params and tags of runs, one at a time; batches are in `log_batch`.
+//! Params and tags of runs, one per call. Batches are in `log_batch`.
 
 use access::Granted;
 use documents::{Change, Document, append_to_tag};
@@ -12,7 +12,7 @@ use super::info::rename;
 use crate::store::Store;
 
 impl Store {
-    /// Logs a param. One request, and one for the experiment where no lease lasts.
+    /// Logs a param. Takes one request, and one more for the experiment if its lease has expired.
     pub async fn run_log_param(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: true };
@@ -21,20 +21,20 @@ impl Store {
         Ok(())
     }
 
-    /// Sets a tag. One request, and one for the experiment where no lease lasts.
+    /// Sets a tag. Takes one request, and one more for the experiment if its lease has expired.
     pub async fn run_set_tag(&self, at: &Granted<RunLocation>, key: &str, value: String) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
         let mut change = Change::default();
         if !add_tag(&mut change, key, value) {
-            // Nothing to write, but still something to refuse.
+            // There is nothing to write, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
         documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
-    /// Deletes a tag. One request, and one for the experiment where no lease lasts.
+    /// Deletes a tag. Takes one request, and one more for the experiment if its lease has expired.
     pub async fn run_delete_tag(&self, at: &Granted<RunLocation>, key: &str) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -44,7 +44,8 @@ impl Store {
         Err(Error::not_found(format!("No tag with name: {key} in run with id {}", at.run)))
     }
 
-    /// Appends a model's description to the tag in which clients before logged models kept their history.
+    /// Appends a model's description to the tag that clients used to record models before there
+    /// were logged models.
     pub async fn run_record_model(&self, at: &Granted<RunLocation>, model: &Map<String, Value>) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
@@ -52,7 +53,8 @@ impl Store {
     }
 }
 
-/// Adds a tag to a change; `false` for the one tag that changes nothing: an empty name.
+/// Adds a tag to a change. Returns `false` if that changes nothing, which is the case only for an
+/// empty run name.
 pub(crate) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
     if key != RUN_NAME_TAG {
         change.tags.push((key.to_owned(), value));
@@ -65,8 +67,8 @@ pub(crate) fn add_tag(change: &mut Change, key: &str, value: String) -> bool {
     true
 }
 
-/// The fields of a model that the tag keeps: its run and path, and its flavors without their
-/// configuration (`get_tags_dict`).
+/// Returns the fields of a model that the tag stores: its run, path and ids, and its flavors
+/// without their configuration. Upstream, this is `get_tags_dict`.
 fn describe(model: &Map<String, Value>) -> Value {
     let kept = ["run_id", "artifact_path", "utc_time_created", "model_uuid"];
     let kept = kept.iter().filter_map(|key| Some(((*key).to_owned(), model.get(*key)?.clone())));

@@ -1,4 +1,4 @@
-//! A search of runs, as it was asked.
+//! The parameters of a search of runs.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use mlflow_api::tracking::ViewType;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
 use search::{Fingerprint, RunFilter, RunOrder, SortKey, decode_page_token, parse_run_search};
 
-/// Runs on a page where the request does not say (`SearchRuns` in `service.proto`).
+/// Page size for requests without `max_results` (`SearchRuns` in `service.proto`).
 const DEFAULT_PAGE: i64 = 1_000;
 
-/// A search over runs.
+/// A parsed search of runs.
 #[derive(Clone, Debug)]
 pub struct RunSearch {
-    /// The experiments it names, each once.
+    /// The experiments in the request, without duplicates.
     pub experiments: Vec<ExperimentId>,
     pub(super) filter: RunFilter,
     pub(super) order: RunOrder,
@@ -21,15 +21,15 @@ pub struct RunSearch {
     pub(super) view: ViewType,
     pub(super) page_size: usize,
     pub(super) fingerprint: Fingerprint,
-    /// Sort key of the last run of the page before.
+    /// Sort key of the last run on the previous page.
     pub(super) after: Option<SortKey>,
-    /// Whether the logged models of the runs are left out.
+    /// Whether the response omits the logged models of the runs.
     pub hides_models: bool,
 }
 
 impl RunSearch {
-    /// Reads a request. Its mistakes are reported in MLflow's order: size of the page, filter,
-    /// order, token, experiments.
+    /// Parses a request. Errors are reported in MLflow's order: page size, filter, order, token,
+    /// experiments.
     pub fn read(asked: &SearchRuns) -> Result<Self> {
         let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
         limits::max_results(max_results)?;
@@ -45,7 +45,8 @@ impl RunSearch {
     }
 }
 
-/// The experiments a search names, each once. An integer that no experiment can have names none.
+/// Parses the ids of the experiments to search, and removes duplicates. Integers that are not a
+/// possible id are ignored.
 pub(crate) fn known_experiments(texts: &[String]) -> Result<Vec<ExperimentId>> {
     let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {

@@ -1,4 +1,4 @@
-//! Reads candidates, checks and sorts them, until the page is full.
+//! Reads candidates, filters and sorts them, until the page is full.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,79 +19,81 @@ use super::asked::RunSearch;
 use super::searched::{SearchedExperiment, Unindexed, Unlisted};
 use crate::store::Store;
 
-/// Candidates read at a time at most: 16 requests at once.
+/// Maximum number of candidates to read at once, in 16 concurrent requests.
 const LARGEST_PORTION: usize = 1_600;
 
-/// Experiments whose copies are read side by side: a page of each is in memory.
+/// Maximum number of experiments whose copies are read concurrently. A page of each is in memory.
 const MOST_BY_COPIES: usize = 8;
 
-/// Bytes of copies that are in memory at a time, where runs are read by time.
+/// Maximum number of bytes of copies in memory at once, if runs are read by time.
 const PORTION_BYTES: usize = 8 << 20;
 
-/// Runs looked at at a time of those that are looked at in any case: four requests at once, or eight.
+/// Batch size for runs that have to be read regardless of the filter. Results in four to eight
+/// concurrent requests.
 const PORTION: usize = 400;
 
-/// A run that was found: its place in the answer, the run, and about how many bytes it has.
+/// A run that was found: its sort key, the run, and its approximate size in bytes.
 pub(super) type Found = (SortKey, tracking::Run, usize);
 
-/// One search under way.
+/// The state of a search for one page.
 pub(super) struct Finder<'a> {
     pub(super) store: &'a Store,
     pub(super) searched: HashMap<ExperimentId, &'a SearchedExperiment>,
     pub(super) plan: &'a RunPlan,
     pub(super) search: &'a RunSearch,
-    /// Runs whose copies are stale.
+    /// Runs whose copies are stale, by experiment.
     pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
-    /// Experiments with too many of them: which of the candidates are among them is found out when these are read.
+    /// Experiments with too many stale copies to list up front. Whether a candidate's copy is stale
+    /// is checked when the candidate is read.
     many_unlisted: HashSet<ExperimentId>,
-    /// Whether runs are read by time from their copies. Runs that have changed since are in a
-    /// further list then.
+    /// Whether runs are read by time, from their copies. In that case, runs that have changed since
+    /// are in a separate list.
     by_copies: bool,
-    /// Runs that were looked at.
+    /// Runs that have been examined.
     seen: HashSet<RunLocation>,
     top: Top<SortKey, tracking::Run>,
     reading: Reading,
-    /// The end of the page if enough was read, or no more runs fit. The runs after it were not
-    /// looked at.
+    /// Where the page was cut off, if it was: the read budget or the response size was exhausted.
+    /// Later runs have not been examined.
     end: Option<SortKey>,
     has_more: bool,
     pace: Pace,
 }
 
-/// The source that a run is read from.
+/// The source to read a run from.
 pub(super) enum ReadFrom {
-    /// Its copy, which was read already.
+    /// Its copy, which has already been read.
     Read(Arc<Item>),
-    /// Its copy, which has this key.
+    /// Its copy, by this key.
     Copy(Key),
     /// Its documents.
     Documents,
 }
 
-/// The outcome for candidates.
+/// Statistics about the candidates that passed.
 #[derive(Default)]
 struct Passed {
     /// How many passed.
     runs: usize,
-    /// About how many bytes they have.
+    /// Their approximate size, in bytes.
     bytes: usize,
-    /// The last of them in the order of the search.
+    /// The last one, in the order of the search.
     last: Option<SortKey>,
 }
 
-/// Facts from other lists than the candidates' own about the runs that can pass.
+/// The intersection of further lists, which narrows down the candidates.
 #[derive(Default)]
 struct Narrowing {
-    /// How many entries of other lists were read at most.
+    /// Maximum number of entries to read from the further lists.
     limit: usize,
-    /// The runs that are in all of these lists, and when they began; `None` if the lists were
-    /// longer than the limit.
+    /// The runs that are in all of these lists, with their start times. `None` if the lists have
+    /// not been read, or had more entries than the limit.
     runs: Option<HashMap<RunLocation, i64>>,
 }
 
 impl Narrowing {
-    /// Whether the other lists are to be read. Lists that were too long once are tried again only
-    /// where much more may be read.
+    /// Checks whether to read the further lists. If they exceeded a limit, they are read again only
+    /// for a limit more than four times as high.
     fn is_due(&mut self, limit: usize) -> bool {
         let is_due = self.runs.is_none() && limit > self.limit * 4;
         if is_due {
@@ -105,9 +107,9 @@ impl Narrowing {
     }
 }
 
-/// How many candidates to read next, after `read` candidates and `passed` that passed. It is as
-/// many as suffice if the next ones pass as often, and a few more unless all passed. If hardly any
-/// passed, it is twice as many as before.
+/// Returns how many candidates to read next, after `read` candidates of which `passed` passed. If
+/// the next ones pass at the same rate, this number fills the page, with some margin unless all
+/// have passed. If hardly any passed, it is twice the number read so far.
 fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
     let missing = wanted.saturating_sub(passed).max(1);
     let like_before = missing.saturating_mul(read).div_ceil(passed.max(1));
@@ -116,7 +118,7 @@ fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
 }
 
 impl<'a> Finder<'a> {
-    /// A search of a page.
+    /// Starts a search for one page.
     pub(super) fn new(
         store: &'a Store,
         searched: &'a [SearchedExperiment],
@@ -150,14 +152,15 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether an experiment's runs are read by time from their copies, and whether some of them have changed since.
+    /// Returns `None` unless an experiment's runs are read by time from their copies, and otherwise
+    /// whether some of its runs have changed since.
     pub(super) fn by_copies(&self, within: &SearchedExperiment) -> Option<bool> {
         let unlisted = self.unlisted.get(&within.id).filter(|_| self.by_copies)?;
-        // Where lists are used, those have been looked at.
+        // If the plan uses lists, changed runs have been examined already.
         Some(!self.plan.reads_index() && !unlisted.changed.is_empty())
     }
 
-    /// The found runs, in order, and whether there are more after them.
+    /// Returns the runs found, in order, and whether there are more after them.
     pub(super) fn finish(self) -> (Vec<Found>, bool) {
         let found = self.top.finish();
         let has_more = self.has_more || found.end.is_some();
@@ -168,7 +171,7 @@ impl<'a> Finder<'a> {
         (runs, has_more)
     }
 
-    /// Looks at the runs that no list tells of.
+    /// Examines the runs that are in no list.
     pub(super) async fn look_at_unlisted(&mut self) -> Result<()> {
         let mut runs = HashMap::new();
         for unlisted in self.unlisted.values() {
@@ -196,13 +199,13 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// The source to read a listed run from, given when it began. It is its copy, if that is
-    /// current.
+    /// Returns the source to read a listed run from, given its start time. This is its copy, unless
+    /// the copy is known to be stale.
     fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> ReadFrom {
         match self.unlisted.get(&at.experiment) {
             Some(unlisted) if unlisted.changed.contains(at) => ReadFrom::Documents,
             None if !self.many_unlisted.contains(&at.experiment) => ReadFrom::Documents,
-            // Of experiments with too many it is found out when they are read.
+            // In experiments with too many stale copies, staleness is checked when copies are read.
             _ => copy.map_or_else(|| ReadFrom::Copy(RunCopy::key(at, started, OwnStage::Active)), ReadFrom::Read),
         }
     }
@@ -212,14 +215,16 @@ impl<'a> Finder<'a> {
         self.take_some_from(sources, usize::MAX).await.map(drop)
     }
 
-    /// The same. Ends after so many candidates, too, if fewer than one in four pass. Says whether
-    /// the page is full, or there are no more.
+    /// Takes candidates in their order until the page is full. Also stops after `some` candidates
+    /// if fewer than one in four passed. Returns whether the search is complete: the page is full,
+    /// or there are no more candidates.
     pub(super) async fn take_some_from(&mut self, mut sources: Vec<Source>, some: usize) -> Result<bool> {
         let table = &self.store.table;
         self.reading.begins_here();
         let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
         let backwards = matches!(&self.plan.path, AccessPath::Walk(walk) if walk.backwards);
-        // Every candidate is in the answer: then one more need not be read to know that there is one.
+        // If every candidate is in the response, there is no need to read one more to know that
+        // there is another page.
         let all_pass = self.all_pass();
         let wanted = if all_pass { self.search.page_size } else { self.search.page_size.saturating_add(1) };
         let (mut passed, mut read) = (Passed::default(), 0);
@@ -230,14 +235,15 @@ impl<'a> Finder<'a> {
             if narrowing.is_due(self.plan.narrow_limit(read, passed.runs, wanted.saturating_sub(passed.runs))) {
                 narrowing.runs = self.runs_in_all(&self.plan.narrow_by, narrowing.limit).await?;
                 if let Some(runs) = narrowing.runs.as_ref().filter(|runs| runs.len() <= wanted.saturating_mul(2)) {
-                    // So few that their order is found faster by reading them than in the lists.
+                    // With so few runs, reading them is a faster way to sort them than following
+                    // the lists.
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     let runs = runs.map(|(at, started)| (at.clone(), self.source_of(at, *started, None)));
                     let runs: Vec<_> = runs.collect();
                     return self.look_at(runs).await.map(|()| true);
                 }
                 if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
-                    // From here on they are read by their keys, and none of those between them.
+                    // From here on, these runs are read by key, without the runs between them.
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
                     fronts = vec![sources[0].next(table).await?];
@@ -283,7 +289,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Whether there is nothing to check: no filter, and a list that holds just what the view shows, each run once.
+    /// Checks whether all candidates pass: there is no filter, and the list has exactly the runs
+    /// that the view shows, each once.
     fn all_pass(&self) -> bool {
         let exact = |within: &&SearchedExperiment| {
             let has_changed = self.unlisted.get(&within.id).is_some_and(|unlisted| !unlisted.changed.is_empty());
@@ -312,7 +319,7 @@ impl<'a> Finder<'a> {
         self.search.order.key(&Searched(run)).first_value().is_none_or(|value| matches!(value, FirstValue::Missing))
     }
 
-    /// Keeps a run if it passes and comes after the page before.
+    /// Keeps a run if it passes and comes after the previous page.
     fn consider(&mut self, run: tracking::Run, bytes: usize, passed: &mut Passed) {
         if !self.search.view.shows(run.info.lifecycle_stage) || !self.search.filter.matches(&Searched(&run)) {
             return;
@@ -329,10 +336,11 @@ impl<'a> Finder<'a> {
         self.top.add(key, run, bytes);
     }
 
-    /// Reads runs and keeps those that pass. By its copy's key a run is a read unit, and 100 are a
-    /// request; documents take two of each. Where many runs have changed, one request more. A run
-    /// at the end of the order is left out if it has a value that the search is ordered by: its
-    /// place is in the lists.
+    /// Reads runs and keeps those that pass. Reading a copy by its key costs one read unit, with
+    /// 100 copies per request. Reading documents costs twice as much. If many runs have changed,
+    /// one more request is needed. A run from the end of the order is skipped if it has a value for
+    /// the column that the search is ordered by, because the lists contain it at its proper
+    /// position.
     async fn read(
         &mut self,
         runs: Vec<(RunLocation, ReadFrom)>,
@@ -362,7 +370,7 @@ impl<'a> Finder<'a> {
                 others.push(at);
             }
         }
-        // Wide runs are long; they are looked at as they come.
+        // Wide runs are large, so each run is examined as soon as it has been read.
         let mut read = std::pin::pin!(read_runs(table, &others));
         while let Some((at, items)) = read.try_next().await? {
             self.pace.keep().await;
@@ -371,8 +379,8 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// The runs among these whose copies are stale, in experiments with too many changed runs. One
-    /// request per such experiment.
+    /// Returns those of the runs whose copies are stale, for experiments with too many changed runs
+    /// to list. Takes one request per such experiment.
     async fn changed_among(&self, runs: &[(RunLocation, ReadFrom)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
         for within in self.many_unlisted.iter().filter_map(|id| self.searched.get(id)) {
@@ -384,7 +392,7 @@ impl<'a> Finder<'a> {
         Ok(changed)
     }
 
-    /// Looks at a run's copy; returns the run if that has none, or one without values.
+    /// Examines a run's copy. Returns the run if it has no copy, or if its copy contains no values.
     async fn look_at_copy(
         &mut self,
         at: RunLocation,
@@ -413,9 +421,10 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
-    /// Reads all runs of experiments that the view may show and keeps those that pass: their copies, and the documents of those that have
-    /// changed since. Where these are too many, all documents. A request and 130 read units per MB; in memory are never more than a
-    /// few MB and twice the page.
+    /// Reads all runs of these experiments that the view may show, and keeps those that pass. Reads
+    /// copies, and the documents of runs that have changed since. If too many have changed, reads
+    /// all documents. Takes one request and 130 read units per MB. Memory usage is limited to a few
+    /// MB and twice the page.
     pub(super) async fn read_whole(&mut self, searched: &[&SearchedExperiment]) -> Result<()> {
         for within in searched {
             if let Some(unlisted) = self.unlisted.get(&within.id) {

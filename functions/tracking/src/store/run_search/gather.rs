@@ -1,4 +1,4 @@
-//! Lists that are read whole: for filters that few runs pass, and for orders that no list has.
+//! Lists that are read in full, for selective filters and for orders that no list has.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,16 +14,16 @@ use super::finder::Finder;
 use super::searched::SearchedExperiment;
 
 impl Finder<'_> {
-    /// Reads lists whole, and then the runs that are in all of them. In the default order, it reads
-    /// runs only until the page is full.
+    /// Reads lists in full, and then the runs that are in all of them. In the default order, it
+    /// reads runs only until the page is full.
     pub(super) async fn gather(&mut self, searched: &[&SearchedExperiment], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(searched, lists, usize::MAX).await?.unwrap_or_default();
         let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
         self.take_from(vec![source]).await
     }
 
-    /// The runs of all indexed experiments that are in all of these lists, and when they began, in
-    /// ms. `None` if the lists have more entries than the limit.
+    /// Returns the runs of all indexed experiments that are in all of these lists, with their start
+    /// times in ms. Returns `None` if the lists have more entries than the limit.
     pub(super) async fn runs_in_all(
         &self,
         lists: &[RunList],
@@ -51,8 +51,8 @@ impl Finder<'_> {
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
     }
 
-    /// A source of known runs, in the order of the search. Where that is newest first, only those
-    /// after the previous page.
+    /// Returns a source of known runs, in the order of the search. In the order newest first, it
+    /// has only those after the previous page.
     pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source {
         let is_exact = self.search.order.sorting().is_newest_first();
         let candidates = runs.map(|(at, started)| {
@@ -67,7 +67,8 @@ impl Finder<'_> {
         Source::Gathered(VecDeque::from(candidates))
     }
 
-    /// The place in a list that is newest first which the page begins after, in a search in that order.
+    /// Returns the position, in a list that is newest first, after which the page starts. Only for
+    /// searches in that order.
     fn page_begins_after(&self) -> Option<String> {
         let (started, run) = self.search.after.as_ref().and_then(SortKey::latest_first)?;
         Some(place::newest_first(started, run))

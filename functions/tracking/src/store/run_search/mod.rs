@@ -1,10 +1,9 @@
-//! Searching runs: carrying out a plan of the `search` crate.
+//! Searches of runs: carries out a plan of the `search` crate.
 //!
-//! A plan names lists of the index ([`RunLists`] says where they are). Their entries are
-//! candidates, in one [`Source`] per experiment. Candidates of all experiments are taken in one
-//! order, read in portions, checked against the whole filter and sorted ([`finder`]), until the
-//! page is full. Runs that have changed since they were indexed may be in no list: they are looked
-//! at in any case ([`searched`]).
+//! A plan names lists of the index, whose keys [`RunLists`] provides. Their entries are candidates,
+//! in one [`Source`] per experiment. Candidates of all experiments are merged in one order, read in
+//! batches, checked against the whole filter, and sorted ([`finder`]) until the page is full. Runs
+//! that changed since they were indexed may be in no list, so they are always read ([`searched`]).
 
 mod asked;
 mod finder;
@@ -32,17 +31,18 @@ pub use asked::RunSearch;
 pub(crate) use asked::known_experiments;
 pub use searched::SearchBounds;
 
-/// Requests about experiments under way at a time.
+/// Maximum number of concurrent requests about different experiments.
 const AT_ONCE: usize = 16;
 
-/// Of more experiments than this, a search reads fewer lists: each is a request for each experiment, whatever it holds there.
+/// Number of experiments above which a search reads fewer lists, because each list takes a request
+/// per experiment even if it is empty there.
 const MANY_EXPERIMENTS: usize = 100;
-/// How many lists of each of many experiments are read, in addition to the one that the search is
-/// ordered by.
+/// Maximum number of lists to read for each of many experiments, in addition to the one in the
+/// search's order.
 const LISTS_OF_MANY: usize = 1;
 
-/// Looks at the newest runs of all experiments, where some are long. Says whether they fill the
-/// page.
+/// Reads the newest runs of all experiments, if some of the experiments are long. Returns whether
+/// they fill the page.
 async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) -> Result<bool> {
     let (plan, search) = (finder.plan, finder.search);
     let sources = sources(&searched.iter().collect::<Vec<_>>(), finder, plan, search.view, |within, by_time| {
@@ -52,11 +52,12 @@ async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) 
     finder.take_some_from(sources, finder.store.search_bounds.newest).await
 }
 
-/// Cursors of lists whose beginnings were read to plan.
+/// Cursors of lists whose first entries were read for planning.
 type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
 impl Store {
-    /// Searches runs of these experiments. `docs/search.md` has the cost of each kind of search.
+    /// Searches the runs of these experiments. `docs/design/search.md` lists the cost of each kind of
+    /// search.
     pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
@@ -74,20 +75,21 @@ impl Store {
         let searched = self.searched_experiments(experiments).await?;
 
         let asks = search.filter.asks();
-        // Times and numbers are indexed whatever the setting says.
+        // Times and numbers are indexed regardless of the setting.
         let asks_for_text =
             asks.iter().any(|ask| matches!(ask, Ask::Text { .. })) || matches!(sorting.by, SortBy::Text(_));
         let ids = searched.iter().map(|within| &within.id);
         let fields = if asks_for_text { self.indexed_fields.of(ids).await? } else { CommonFields::default() };
         let mut options = RunOptions::of(&asks, &sorting, &fields);
         if view == ViewType::DeletedOnly {
-            // The indexer only lists active runs.
+            // The indexer lists only active runs.
             options = without_lists(options);
         }
         if searched.len() > MANY_EXPERIMENTS {
             options.lists.truncate(LISTS_OF_MANY);
         }
-        // In this order: a run that carries no mark is in the lists, and as its copy says, when these are read after that.
+        // Marks are read before lists and copies. A run that has no mark by then is in the lists,
+        // and its copy is current.
         let bound = sorting.is_newest_first().then_some(self.search_bounds.marks);
         let mut unlisted = self.unlisted(&searched, &options, view, bound).await?;
         let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Long));
@@ -155,8 +157,8 @@ impl Store {
         Ok(Runs { runs, next_page_token })
     }
 
-    /// The runs of a page with their datasets, as far as they have room. A request per 100 datasets, and one for each run that has
-    /// big ones.
+    /// Returns as many runs as fit on the page, with their datasets. Takes a request per 100
+    /// datasets, and one for each run that has large ones.
     async fn run_page(
         &self,
         (mut runs, has_more): (Vec<Found>, bool),
@@ -175,7 +177,8 @@ impl Store {
                 break;
             }
             datasets.fill(run).await?;
-            // MLflow's searches tell of the models that runs put out, and not of those they read.
+            // In MLflow, searches return the models that runs produced, but not those that they
+            // read.
             run.inputs.model_inputs.clear();
             if hides_models {
                 run.hide_models();
@@ -189,15 +192,16 @@ impl Store {
         Ok(page)
     }
 
-    /// The experiments that are there, with their states. One request per 100 without a lease.
+    /// Returns the experiments that exist, with their states. Takes one request per 100 experiments
+    /// without a lease.
     async fn searched_experiments(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<SearchedExperiment>> {
         let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
         let states = self.experiments.states(&ids).await?;
         Ok(states.into_iter().map(|(id, state)| SearchedExperiment { id, state }).collect())
     }
 
-    /// Which runs the index says nothing of, by experiment. One request an experiment, or two; none if the search names its
-    /// runs.
+    /// Returns the runs that the index does not cover, by experiment. Takes one or two requests per
+    /// experiment, or none if the search names its runs.
     async fn unlisted(
         &self,
         searched: &[SearchedExperiment],
@@ -224,7 +228,8 @@ impl Store {
         Ok(unlisted.into_iter().collect())
     }
 
-    /// Reads the beginnings of lists, those that are newest first from where the page begins.
+    /// Reads the first entries of lists. For lists that are newest first, these are the first ones
+    /// of the page.
     async fn read_beginnings(
         &self,
         searched: &[SearchedExperiment],
@@ -248,9 +253,9 @@ impl Store {
     }
 }
 
-/// The sources of candidates of experiments, in order. In the order of time, runs are read from
-/// their copies. Where some have changed since they were indexed, the list that requests write
-/// gives their places. A run that is in both comes from its copy first.
+/// Returns the sources of candidates, in the order of the experiments. In order of time, runs are
+/// read from their copies. If some have changed since they were indexed, the list that requests
+/// write provides their positions. A run that is in both comes from its copy first.
 fn sources(
     searched: &[&SearchedExperiment],
     finder: &Finder<'_>,
@@ -262,7 +267,8 @@ fn sources(
     for within in searched {
         let has_changed = finder.by_copies(within);
         if has_changed.is_some() {
-            // Where lists are used, runs that were deleted on their own have been looked at.
+            // If the plan uses lists, runs that were deleted individually have been examined
+            // already.
             let stages = if plan.reads_index() { &[OwnStage::Active] } else { within.copies(view) };
             let copies = stages.iter().map(|stage| RunLists::copies(within.id, plan.started, *stage));
             sources.extend(copies.map(|copies| of(within, Some(copies))));
@@ -274,19 +280,20 @@ fn sources(
     sources
 }
 
-/// How many runs by time are read at first from each of some experiments: one more than the page, which says whether there is another.
+/// Returns how many runs by time to read first from each experiment. For a single experiment, it is
+/// one more than the page size, to show whether there is another page.
 fn first_page(search: &RunSearch, experiments: usize) -> usize {
     let wanted = search.page_size.saturating_add(1);
     if experiments > 1 { (wanted / experiments).saturating_mul(2).clamp(8, wanted.max(8)) } else { wanted }
 }
 
-/// The runs of a list by time, from where the page begins.
+/// Returns the runs of a list by time, from the start of the page on.
 fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join {
     let cursor = from_page(all, &RunList::All, search.after.as_ref(), first_page);
     Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
 }
 
-/// The beginnings of lists, over all experiments.
+/// Summarizes the first entries of lists over all experiments.
 fn heads(options: &RunOptions, probed: &Probed) -> Heads {
     let heads = options.probes().into_iter().map(|list| {
         let mut head = Head { entries: 0, complete: true, first: None, last: None };
@@ -302,8 +309,8 @@ fn heads(options: &RunOptions, probed: &Probed) -> Heads {
     heads.collect()
 }
 
-/// A join of lists of an experiment that are newest first, from where the page begins. Without a
-/// list, it is the list of all runs. Entries that were read for the plan are not read again.
+/// Joins lists of an experiment that are newest first, from the start of the page on. Without any
+/// list, it uses the list of all runs. Entries that were read for planning are not read again.
 fn newest(
     within: &SearchedExperiment,
     lists: &[RunList],
@@ -322,20 +329,22 @@ fn newest(
     Join::new(cursors.collect(), search.order.sorting().is_newest_first(), wanted)
 }
 
-/// The cursor of a list that was probed.
+/// Removes and returns the cursor of a list that was read for planning.
 fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
     let cursors = probed.get_mut(&experiment)?;
     let position = cursors.iter().position(|(probed, _)| probed == list)?;
     Some(cursors.swap_remove(position).1)
 }
 
-/// Whether a plan reads the same keys that were read of a list to make it: those of active runs.
+/// Checks whether the plan reads the same keys of a list, those of active runs, that were read for
+/// planning.
 fn is_as_probed(within: &SearchedExperiment, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
     let of_active = view == ViewType::ActiveOnly && within.index_is_exact(view);
     list.is_indexed() || plan.reads_index() || of_active
 }
 
-/// A cursor in a list; if the list is newest first, where the page of a search in that order begins.
+/// Returns a cursor over a list. If the list is newest first, the cursor starts where the page of a
+/// search in that order starts.
 fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor {
     let range = lists.range(list);
     let range = match after.and_then(SortKey::latest_first) {
@@ -345,20 +354,20 @@ fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_pa
     Cursor::new(lists, range, first_page)
 }
 
-/// The options of a search without the lists that the indexer keeps.
+/// Removes the lists that the indexer maintains from the options of a search.
 fn without_lists(mut options: RunOptions) -> RunOptions {
     options.lists.clear();
     options.walk = options.walk.filter(|walk| walk.segments == [RunList::All]);
     options
 }
 
-/// Whether a plan may read lists that the indexer keeps.
+/// Checks whether a plan may read lists that the indexer maintains.
 fn reads_lists(options: &RunOptions) -> bool {
     let in_order = options.walk.iter().flat_map(|walk| &walk.segments);
     options.lists.iter().chain(in_order).any(RunList::is_indexed)
 }
 
-/// Where runs of these ids may be.
+/// Returns the possible locations of runs with these ids.
 fn places(searched: &[SearchedExperiment], ids: &[String]) -> Vec<RunLocation> {
     let runs: Vec<_> = ids.iter().filter_map(|id| RunId::parse(id)).collect();
     let places = searched.iter().flat_map(|within| {

@@ -1,4 +1,4 @@
-//! An experiment to search in, and which of its runs the index says nothing of.
+//! An experiment to search, and those of its runs that the index does not cover.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,30 +13,35 @@ use run_index::RunLists;
 use search::RunPlan;
 use table::{Item, Query, Table};
 
-/// Marks that a search reads at most: eight requests, and 1,700 read units. It may be a few more
-/// where experiments are read side by side. Some experiments have more marks than are left, or more
-/// runs that were deleted on their own. They are read as if they had no index.
+/// Maximum number of marks that a search reads: eight requests, and 1,700 read units. It may be
+/// exceeded slightly, because experiments are read concurrently. Experiments with more marks than
+/// are left, or with more individually deleted runs, are read as if they had no index.
 const MOST_MARKS: usize = 64_000;
-/// Marks that a search reads beforehand which looks only at the runs on its page. Where there are more, it reads those of its candidates.
+/// Maximum number of marks that a search reads up front if it examines only the runs on its page.
+/// If an experiment has more, the search reads the marks of its candidates instead.
 const FEW_MARKS: usize = 256;
-/// Marks that are read for each candidate at most: a run has one.
+/// Maximum number of marks to read per candidate. A run has one mark, but there may be marks of
+/// other runs in between.
 const MARKS_PER_RUN: usize = 4;
-/// So many runs are looked at one by one in any case: for these, nobody finds out how long the experiment is.
+/// Number of runs up to which each is read individually, without checking how many runs the
+/// experiment has.
 const FEW_RUNS: usize = 100;
-/// A run that is looked at by itself costs one to three read units, for its document and its metrics document. Where all are read in one range, it
-/// costs 0.2 to 0.7. So an experiment of at most so many runs for each one to look at is read whole. A run with a journal costs a request and
-/// some four read units more either way: that says nothing for one or the other.
+/// Ratio of an experiment's runs to those that have to be read, up to which the whole experiment is
+/// read instead. Reading a run individually costs one to three read units, for its document and its
+/// metrics document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with
+/// a journal costs one request and about four read units more in either case, so journals do not
+/// affect the choice.
 const TIMES_AS_MANY: usize = 3;
 
-/// What a search does in long experiments where much is not indexed. Tests use other numbers.
+/// Limits of a search in long experiments with many unindexed runs. Tests use smaller values.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBounds {
-    /// An experiment with more marks is long: to look at its marked runs costs a read unit or more
-    /// for each of them.
+    /// Number of marks above which an experiment counts as long. Reading its marked runs would cost
+    /// at least one read unit for each of them.
     pub marks: usize,
-    /// So many runs are then looked at in the order of their times, if the search has that order.
-    /// They cost at most three read units each. If fewer than one in four pass, and the page is not
-    /// full, the search begins again with its lists.
+    /// Number of runs that are then read in the order of their start times, if the search has that
+    /// order. They cost at most three read units each. If fewer than one in four pass the filter
+    /// and the page is not full, the search starts over with its lists.
     pub newest: usize,
 }
 
@@ -46,7 +51,7 @@ impl Default for SearchBounds {
     }
 }
 
-/// How many marks a search may still read, over all its experiments.
+/// The number of marks that a search may still read, over all its experiments.
 #[derive(Debug)]
 pub(super) struct Marks(AtomicUsize);
 
@@ -62,12 +67,12 @@ impl Marks {
     }
 
     fn take(&self, marks: usize) {
-        // An error means that the closure returned none.
+        // `fetch_update` fails only if the closure returns `None`.
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(marks)));
     }
 }
 
-/// An experiment to search in.
+/// An experiment to search.
 #[derive(Clone, Debug)]
 pub(super) struct SearchedExperiment {
     pub(super) id: ExperimentId,
@@ -75,24 +80,26 @@ pub(super) struct SearchedExperiment {
 }
 
 impl SearchedExperiment {
-    /// Whether the index of stages says exactly which runs a view shows. Once the experiment has been deleted, its runs' own
-    /// stages may be overruled, and each candidate's items decide.
+    /// Checks whether the index by stage shows exactly the runs of a view. Once the experiment has
+    /// been deleted, it may overrule the stages of its runs, so each candidate's items have to be
+    /// checked.
     pub(super) fn index_is_exact(&self, view: ViewType) -> bool {
         view == ViewType::All || self.state.version == 0
     }
 
-    /// The copies among which those of all runs are that a view shows.
+    /// Returns the stages whose copies include all runs that a view shows.
     pub(super) fn copies(&self, view: ViewType) -> &'static [OwnStage] {
         match view {
             ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],
             ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
-            // Of runs that were deleted on their own, some may be active again; of a deleted experiment, all are deleted.
+            // If the experiment was restored, some of the runs that were deleted individually may
+            // be active again. If it is deleted, all of its runs are.
             _ => &OwnStage::ALL,
         }
     }
 
-    /// The lists that a plan reads. If that is only the list of all runs, it has those of the
-    /// stages that the view shows.
+    /// Returns the lists that a plan reads. If the plan reads only the list of all runs, that list
+    /// covers the stages that the view shows.
     pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
         match view {
             _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
@@ -104,11 +111,12 @@ impl SearchedExperiment {
         }
     }
 
-    /// Which of the runs that were deleted on their own, and so are in no list, a view may show.
+    /// Returns the keys of those runs that were deleted individually, and are therefore in no list,
+    /// but may be shown by the view.
     fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
         match (view, self.state.stage) {
             (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
-            // Overruled since: the experiment was deleted and restored.
+            // These deletions were overruled when the experiment was deleted and restored.
             (ViewType::ActiveOnly, LifecycleStage::Active) => {
                 Some(ranges::runs_deleted_before(&self.id, self.state.version))
             }
@@ -116,16 +124,17 @@ impl SearchedExperiment {
         }
     }
 
-    /// The runs that were changed since the indexer had them; `None` if they are more than few. One request.
+    /// Returns the runs that changed since they were indexed, or `None` if there are more than a
+    /// few. Takes one request.
     pub(super) async fn changed(&self, table: &Table) -> Result<Option<HashSet<RunLocation>>> {
         let range = RunsChanged::all(&self.id).into();
         let changed = self.runs(table, range, FEW_MARKS, &Marks::default(), |key| self.run(key)).await?;
         Ok(changed.map(HashSet::from_iter))
     }
 
-    /// The runs among these that were changed since they were indexed, or may have been. One
-    /// request: ids begin with the time of creation. So runs that are close in a list have close
-    /// ids.
+    /// Returns those of the runs that changed, or may have changed, since they were indexed. Takes
+    /// one request. Ids start with the creation time, so runs that are close to each other in a
+    /// list have ids that are close to each other.
     pub(super) async fn changed_among(&self, table: &Table, runs: &[&RunLocation]) -> Result<HashSet<RunLocation>> {
         let ids = || runs.iter().map(|at| at.run.as_str());
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(HashSet::new()) };
@@ -133,7 +142,7 @@ impl SearchedExperiment {
         let limit = FEW_MARKS.max(runs.len() * MARKS_PER_RUN);
         let page = table.query_page(&Query::of(range.clone()).limit(limit)).await?;
         let known = read(&page.items, &range, |key| self.run(key))?;
-        // There may be more marks after the last one that was read.
+        // There may be further marks after the last one that was read.
         let known_until = page.next.and_then(|_| known.last().cloned());
         let known: HashSet<_> = known.into_iter().collect();
         let is_changed =
@@ -141,11 +150,11 @@ impl SearchedExperiment {
         Ok(runs.iter().copied().filter(|at| is_changed(at)).cloned().collect())
     }
 
-    /// The runs whose state the index does not know, or not in a way that counts. Where a bound is
-    /// given, an experiment with more marks is long, and nothing else is found out. One request per
-    /// 8,000 marks, and as many if runs that were deleted on their own may be shown. For more than
-    /// few runs, one more per 8,000 runs of the experiment, up to three times as many as are to be
-    /// looked at.
+    /// Returns the runs whose current state is not in the index, or whose state in the index does
+    /// not apply. If a bound is given, an experiment with more marks is long, and nothing else is
+    /// determined about it. Takes one request per 8,000 marks, and as many again if the view may
+    /// show runs that were deleted individually. For more than a few runs, it takes one more
+    /// request per 8,000 runs of the experiment, up to three times the number of runs to read.
     pub(super) async fn unlisted(
         &self,
         table: &Table,
@@ -181,7 +190,7 @@ impl SearchedExperiment {
         Ok(if is_cheaper { Unindexed::Known(Unlisted { changed, deleted }) } else { Unindexed::Whole })
     }
 
-    /// Whether the experiment has no more runs than this.
+    /// Checks whether the experiment has no more than this many runs.
     async fn has_at_most(&self, table: &Table, runs: usize) -> Result<bool> {
         let mut query = Query::of(RunsByTime::all(&self.id)).limit(runs);
         let mut left = runs;
@@ -200,18 +209,18 @@ impl SearchedExperiment {
         RunLocation { experiment: self.id, run }
     }
 
-    /// The run of a mark, or of a list.
+    /// Parses the key of a mark or of a list entry into a run.
     fn run(&self, key: &str) -> Option<RunLocation> {
         place::run(key).map(|run| self.at(run))
     }
 
-    /// The run of a list, and when it began.
+    /// Parses the key of a list entry into a run and its start time.
     fn started_and_run(&self, key: &str) -> Option<(RunLocation, i64)> {
         place::started_and_run(key).map(|(started, run)| (self.at(run), started))
     }
 
-    /// The values in the keys of a range; `None` if it has more items than `most`, or than the
-    /// search may still read.
+    /// Returns the values in the keys of a range, or `None` if the range has more items than
+    /// `most`, or than the search may still read.
     async fn runs<T>(
         &self,
         table: &Table,
@@ -236,27 +245,27 @@ impl SearchedExperiment {
     }
 }
 
-/// The values in the keys of items.
+/// Parses the values in the keys of items.
 fn read<T>(items: &[Item], range: &KeyRange, of: impl Fn(&str) -> Option<T>) -> Result<Vec<T>> {
     read_all(items, "a place in a list of runs", |item| of(item.sort_key(range)?))
 }
 
-/// What a search knows of the runs that the index does not tell of.
+/// The runs of an experiment that the index does not cover, as far as a search has determined them.
 #[derive(Clone, Debug)]
 pub(super) enum Unindexed {
-    /// All of them.
+    /// All of them are known.
     Known(Unlisted),
     /// Reading the whole experiment is cheaper than reading them.
     Whole,
-    /// They are many, and nobody has found out how many.
+    /// There are more of them than the bound. How many was not determined.
     Long,
 }
 
-/// Runs that a search looks at whatever its lists say.
+/// Runs that a search always reads, regardless of its lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unlisted {
-    /// Changed since they were indexed.
+    /// Runs that changed since they were indexed.
     pub(super) changed: HashSet<RunLocation>,
-    /// Deleted on their own, and when they began, in ms.
+    /// Runs that were deleted individually, with their start times in ms.
     pub(super) deleted: HashMap<RunLocation, i64>,
 }

@@ -1,4 +1,5 @@
-//! The store as an endpoint calls it: ids in, each call in a scope of its own, everybody admitted.
+//! Calls the store as an endpoint does: takes ids, resolves them in a scope per call, and admits
+//! every caller.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::ops::Deref;
@@ -16,7 +17,7 @@ use tracking::store::{
     NewLoggedModel, NewRun, RunChange, RunSearch, SampleRange, Store,
 };
 
-/// A point of a logged model's metric, the model by its id.
+/// A point of a logged model's metric, with the model's id.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ModelPoint {
     pub(crate) model: String,
@@ -29,7 +30,7 @@ pub(crate) struct ModelPoint {
     pub(crate) dataset_digest: String,
 }
 
-/// A store, and its methods by ids.
+/// A store, with methods that take ids.
 #[derive(Clone)]
 pub(crate) struct Calls(pub(crate) Store);
 
@@ -161,7 +162,7 @@ impl Calls {
         let mut metrics = Vec::new();
         for point in points {
             let ModelPoint { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest } = point.clone();
-            // As the endpoint words it.
+            // Reworded as the endpoint does.
             let model = self.logged_model(&model).await;
             let model = model.map_err(|error| Error::new(ErrorCode::BadRequest, error.message))?;
             metrics.push(ModelMetric { model, key, value, timestamp, step, run_id, dataset_name, dataset_digest });

@@ -1,5 +1,5 @@
-//! What calls about experiments cost. Deleting one waits for the end of leases, so there are none here; no call but those about runs
-//! would be spared a request by one.
+//! The cost of calls about experiments. Deleting an experiment waits until leases have expired, so
+//! there are no leases here. They would save requests only in calls about runs.
 
 use embedded_engine::Engine;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
@@ -27,7 +27,7 @@ async fn bench() -> Bench<Calls> {
     Bench::new(table(&Engine::memory().unwrap()).await, without_leases)
 }
 
-/// All but four of those that are searched.
+/// Creates all but four of the experiments that are searched.
 async fn others(bench: &Bench<Calls>) {
     for number in 0..21 {
         experiment(&bench.store, &format!("other {number}")).await;
@@ -116,7 +116,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     }
 }
 
-/// The same 25 experiments, made and changed as for the rows of [`measure`].
+/// Creates the same 25 experiments, with the same changes, as the rows of [`measure`].
 async fn with_25() -> Bench<Calls> {
     let bench = bench().await;
     let store = &bench.store;
@@ -137,7 +137,7 @@ async fn with_25() -> Bench<Calls> {
     bench
 }
 
-/// Further rows, about thousands of experiments.
+/// Measures lists of thousands of experiments, as further rows of the section.
 pub(crate) async fn measure_long_lists(ledger: &mut Ledger) {
     let bench = &with_25().await;
     add_many(bench, 10_000).await;
@@ -181,7 +181,7 @@ pub(crate) async fn measure_long_lists(ledger: &mut Ledger) {
     }
 }
 
-/// Experiments like one that the store creates.
+/// Adds copies of an experiment that the store created.
 async fn add_many(bench: &Bench<Calls>, count: i64) {
     let name = |number: i64| Name::from(format!("an experiment of a team, number {number}").as_str());
     let name_key = |number| rows::ExperimentName::key(&Name::from("default"), &name(number));

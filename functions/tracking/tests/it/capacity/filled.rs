@@ -19,7 +19,8 @@ use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
 use super::{TIME, metrics, process, table};
 use crate::calls::Calls;
 
-/// The step from which on calls to a run of 10 metrics add to its journal and do nothing else: the first are in its document, and then two mark it.
+/// The step from which on calls to a run with 10 metrics only add to its journal. Points of the
+/// first calls are in its document, and two further calls mark the run.
 const CALLED: i64 = 6;
 
 /// Processes that serve requests, and processes that index, over one table.
@@ -34,8 +35,8 @@ impl Filled {
         Self { requests: Bench::new(table.clone(), process), indexing: Bench::new(table, Indexer::new) }
     }
 
-    /// Logs 10 metrics a second to each of these runs for a minute, each second in one call. Most
-    /// of the journals' content is written directly, as calls would write it: sixty thousand calls
+    /// Logs 10 metrics to each of these runs, once a second for a minute. Most of the journals'
+    /// content is written directly in the form that calls would write, because sixty thousand calls
     /// take a minute.
     pub(crate) async fn log_a_minute(&self, experiment: ExperimentId, runs: &[String]) {
         const CALLS_OF_TAIL: usize = 4;
@@ -57,10 +58,10 @@ impl Filled {
         self.requests.table().write_many(tails.collect(), &[]).await.unwrap();
         let at = RunLocation { experiment, run: RunId::parse(&runs[0]).unwrap() };
         let document = self.requests.table().get(&at.key()).await.unwrap().unwrap();
-        assert!(document.has(LEASED), "calls add to the journal and do nothing else");
+        assert!(document.has(LEASED), "calls only add to the journal");
     }
 
-    /// Makes runs; of so many the last, or all.
+    /// Creates runs with these numbers.
     pub(crate) async fn runs<F: Future<Output = String> + Send + 'static>(
         &self,
         numbers: std::ops::Range<i64>,
@@ -71,7 +72,7 @@ impl Filled {
     }
 }
 
-/// Indexes runs as batches of the stream of a thousand runs, with several records of each.
+/// Indexes runs in stream batches of a thousand runs, with several records for each run.
 pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[String]) {
     for runs in runs.chunks(1_000) {
         let records = runs.iter().flat_map(|run| ["", "#METRIC", ""].map(|part| (run, part)));
@@ -90,7 +91,7 @@ pub(crate) async fn index(indexer: &Indexer, experiment: ExperimentId, runs: &[S
     }
 }
 
-/// Indexes a run as a batch of the stream with the last change of its document, as it is.
+/// Indexes a run, given a stream record of the last change to its document.
 pub(crate) async fn index_changed(indexer: &Indexer, at: &RunLocation, document: &Item) {
     let mut image = json!({ (RunsChanged::INDEX.sort): { "S": at.run.as_str() } });
     for name in [DUE, LEASED, OVERDUE, REVISION, SEEN] {
@@ -106,7 +107,7 @@ pub(crate) async fn index_changed(indexer: &Indexer, at: &RunLocation, document:
     assert!(answer.batch_item_failures.is_empty());
 }
 
-/// Has runs packed, and their marks taken off: as minutes after they were logged to.
+/// Packs runs and removes their marks, as would happen minutes after they were logged to.
 pub(crate) async fn come_to_rest(table: &Table, experiment: ExperimentId, runs: &[String]) {
     for minutes in [0, 2, 4] {
         let indexer = Indexer::new(table.clone()).with_clock(move || entities::now_ms() + minutes * 60_000);
@@ -114,7 +115,7 @@ pub(crate) async fn come_to_rest(table: &Table, experiment: ExperimentId, runs: 
     }
 }
 
-/// A run with one metric.
+/// Creates a run with one metric.
 pub(crate) async fn small_run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
     let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
     let run = store.run_create(experiment, &new).await.unwrap().info.run_id;
@@ -124,7 +125,7 @@ pub(crate) async fn small_run(store: &Calls, experiment: ExperimentId, number: i
     run
 }
 
-/// A run with 10 metrics that goes on.
+/// Creates a run with 10 metrics that keeps running.
 pub(crate) async fn running_run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
     let new = NewRun { name: name(number), start_time: TIME + number, ..NewRun::default() };
     let run = store.run_create(experiment, &new).await.unwrap().info.run_id;
@@ -132,7 +133,7 @@ pub(crate) async fn running_run(store: &Calls, experiment: ExperimentId, number:
     run
 }
 
-/// A run with 10 metrics, 5 params and 3 tags.
+/// Creates a run with 10 metrics, 5 params and 3 tags.
 pub(crate) async fn run(store: &Calls, experiment: ExperimentId, number: i64) -> String {
     let new =
         NewRun { user_id: "somebody".to_owned(), name: name(number), start_time: TIME + number, tags: Vec::new() };
@@ -164,13 +165,13 @@ pub(crate) async fn run(store: &Calls, experiment: ExperimentId, number: i64) ->
     run
 }
 
-/// The points of a batch.
+/// Returns the points of a batch.
 fn series(batch: &Batch) -> Series {
     let point = |metric: &LoggedMetric| Point::new(metric.timestamp, metric.step, metric.value);
     batch.metrics.iter().map(|metric| (metric.key.clone(), vec![point(metric)])).collect()
 }
 
-/// A number that looks drawn by lot and is the same on every machine.
+/// Returns a number that looks random and is the same on every machine.
 fn spread(number: i64, salt: i64) -> i64 {
     let mixed = (number * 1_000 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64.cast_signed());
     (mixed ^ (mixed >> 29)).wrapping_mul(0x3F58_476D_1CE4_E5B9).rotate_left(17) & i64::from(i32::MAX)

@@ -1,4 +1,4 @@
-//! What the indexer does for a run.
+//! The cost of the indexer's work for a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +17,7 @@ use super::filled::index;
 use super::{TIME, experiment, metrics, process, run, table};
 use crate::calls::Calls;
 
-/// The clock of the indexers of a section.
+/// The clock of a section's indexers.
 #[derive(Clone)]
 struct Clock(Arc<AtomicI64>);
 
@@ -30,7 +30,8 @@ impl Clock {
         self.0.fetch_add(i64::try_from(time.as_millis()).unwrap(), Ordering::Relaxed);
     }
 
-    /// Processes that serve requests, and processes that index by this clock, over one table.
+    /// Returns processes that serve requests, and processes that index by this clock, over one
+    /// table.
     async fn benches(&self) -> (Bench<Calls>, Bench<Indexer>) {
         let (table, clock) = (table(&Engine::memory().unwrap()).await, self.clone());
         let indexer = move |table: Table| {
@@ -90,7 +91,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.row("its end", budget([7.0, 6.0, 4.0], [7.0, 6.0, 4.0]), &indexing, runs, act).await;
 }
 
-/// Hours of runs.
+/// Measures an hour of a run.
 pub(crate) async fn measure_hours(ledger: &mut Ledger) {
     ledger.section("The indexer, for an hour of a run");
     let time = Clock::new();
@@ -98,8 +99,8 @@ pub(crate) async fn measure_hours(ledger: &mut Ledger) {
     let experiment = experiment(&requests.store, "one").await;
     let (ten, cold_ten) = ([2412.0, 3455.0, 1170.0], [2413.0, 3455.0, 1171.0]);
     let (hundred, cold_hundred) = ([2988.0, 23978.0, 3795.0], [2993.0, 24068.0, 3796.0]);
-    // Cached data of the table expires, and is read again. Here the clock does not move by itself,
-    // so that a slow machine meters the same as a fast one.
+    // Cached data about the table expires, and is read again. With a simulated clock, a slow
+    // machine meters the same as a fast one.
     let clock = Simulation::begin();
     let hours = async {
         hour(ledger, &requests, &indexing, &time, experiment, 10, budget(cold_ten, ten)).await;
@@ -108,7 +109,8 @@ pub(crate) async fn measure_hours(ledger: &mut Ledger) {
     tokio::select! { () = hours => {}, () = clock.drive() => {} }
 }
 
-/// An hour of runs that log so many metrics once a second: batches of the stream come every five seconds, and ticks every minute.
+/// Measures an hour of a run to which `count` metrics are logged once a second. A batch of the
+/// stream comes every five seconds, and a tick every minute.
 async fn hour(
     ledger: &mut Ledger,
     requests: &Bench<Calls>,
@@ -123,7 +125,8 @@ async fn hour(
     let runs = requests.two(async |store| run(store, experiment, TIME).await).await;
     let call = format!("an hour of a run that logs {count} metrics a second");
     let act = async |indexer: &Indexer, run: &&String| {
-        // What was put off of other runs is looked at with this one's, or by itself, as their random ids will have it: not here.
+        // Runs that are still postponed would be processed together with this run or separately,
+        // depending on their random ids. They are processed before the measured hour.
         time.passes(INTERVAL * 2);
         indexing.store.tick().await.unwrap();
         for batch in 0..720_i64 {

@@ -1,4 +1,4 @@
-//! What runs cost that are larger than most.
+//! The cost of runs that are larger than most.
 
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ pub(crate) async fn wide(ledger: &mut Ledger) {
         .await;
 }
 
-/// Further rows, about many steps of a wide run.
+/// Measures many steps of a wide run, as further rows of the section.
 pub(crate) async fn wide_steps(ledger: &mut Ledger) {
     let (bench, experiment) = with_experiment().await;
     let pair = two_runs(&bench, experiment).await;
@@ -99,8 +99,8 @@ pub(crate) async fn params_and_points(ledger: &mut Ledger) {
     let pair = two_runs(&bench, experiment).await;
     let runs = pair.each_ref();
     let call = "1,000,000 points of one metric, a call of 1,000 (mean over 1,000)";
-    // Cached data of a run expires, and is read again. Here the clock does not move by itself, so
-    // that a slow machine meters the same as a fast one.
+    // Cached data about a run expires, and is read again. With a simulated clock, a slow machine
+    // meters the same as a fast one.
     let clock = Simulation::begin();
     let allowed = budget([3.0, 12.0, 2.0], [2.0, 12.0, 0.0]);
     let calls = ledger.mean(call, allowed, &bench, runs, 1_000, async |store, run, call| {
@@ -139,7 +139,7 @@ pub(crate) async fn params_and_points(ledger: &mut Ledger) {
     charts(ledger, &bench, experiment, &pair).await;
 }
 
-/// Of runs that have a million points of one metric.
+/// Measures charts of runs with a million points of one metric.
 async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId, pair: &[String; 2]) {
     let runs = pair.each_ref();
     for (call, range, budget) in [
@@ -168,8 +168,8 @@ async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: Experimen
             async |table, run, pass| {
                 let start = 1_000_000 + i64::from(pass) * 1_000;
                 bench.store.run_log_batch(run, &steps("loss", start..start + 1_000)).await.unwrap();
-                // Each by a process of its own: a single one would wait for the runs that it has
-                // postponed.
+                // Each pass runs in a process of its own, because a process waits for the runs that
+                // it has postponed.
                 let indexer = Indexer::new(table.clone()).with_interval(Duration::ZERO);
                 index(&indexer, experiment, std::slice::from_ref(*run)).await;
             },
@@ -177,11 +177,11 @@ async fn charts(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: Experimen
         .await;
 }
 
-/// Draws a hundred runs of a million points each. It takes no more than a few times as long as
-/// reading all points of one of them. The points of one run are logged and packed; the others get
-/// copies of all that a chart reads of it.
+/// Charts 100 runs of a million points each. Must take no more than a small multiple of the time
+/// that it takes to read all points of one of them. The points of one run are logged and packed,
+/// and the other runs get copies of everything that a chart reads.
 pub(crate) async fn a_hundred_charts() {
-    // On disk: an engine in memory has room for 1 GB.
+    // Stored on disk, because an engine in memory is limited to 1 GB.
     let directory = tempfile::tempdir().unwrap();
     let engine = Engine::open(directory.path()).unwrap();
     let bench = Bench::new(table(&engine).await, process);
@@ -213,7 +213,8 @@ pub(crate) async fn a_hundred_charts() {
         table.write_many(rows.iter().map(|row| row.clone().with("PK", text(pk.clone()))).collect(), &[]).await.unwrap();
         runs.push(copy);
     }
-    // Other programs may take the processor meanwhile: the fastest of some attempts counts.
+    // Other programs may use the processor at the same time, so the fastest of several attempts
+    // counts.
     let (mut whole, mut drawn) = (Duration::MAX, Duration::MAX);
     for _ in 0..5 {
         let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What logged models cost.
+//! The cost of calls about logged models.
 
 use crate::calls::{Calls, ModelPoint};
 use ledger::{Bench, Ledger, budget};
@@ -9,7 +9,7 @@ use tracking::store::NewLoggedModel;
 
 use super::{TIME, params, with_experiment};
 
-/// A model as autologging makes it.
+/// Returns a model like those that autologging creates.
 fn new_model(number: usize) -> NewLoggedModel {
     NewLoggedModel {
         name: format!("model-{number}"),
@@ -64,7 +64,8 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
             store.logged_model_finalize(&model, ModelStatus::Ready).await.unwrap();
         })
         .await;
-    // In an experiment of their own, as searches are not to meet their many points.
+    // These models are in an experiment of their own, so that searches do not read their many
+    // points.
     let other = super::experiment(&bench.store, "other").await;
     let models = bench.two(async |store| create(store, other, 0).await).await;
     let models = models.each_ref();
@@ -113,7 +114,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
 
 async fn among_many(ledger: &mut Ledger, bench: &Bench<Calls>, experiment: ExperimentId) {
     let mut latest = Vec::new();
-    // 1,000 are left of all, when the latest two are deleted; 50 of each run.
+    // Of all models, 1,000 are left once the latest two are deleted, 50 for each run.
     for number in 2..1_002 {
         let model = create(&bench.store, experiment, number).await;
         let step = i64::try_from(number).unwrap();

@@ -1,4 +1,4 @@
-//! What it costs to log metrics.
+//! The cost of logging metrics.
 
 use ledger::{Ledger, budget};
 

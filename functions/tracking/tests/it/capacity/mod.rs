@@ -1,4 +1,4 @@
-//! The sections of `docs/capacity.md`, and their shared parts.
+//! The sections of `docs/reference/capacity.md`, and their shared parts.
 
 pub(crate) mod experiments;
 pub(crate) mod filled;
@@ -28,8 +28,7 @@ use crate::calls::Calls;
 pub(crate) const TIME: i64 = 1_700_000_000_000;
 pub(crate) const ROOT: &str = "s3://bucket/root";
 
-/// A table of its own. The records of the stream's consumer are handed to it here, so there is no
-/// stream.
+/// Creates a table. It has no stream, because records are passed to the indexer directly.
 pub(crate) async fn table(engine: &Engine) -> Table {
     let table = Table::new(engine.client(), "capacity");
     table.create_if_missing().await.unwrap();
@@ -37,13 +36,12 @@ pub(crate) async fn table(engine: &Engine) -> Table {
     table
 }
 
-/// A process whose leases outlast the test, so that a warm call is within them.
+/// Starts a process whose leases outlast the test, so a warm call never has to renew them.
 pub(crate) fn process(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::from_hours(1)))
 }
 
-/// A process without leases: a request that deletes something waits until those of others have run
-/// out.
+/// Starts a process without leases, so deletions do not have to wait for leases to expire.
 pub(crate) fn without_leases(table: Table) -> Calls {
     Calls(Store::with_lease(table, ROOT, Duration::ZERO))
 }
@@ -57,14 +55,14 @@ pub(crate) async fn experiment(store: &Calls, name: &str) -> ExperimentId {
     store.experiment_create(&new).await.unwrap()
 }
 
-/// A table with an experiment.
+/// Creates a table with an experiment.
 pub(crate) async fn with_experiment() -> (Bench<Calls>, ExperimentId) {
     let bench = bench().await;
     let experiment = experiment(&bench.store, "experiment").await;
     (bench, experiment)
 }
 
-/// A new run; the four tags are those that the Python client sets.
+/// Returns a new run with the four tags that the Python client sets.
 pub(crate) fn new_run(start_time: i64) -> NewRun {
     let tags = [
         ("mlflow.user", "somebody"),
@@ -84,7 +82,7 @@ pub(crate) async fn run(store: &Calls, experiment: ExperimentId, start_time: i64
     store.run_create(experiment, &new_run(start_time)).await.unwrap().info.run_id
 }
 
-/// Two runs that started at the same time.
+/// Creates two runs with the same start time.
 pub(crate) async fn two_runs(bench: &Bench<Calls>, experiment: ExperimentId) -> [String; 2] {
     bench.two(async |store| run(store, experiment, TIME).await).await
 }
@@ -94,13 +92,13 @@ pub(crate) fn metric(key: &str, step: i64) -> LoggedMetric {
     LoggedMetric { key: key.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
 }
 
-/// So many metrics at one step.
+/// Returns a batch with one point of each of `count` metrics, at one step.
 pub(crate) fn metrics(count: usize, step: i64) -> Batch {
     let metrics = (0..count).map(|number| metric(&format!("metric_{number:04}"), step)).collect();
     Batch { metrics, ..Batch::default() }
 }
 
-/// Many steps of one metric.
+/// Returns a batch with many steps of one metric.
 pub(crate) fn steps(key: &str, steps: Range<i64>) -> Batch {
     Batch { metrics: steps.map(|step| metric(key, step)).collect(), ..Batch::default() }
 }
@@ -109,7 +107,7 @@ pub(crate) fn params(numbers: Range<usize>, value: &str) -> Vec<(String, String)
     numbers.map(|number| (format!("param_{number:04}"), format!("{value}{number}"))).collect()
 }
 
-/// The first page of a hundred runs.
+/// Returns a search for the first hundred runs.
 pub(crate) fn search(experiment: ExperimentId, filter: &str, order_by: &[&str]) -> SearchRuns {
     SearchRuns {
         experiment_ids: vec![experiment.to_string()],

@@ -1,4 +1,4 @@
-//! The cost of removing deleted entities for good.
+//! The cost of permanently removing deleted entities.
 
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
@@ -10,7 +10,7 @@ use super::filled::{Filled, come_to_rest, index, run};
 use super::{experiment, steps, without_leases};
 use crate::calls::Calls;
 
-/// Tells nobody.
+/// A report that expects no kept entities and ignores the rest.
 struct Silent;
 
 impl Report for Silent {
@@ -21,11 +21,11 @@ impl Report for Silent {
     fn removed_histories(&self, _: ExperimentId, _: u64) {}
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
-        assert!(why.is_empty(), "files of {experiment} stay: {why}");
+        assert!(why.is_empty(), "files of {experiment} are kept: {why}");
     }
 
     fn kept(&self, entity: Entity, why: &str) {
-        assert!(why.is_empty(), "{entity} stays: {why}");
+        assert!(why.is_empty(), "{entity} is kept: {why}");
     }
 }
 
@@ -34,7 +34,7 @@ async fn remove(retention: &Retention) {
     retention.remove(&Workspace::default(), &found, &Silent).await.unwrap();
 }
 
-/// Indexed runs with 10 metrics, 5 params and 3 tags.
+/// Creates indexed runs with 10 metrics, 5 params and 3 tags.
 async fn runs(filled: &Filled, experiment: ExperimentId, numbers: std::ops::Range<i64>) -> Vec<String> {
     let make = move |store: Calls, number| async move { run(&store, experiment, number).await };
     let runs = filled.runs(numbers, make).await;
@@ -51,7 +51,7 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
         Retention::new(table, Artifacts::default()).leaving_artifacts(true)
     });
     let experiment = experiment(store, "experiment").await;
-    // One is deleted for each call.
+    // Each call deletes one of them first.
     let deleted = runs(&filled, experiment, 0..2).await;
     let act = async |retention: &Retention, run: &&String| {
         deleting.run_delete(run).await.unwrap();
@@ -80,7 +80,8 @@ async fn remove_histories(retention: &Retention) {
     retention.remove_old_histories(&Workspace::default(), entities::now_ms(), &Silent).await.unwrap();
 }
 
-/// Of a table with one experiment, which has two runs that ended years ago.
+/// Measures the removal of histories, on a table with one experiment and two runs that ended years
+/// ago.
 async fn histories(ledger: &mut Ledger) {
     let filled = Filled::on(&Engine::memory().unwrap()).await;
     let (store, table) = (&filled.requests.store, filled.requests.table());

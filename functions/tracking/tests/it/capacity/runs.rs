@@ -1,4 +1,4 @@
-//! What calls about runs cost, in an experiment where none of the runs is indexed yet.
+//! The cost of calls about runs, in an experiment in which none of the runs is indexed.
 
 use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;

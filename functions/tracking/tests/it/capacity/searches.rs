@@ -1,6 +1,6 @@
-//! The cost of searches in an experiment with 10,000 runs: before any of them is indexed, that of
-//! indexing them, and when all of them are. The same with 1,000 runs, for tests that leave out slow
-//! parts.
+//! The cost of searches in an experiment with 10,000 runs: before any of the runs is indexed, and
+//! after all of them are, with the cost of indexing them. Also measured with 1,000 runs, for tests
+//! that skip slow parts.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::calls::Calls;
 const RUNS: i64 = 10_000;
 const FEW: i64 = 1_000;
 
-/// A search, how many runs its page has (0: any number), and its name in the ledger.
+/// A search, its name in the ledger, and the number of runs on its page (0 for any number).
 struct Search {
     name: &'static str,
     filter: &'static str,
@@ -164,15 +164,16 @@ const SEARCHES: &[Search] = &[
     },
 ];
 
-/// The searches where none of the runs is indexed, with their budgets.
+/// Indexes of the searches to run while no run is indexed, with their budgets.
 const BEHIND: &[(usize, Budget)] = &[
     (0, budget([5.0, 0.0, 113.0], [4.0, 0.0, 112.0])),
     (2, budget([11.0, 0.0, 2140.0], [10.0, 0.0, 2139.0])),
     (4, budget([23.0, 0.0, 1119.0], [21.0, 0.0, 1117.0])),
 ];
 
-/// The searches with 1,000 running runs, with their budgets. Each of the runs takes at most one
-/// request and 8 read units more. Where the newest come first, only those on the page do.
+/// Indexes of the searches to run with 1,000 running runs, with their budgets. Each of these runs
+/// takes at most one more request and 8 more read units. In searches that are newest first, this
+/// applies only to the runs on the page.
 const RUNNING: &[(usize, Budget)] = &[
     (0, budget([105.0, 0.0, 513.0], [104.0, 0.0, 512.0])),
     (1, budget([1017.0, 0.0, 5205.0], [1016.0, 0.0, 5204.0])),
@@ -181,7 +182,8 @@ const RUNNING: &[(usize, Budget)] = &[
 ];
 const RUNNING_PAGES: [Budget; 2] = [budget([15.0, 0.0, 59.0], [14.0, 0.0, 58.0]); 2];
 
-/// Searches whose fiftieth page costs as much as the first, with the budgets of both.
+/// Indexes of searches whose fiftieth page costs as much as the first one, with the budgets of both
+/// pages.
 const PAGES: &[(usize, [Budget; 2])] = &[
     (0, [budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0]), budget([3.0, 0.0, 5.0], [2.0, 0.0, 4.0])]),
     (1, [budget([5.0, 0.0, 20.0], [4.0, 0.0, 19.0]), budget([6.0, 0.0, 21.0], [5.0, 0.0, 20.0])]),
@@ -203,7 +205,7 @@ impl Search {
         ledger.row(self.name, budget, &filled.requests, on, async |store, ()| self.run(store, experiment).await).await;
     }
 
-    /// Among so few runs that its page has any number of them.
+    /// Measures a search among so few runs that its page may have any number of them.
     async fn measure_few(
         &self,
         ledger: &mut Ledger,
@@ -224,7 +226,7 @@ impl Search {
 pub(crate) async fn measure(ledger: &mut Ledger) {
     ledger.section("Searches and the indexer, in an experiment with 10,000 runs of which none is indexed");
     let filled = Filled::on(&Engine::memory().unwrap()).await;
-    // Another experiment in the table changes nothing.
+    // Another experiment in the table must not make a difference.
     let other = experiment(&filled.requests.store, "other").await;
     let runs = filled.runs(0..500, move |store, number| async move { filled::run(&store, other, number).await }).await;
     index(&filled.indexing.store, other, &runs).await;
@@ -262,13 +264,13 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     running(ledger, &filled, large).await;
 }
 
-/// The searches that cost more in an experiment of few runs, where fewer match before a page is
-/// full, with their budgets.
+/// Indexes of searches that cost more in an experiment with few runs, because fewer runs match
+/// before the page is full. With their budgets.
 const FEW_BUDGETS: &[(usize, Budget)] = &[(12, budget([9.0, 0.0, 209.0], [7.0, 0.0, 207.0]))];
-/// The latest, where all that are running are on the page.
+/// Budget of the search for the latest runs, if all running runs are on the page.
 const FEW_LATEST: Budget = budget([106.0, 0.0, 560.0], [105.0, 0.0, 559.0]);
 
-/// An experiment with a tenth of the runs, none of them indexed.
+/// Creates an experiment with a tenth of the runs. None of them is indexed.
 async fn few() -> (Filled, ExperimentId, Vec<String>) {
     let filled = Filled::on(&Engine::memory().unwrap()).await;
     let small = experiment(&filled.requests.store, "small").await;
@@ -277,7 +279,8 @@ async fn few() -> (Filled, ExperimentId, Vec<String>) {
     (filled, small, runs)
 }
 
-/// With a tenth of the runs, and a tenth as many matches: most searches cost no more than with all.
+/// Measures searches with a tenth of the runs and a tenth as many matches. Most of them cost no
+/// more than with all runs.
 pub(crate) async fn measure_few(ledger: &mut Ledger) {
     ledger.section("Searches and the indexer, in an experiment with 1,000 such runs");
     let (filled, small, runs) = few().await;
@@ -298,7 +301,8 @@ pub(crate) async fn measure_few(ledger: &mut Ledger) {
     }
 }
 
-/// The same with a hundred more, a minute of each in its journal.
+/// Measures searches with a hundred more runs that are running, each with a minute of points in its
+/// journal.
 pub(crate) async fn measure_few_running(ledger: &mut Ledger) {
     let (filled, small, runs) = few().await;
     for half in runs.chunks(runs.len() / 2) {
@@ -314,7 +318,8 @@ pub(crate) async fn measure_few_running(ledger: &mut Ledger) {
     }
 }
 
-/// A part of a name over more experiments than are asked for all of their lists.
+/// Measures a search for a part of a name over so many experiments that it does not read all lists
+/// of each.
 async fn many_experiments(ledger: &mut Ledger, filled: &Filled) {
     let mut ids = Vec::new();
     for number in 0..200 {
@@ -331,7 +336,8 @@ async fn many_experiments(ledger: &mut Ledger, filled: &Filled) {
         .await;
 }
 
-/// With runs that are being logged to: the latest of the experiment, and all changed since they were indexed.
+/// Measures searches with runs that are being logged to, so that the latest runs of the experiment
+/// have all changed since they were indexed.
 async fn running(ledger: &mut Ledger, filled: &Filled, large: ExperimentId) {
     ledger.section(
         "Searches, in the same experiment with 1,000 more runs that are running, of which a minute is in their journals",
@@ -346,7 +352,7 @@ async fn running(ledger: &mut Ledger, filled: &Filled, large: ExperimentId) {
     pages(ledger, &SEARCHES[0], RUNNING_PAGES, filled, large).await;
 }
 
-/// The first and the fiftieth of the pages of ten runs.
+/// Measures the first and the fiftieth page of ten runs.
 async fn pages(ledger: &mut Ledger, search: &Search, budgets: [Budget; 2], filled: &Filled, experiment: ExperimentId) {
     let wanted = RefCell::new(SearchRuns { max_results: Some(10), ..search.of(experiment) });
     for (page, budget) in [1, 50].into_iter().zip(budgets) {
@@ -365,9 +371,11 @@ async fn pages(ledger: &mut Ledger, search: &Search, budgets: [Budget; 2], fille
     }
 }
 
-/// The latest runs and the top of a metric in experiments of 10,000 and of 100,000 runs: the same cost.
+/// Checks that searches for the latest runs and for the top runs by a metric cost the same with
+/// 10,000 and with 100,000 runs.
 pub(crate) async fn at_scale() {
-    // A database in memory may have a gigabyte. Where a file system in memory is mounted, nothing waits for a disk.
+    // A database in memory is limited to a gigabyte. If there is a file system in memory, it avoids
+    // waiting for a disk.
     let in_memory = Path::new("/dev/shm");
     let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory) } else { tempfile::tempdir() }.unwrap();
     let engine = Engine::open(directory.path()).unwrap();

@@ -1,6 +1,6 @@
-//! The cost of a run whose metrics are logged once a second, each time with other values. It covers
-//! the calls, the work that follows from them (packing, deletions, ticks and indexing), and then
-//! getting the run.
+//! The cost of a run whose metrics are logged once a second, with different values each time. It
+//! includes the calls, the work that they cause (packing, deletions, ticks and indexing), and then
+//! reading the run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,22 +19,22 @@ use super::filled::{index, index_changed};
 use super::{TIME, experiment, run, table, without_leases};
 use crate::calls::Calls;
 
-/// A run that goes on, and the requests to the table for it.
+/// A run that is being logged to, with meters of the requests to the table.
 struct Job {
     table: Table,
     experiment: ExperimentId,
     run: String,
-    /// Without leases: as if each call came to another sandbox.
+    /// A store without leases, as if each call reached another sandbox.
     store: Calls,
     indexer: Indexer,
-    /// That of the indexer.
+    /// The clock of the indexer.
     clock: Arc<AtomicI64>,
     own: Meter,
     following: Meter,
     seconds: u64,
-    /// The latest revision of its document that the stream has delivered.
+    /// The latest revision of the run's document that the stream has delivered.
     told: Option<i64>,
-    /// What a client has consumed that got the run when it was dearest: just before it was packed.
+    /// The most expensive read of the run by a client, which is just before it is packed.
     dearest_look: Usage,
 }
 
@@ -51,7 +51,7 @@ impl Job {
         let clock = Arc::new(AtomicI64::new(TIME));
         let time = Arc::clone(&clock);
         let indexer = Indexer::new(table.metered(following.clone())).with_clock(move || time.load(Ordering::Relaxed));
-        // Its creation has been indexed.
+        // The creation of the run has been indexed.
         index(&indexer, experiment, std::slice::from_ref(&run)).await;
         following.take();
         let store = without_leases(table.metered(own.clone()));
@@ -59,7 +59,8 @@ impl Job {
         Self { table, experiment, run, store, indexer, clock, own, following, seconds: 0, told, dearest_look }
     }
 
-    /// A second passes. Ticks come every minute, and batches of the stream every few seconds.
+    /// Advances the time by a second. There is a tick every minute, and a batch of the stream every
+    /// few seconds.
     async fn second(&mut self) {
         self.clock.fetch_add(1_000, Ordering::Relaxed);
         self.seconds += 1;
@@ -80,7 +81,8 @@ impl Job {
         }
     }
 
-    /// A batch of the stream, if it has a record of the run: somebody has marked it.
+    /// Delivers a batch of the stream, if it has a record of the run because the run has been
+    /// marked.
     async fn stream(&mut self) {
         let at = RunLocation { experiment: self.experiment, run: RunId::parse(&self.run).unwrap() };
         let document = self.table.get(&at.key()).await.unwrap().unwrap();
@@ -92,11 +94,12 @@ impl Job {
         }
     }
 
-    /// It ends, and comes to rest.
+    /// Ends the run, and waits until its mark has been removed.
     async fn end(&mut self) {
         let change = RunChange { status: Some(RunStatus::Finished), end_time: Some(TIME), name: None };
         self.store.run_update(&self.run, &change).await.unwrap();
-        // Looked at for its end, and when it may be no longer relied on that its mark stays.
+        // First the end of the run is indexed, and later the mark is removed, once no call may rely
+        // on it any more.
         for _ in 0..2 {
             self.clock.fetch_add(120_000, Ordering::Relaxed);
             self.indexer.tick().await.unwrap();
@@ -113,20 +116,20 @@ impl Job {
         AllIn { own: self.own.take(), following: self.following.take() }
     }
 
-    /// What it costs to get the run when it is dearest.
+    /// Returns the cost of reading the run when it is most expensive.
     fn dearest_look(&mut self) -> AllIn {
         AllIn { own: std::mem::take(&mut self.dearest_look), following: Usage::default() }
     }
 }
 
 fn point(name: &str, step: u64) -> LoggedMetric {
-    // Another one each time, so that the run moves in the list of the metric.
+    // Each step has a different value, so the run moves within the list of the metric.
     let value = f64::from(u32::try_from(step + 1).unwrap()) / 7.0;
     let step = i64::try_from(step).unwrap();
     LoggedMetric { key: name.to_owned(), value, timestamp: TIME + step * 1_000, step, model: None }
 }
 
-/// Names of 20 characters.
+/// Returns names with 20 characters.
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("validation/loss_{number:04}")).collect()
 }
@@ -137,12 +140,12 @@ pub(crate) async fn measure(ledger: &mut Ledger) {
     in_batches(ledger, 100, [2.03, 5.0, 3.0], 10.0, [40.0, 4.0]).await;
 }
 
-/// Further rows, about a wider run.
+/// Measures a wider run, as further rows of the section.
 pub(crate) async fn measure_wide(ledger: &mut Ledger) {
     in_batches(ledger, 500, [2.03, 22.0, 3.0], 44.0, [150.0, 15.0]).await;
 }
 
-/// Of tens of thousands of calls.
+/// Measures runs with tens of thousands of calls.
 pub(crate) async fn measure_many_calls(ledger: &mut Ledger) {
     ledger.section_all_in("Runs whose metrics are logged once a second, each by a call, and long jobs");
     singly(ledger).await;
@@ -156,8 +159,8 @@ pub(crate) async fn measure_many_calls(ledger: &mut Ledger) {
     ledger.all_in_times(call, [f64::INFINITY; 3], 110_000.0, 10_000.0 / 1_200.0, &job.costs());
 }
 
-/// A run that so many metrics are logged to in batches. The budgets are of a call, alone and all
-/// in, and of getting the run.
+/// Measures a run with `count` metrics that are logged in batches. The budgets are those of a call,
+/// alone and with the work that it causes, and of reading the run.
 async fn in_batches(ledger: &mut Ledger, count: usize, own: [f64; 3], all_in: f64, looks: [f64; 2]) {
     let (names, mut job) = (names(count), Job::new().await);
     for step in 0..300 {

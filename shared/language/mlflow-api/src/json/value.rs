@@ -1,10 +1,10 @@
-//! JSON values, and how Python prints them.
+//! JSON values, and their formatting as in Python.
 
 use std::collections::HashMap;
 
 use crate::python;
 
-/// Entries of an object that are looked through one by one.
+/// Maximum number of entries for which the keys of an object are searched linearly.
 const FEW: usize = 16;
 
 /// A JSON value.
@@ -26,26 +26,27 @@ pub enum Json {
     Object(Object),
 }
 
-/// The entries of a JSON object, in their order; no key comes twice.
+/// The entries of a JSON object, in their order. Keys are unique.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object(Vec<(String, Json)>);
 
 impl Object {
-    /// The value of a key.
+    /// Returns the value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
 
-    /// Takes the value of a key out.
+    /// Removes a key, and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let place = self.0.iter().position(|(name, _)| name == key)?;
         Some(self.0.remove(place).1)
     }
 
-    /// Sets entries: a key that is there keeps its place, as in Python's `dict.update`.
+    /// Sets entries. Existing keys keep their positions, as in Python's `dict.update`.
     pub fn update(&mut self, entries: impl IntoIterator<Item = (String, Json)>) {
-        // Most objects have few entries; of those that have many, a key must not be looked for among all.
+        // Most objects have few entries. In objects with many entries, keys are looked up in a map,
+        // because a linear search for each would be quadratic.
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in entries {
             if self.0.len() > FEW && places.len() < self.0.len() {
@@ -65,18 +66,18 @@ impl Object {
         }
     }
 
-    /// Adds entries whose keys are not there yet.
+    /// Appends entries whose keys must not exist yet.
     pub fn extend(&mut self, new: impl IntoIterator<Item = (String, Json)>) {
         self.0.extend(new);
     }
 
-    /// Whether it has no entries.
+    /// Checks whether the object has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The entries.
+    /// Returns the entries.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Json)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
@@ -100,7 +101,7 @@ impl FromIterator<(String, Json)> for Object {
 }
 
 impl Json {
-    /// `json.dumps(value)`.
+    /// Formats the value like Python's `json.dumps(value)`.
     #[must_use]
     pub fn print(&self) -> String {
         let mut printed = String::new();
@@ -108,7 +109,7 @@ impl Json {
         printed
     }
 
-    /// `json.dumps(value, ensure_ascii=False)`.
+    /// Formats the value like Python's `json.dumps(value, ensure_ascii=False)`.
     #[must_use]
     pub fn print_unicode(&self) -> String {
         let mut printed = String::new();
@@ -116,7 +117,8 @@ impl Json {
         printed
     }
 
-    /// `json.dumps(value, sort_keys=True)`: equal for objects that differ in the order of their keys only.
+    /// Formats the value like Python's `json.dumps(value, sort_keys=True)`. The result is equal for
+    /// objects that only differ in the order of their keys.
     #[must_use]
     pub fn print_sorted(&self) -> String {
         let mut printed = String::new();
@@ -124,13 +126,14 @@ impl Json {
         printed
     }
 
-    /// The object it is.
+    /// Returns the object, if the value is one.
     #[must_use]
     pub fn object(&self) -> Option<&Object> {
         if let Self::Object(object) = self { Some(object) } else { None }
     }
 
-    /// Whether Python takes it for true: it is neither null, false, zero nor empty.
+    /// Checks whether the value is true in Python, which means that it is not null, false, zero or
+    /// empty.
     #[must_use]
     pub fn is_true(&self) -> bool {
         match self {
@@ -144,7 +147,7 @@ impl Json {
         }
     }
 
-    /// Name of its Python type.
+    /// Returns the name of the value's Python type.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
@@ -158,7 +161,7 @@ impl Json {
         }
     }
 
-    /// Python's `str(value)`.
+    /// Formats the value like Python's `str(value)`.
     #[must_use]
     pub fn to_text(&self) -> String {
         match self {
@@ -167,7 +170,7 @@ impl Json {
         }
     }
 
-    /// Python's `repr(value)`.
+    /// Formats the value like Python's `repr(value)`.
     #[must_use]
     pub fn repr(&self) -> String {
         match self {
@@ -226,12 +229,12 @@ impl Json {
     }
 }
 
-/// How a value is printed.
+/// The format of a printed value.
 #[derive(Clone, Copy)]
 struct Print {
-    /// Keys in order.
+    /// Whether keys are sorted.
     sorted: bool,
-    /// Characters beyond ASCII are printed as they are, not escaped.
+    /// Whether characters outside ASCII are printed as they are instead of being escaped.
     unicode: bool,
 }
 

@@ -3,47 +3,47 @@
 use crate::messages;
 
 messages! {
-    /// `GET artifacts/list`
+    /// The request message of `GET artifacts/list`.
     ListArtifacts {
         run_id: String [Text, Required],
         path: String [Text],
         page_token: String [Text],
         run_uuid: String,
     }
-    /// `GET mlflow-artifacts/artifacts`
+    /// The request message of `GET mlflow-artifacts/artifacts`.
     ListServed {
         path: String,
     }
-    /// `POST mlflow-artifacts/mpu/create/{artifact_path}`
+    /// The request message of `POST mlflow-artifacts/mpu/create/{artifact_path}`.
     CreateMultipart {
         path: String [Required, Text],
         num_parts: i64 [Integer],
     }
-    /// A part of a file that was uploaded.
+    /// A part of a file that has been uploaded.
     Part {
         part_number: i64,
         etag: String,
         url: String,
     }
-    /// `POST mlflow-artifacts/mpu/complete/{artifact_path}`
+    /// The request message of `POST mlflow-artifacts/mpu/complete/{artifact_path}`.
     CompleteMultipart {
         path: String [Required, Text],
         upload_id: String [Text],
         parts: Vec<Part> [Required],
     }
-    /// `POST mlflow-artifacts/mpu/abort/{artifact_path}`
+    /// The request message of `POST mlflow-artifacts/mpu/abort/{artifact_path}`.
     AbortMultipart {
         path: String [Required, Text],
         upload_id: String [Text],
     }
-    /// `POST artifacts/presigned-upload-url`
+    /// The request message of `POST artifacts/presigned-upload-url`.
     PresignedUpload {
         run_id: String [Text],
         model_id: String [Text],
         path: String [Required, Text],
         expiration: Option<i64> [Integer],
     }
-    /// `POST artifacts/presigned-download-url`
+    /// The request message of `POST artifacts/presigned-download-url`.
     PresignedDownload {
         run_id: String [Required, Text],
         path: String [Required, Text],

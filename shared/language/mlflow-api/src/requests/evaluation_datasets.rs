@@ -1,9 +1,10 @@
-//! Requests about evaluation datasets. The dataset is the one that the path names, whatever the body says.
+//! Requests about evaluation datasets. The dataset is the one in the path, regardless of the id in
+//! the body.
 
 use crate::messages;
 
 messages! {
-    /// `datasets/create`
+    /// The request message of `datasets/create`.
     CreateDataset {
         name: String [Required, Text],
         experiment_ids: Vec<String> [List],
@@ -13,7 +14,7 @@ messages! {
         profile: String,
         created_by: String,
     }
-    /// `datasets/search`
+    /// The request message of `datasets/search`.
     SearchEvaluationDatasets {
         experiment_ids: Vec<String> [List],
         filter_string: String [Text],
@@ -21,29 +22,29 @@ messages! {
         order_by: Vec<String> [List],
         page_token: String [Text],
     }
-    /// `datasets/{dataset_id}/tags`
+    /// The request message of `datasets/{dataset_id}/tags`.
     SetDatasetTags {
         tags: String [Required, Text],
         dataset_id: String,
     }
-    /// `POST datasets/{dataset_id}/records`
+    /// The request message of `POST datasets/{dataset_id}/records`.
     UpsertDatasetRecords {
         records: String [Required, Text],
         dataset_id: String,
         updated_by: String,
     }
-    /// `GET datasets/{dataset_id}/records`
+    /// The request message of `GET datasets/{dataset_id}/records`.
     GetDatasetRecords {
         max_results: i32 [Integer],
         page_token: String [Text],
         dataset_id: String,
     }
-    /// `DELETE datasets/{dataset_id}/records`
+    /// The request message of `DELETE datasets/{dataset_id}/records`.
     DeleteDatasetRecords {
         dataset_record_ids: Vec<String> [List],
         dataset_id: String,
     }
-    /// `datasets/{dataset_id}/add-experiments`, `remove-experiments`
+    /// The request message of `datasets/{dataset_id}/add-experiments` and `remove-experiments`.
     DatasetExperimentIds {
         experiment_ids: Vec<String> [List],
         dataset_id: String,

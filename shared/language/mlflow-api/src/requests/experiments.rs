@@ -6,21 +6,21 @@ use crate::messages;
 use crate::tracking::ViewType;
 
 messages! {
-    /// `experiments/create`
+    /// The request message of `experiments/create`.
     CreateExperiment {
         name: String [Required, Text],
         artifact_location: String [Text],
         tags: Vec<KeyValue> [List],
     }
-    /// `experiments/get`, `delete`, `restore`
+    /// The request message of `experiments/get`, `delete` and `restore`.
     ExperimentById {
         experiment_id: ExperimentId [Required, Text],
     }
-    /// `experiments/get-by-name`
+    /// The request message of `experiments/get-by-name`.
     GetExperimentByName {
         experiment_name: String [Required, Text],
     }
-    /// `experiments/search`
+    /// The request message of `experiments/search`.
     SearchExperiments {
         view_type: Option<ViewType> [Integer],
         max_results: i64 [Integer],
@@ -28,23 +28,23 @@ messages! {
         filter: String [Text],
         page_token: String [Text],
     } arguments [max_results, page_token, filter, order_by, view_type]
-    /// `experiments/update`
+    /// The request message of `experiments/update`.
     UpdateExperiment {
         experiment_id: String [Required, Text],
         new_name: String [Text, Required],
     }
-    /// `experiments/set-experiment-tag`
+    /// The request message of `experiments/set-experiment-tag`.
     SetExperimentTag {
         experiment_id: String [Required, Text],
         key: String [Required, Text],
         value: String [Text],
     }
-    /// `experiments/delete-experiment-tag`
+    /// The request message of `experiments/delete-experiment-tag`.
     DeleteExperimentTag {
         experiment_id: String [Required, Text],
         key: String [Required, Text],
     }
-    /// `experiments/search-datasets`
+    /// The request message of `experiments/search-datasets`.
     SearchDatasets {
         experiment_ids: Vec<String>,
     }

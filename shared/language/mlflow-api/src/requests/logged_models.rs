@@ -5,7 +5,7 @@ use crate::logged_models::ModelStatus;
 use crate::messages;
 
 messages! {
-    /// `POST logged-models`
+    /// The request message of `POST logged-models`.
     CreateLoggedModel {
         experiment_id: String [Text, Required],
         name: String [Text],
@@ -14,22 +14,22 @@ messages! {
         params: Vec<KeyValue> [List],
         tags: Vec<KeyValue> [List],
     }
-    /// `PATCH logged-models/{model_id}`
+    /// The request message of `PATCH logged-models/{model_id}`.
     FinalizeLoggedModel {
         model_id: String [Text, Required],
         status: Option<ModelStatus> [Integer, Required],
     }
-    /// `POST logged-models/{model_id}/params`
+    /// The request message of `POST logged-models/{model_id}/params`.
     LogModelParams {
         model_id: String [Text, Required],
         params: Vec<KeyValue> [List],
     }
-    /// `PATCH logged-models/{model_id}/tags`
+    /// The request message of `PATCH logged-models/{model_id}/tags`.
     SetModelTags {
         tags: Vec<KeyValue> [List],
         model_id: String,
     }
-    /// The dataset that metrics have to be of.
+    /// The dataset that metrics must be measured on.
     MetricsDataset {
         dataset_name: String,
         dataset_digest: String,
@@ -41,7 +41,7 @@ messages! {
         dataset_name: String,
         dataset_digest: String,
     }
-    /// `POST logged-models/search`
+    /// The request message of `POST logged-models/search`.
     SearchLoggedModels {
         experiment_ids: Vec<String> [List, TextItems, Required],
         filter: String [Text],
@@ -50,7 +50,7 @@ messages! {
         order_by: Vec<ModelOrderClause> [List],
         page_token: String [Text],
     }
-    /// `GET logged-models/{model_id}/artifacts/directories`
+    /// The request message of `GET logged-models/{model_id}/artifacts/directories`.
     ListModelArtifacts {
         artifact_directory_path: String [Text],
         model_id: String,

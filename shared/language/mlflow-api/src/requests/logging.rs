@@ -1,4 +1,4 @@
-//! Requests that log to a run.
+//! Requests that log data to a run.
 
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ messages! {
         dataset_digest: String,
         run_id: String,
     }
-    /// `runs/log-metric`
+    /// The request message of `runs/log-metric`.
     LogMetric {
         run_id: String [Required, Text],
         key: String [Required, Text],
@@ -31,44 +31,44 @@ messages! {
         dataset_digest: String [Text],
         run_uuid: String,
     }
-    /// `runs/log-parameter`, `runs/set-tag`
+    /// The request message of `runs/log-parameter` and `runs/set-tag`.
     LogEntry {
         run_id: String [Required, Text],
         key: String [Required, Text],
         value: String [Text],
         run_uuid: String,
     }
-    /// `runs/delete-tag`
+    /// The request message of `runs/delete-tag`.
     DeleteRunTag {
         run_id: String [Required, Text],
         key: String [Required, Text],
     }
-    /// `runs/log-batch`
+    /// The request message of `runs/log-batch`.
     LogBatch {
         run_id: String [Text, Required],
         metrics: Vec<MetricPoint> [List, Custom(|value| elements_have(value, "metrics", &["key", "value", "timestamp"]))],
         params: Vec<KeyValue> [List, Custom(|value| elements_have(value, "params", &["key"]))],
         tags: Vec<KeyValue> [List, Custom(|value| elements_have(value, "tags", &["key"]))],
     }
-    /// `runs/log-model`
+    /// The request message of `runs/log-model`.
     LogModel {
         run_id: String [Text, Required],
         model_json: String [Text, Required],
     }
-    /// `runs/log-inputs`
+    /// The request message of `runs/log-inputs`.
     LogInputs {
         run_id: String [Required, Text],
         datasets: Vec<DatasetInput> [List],
         models: Vec<ModelInput> [List],
     }
-    /// `runs/outputs`
+    /// The request message of `runs/outputs`.
     LogOutputs {
         run_id: String [Required, Text],
         models: Vec<ModelOutput> [Required, List],
     }
 }
 
-/// A check that each element of a list has these fields.
+/// Checks that each element of a list has these fields.
 fn elements_have(value: &Value, list: &str, fields: &[&str]) -> std::result::Result<(), Option<String>> {
     for (position, element) in value.as_array().ok_or(None)?.iter().enumerate() {
         for field in fields {

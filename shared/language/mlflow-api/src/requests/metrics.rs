@@ -1,17 +1,17 @@
-//! Requests for histories of metrics.
+//! Requests for the histories of metrics.
 
 use serde_json::Value;
 
 use crate::checks::as_integer;
 use crate::messages;
 
-/// Runs in one bulk request.
+/// Maximum number of runs in a bulk request.
 pub const BULK_RUNS: usize = 100;
-/// Points a run in the answer to `get-history-bulk-interval`.
+/// Maximum number of points per run in the response of `get-history-bulk-interval`.
 pub const SAMPLE_POINTS: i64 = 2_500;
 
 messages! {
-    /// `metrics/get-history`
+    /// The request message of `metrics/get-history`.
     GetHistory {
         run_id: String [Text, Required],
         metric_key: String [Text, Required],
@@ -19,7 +19,7 @@ messages! {
         max_results: Option<i32>,
         run_uuid: String,
     } arguments [run_id, run_uuid, metric_key, page_token, max_results]
-    /// `metrics/get-history-bulk-interval`
+    /// The request message of `metrics/get-history-bulk-interval`.
     GetHistoryBulkInterval {
         run_ids: Vec<String> [Required, List, TextItems, Custom(at_most_bulk_runs)],
         metric_key: String [Required, Text],

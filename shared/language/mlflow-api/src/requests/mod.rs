@@ -1,4 +1,5 @@
-//! Request messages (`service.proto`), each declared once: fields, types, and checks in MLflow's order.
+//! Request messages (`service.proto`). Each message is declared once, with its fields, their types,
+//! and the checks in MLflow's order.
 
 pub mod artifacts;
 pub mod evaluation_datasets;

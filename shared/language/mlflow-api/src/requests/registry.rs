@@ -7,63 +7,63 @@ use crate::limits_registry as limits;
 use crate::messages;
 
 messages! {
-    /// `registered-models/create`
+    /// The request message of `registered-models/create`.
     CreateModel {
         name: RegisteredModelName [Text, Required],
         tags: Vec<KeyValue> [List],
         description: String [Text],
         deployment_job_id: String,
     }
-    /// `registered-models/get`, `delete`
+    /// The request message of `registered-models/get` and `delete`.
     ModelByName {
         name: RegisteredModelName [Text, Required],
     }
-    /// `registered-models/update`
+    /// The request message of `registered-models/update`.
     UpdateModel {
         name: RegisteredModelName [Text, Required],
         description: String [Text],
         deployment_job_id: String,
     }
-    /// `registered-models/rename`
+    /// The request message of `registered-models/rename`.
     RenameModel {
         name: RegisteredModelName [Text, Required],
         new_name: RegisteredModelName [Text, Required],
     }
-    /// `registered-models/search`
+    /// The request message of `registered-models/search`.
     SearchModels {
         filter: String [Text],
         max_results: Option<i64> [Integer, Custom(|value| at_most(value, limits::MODELS))],
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }
-    /// `registered-models/get-latest-versions`
+    /// The request message of `registered-models/get-latest-versions`.
     GetLatestVersions {
         name: RegisteredModelName [Text, Required],
         stages: Vec<String> [List, TextItems],
     }
-    /// `registered-models/set-tag`
+    /// The request message of `registered-models/set-tag`.
     SetModelTag {
         name: RegisteredModelName [Text, Required],
         key: String [Text, Required],
         value: String [Text],
     }
-    /// `registered-models/delete-tag`
+    /// The request message of `registered-models/delete-tag`.
     DeleteModelTag {
         name: RegisteredModelName [Text, Required],
         key: String [Text, Required],
     }
-    /// `POST registered-models/alias`
+    /// The request message of `POST registered-models/alias`.
     SetAlias {
         name: RegisteredModelName [Text, Required],
         alias: String [Text, Required],
         version: String [Text, Required],
     }
-    /// `GET` and `DELETE registered-models/alias`
+    /// The request message of `GET` and `DELETE registered-models/alias`.
     ModelAlias {
         name: RegisteredModelName [Text, Required],
         alias: String [Text, Required],
     }
-    /// `model-versions/create`
+    /// The request message of `model-versions/create`.
     CreateVersion {
         name: RegisteredModelName [Text, Required],
         source: String [Text, Required],
@@ -73,44 +73,44 @@ messages! {
         description: String [Text],
         model_id: Option<String> [Text],
     }
-    /// `model-versions/get`, `delete`
+    /// The request message of `model-versions/get` and `delete`.
     OneVersion {
         name: RegisteredModelName [Text, Required],
         version: String [Text, Required],
     }
-    /// `model-versions/get-download-uri`
+    /// The request message of `model-versions/get-download-uri`.
     GetDownloadUri {
         name: RegisteredModelName,
         version: String,
     }
-    /// `model-versions/search`
+    /// The request message of `model-versions/search`.
     SearchVersions {
         filter: String [Text],
         max_results: Option<i64> [Integer, Custom(|value| at_most(value, limits::VERSIONS))],
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }
-    /// `model-versions/update`
+    /// The request message of `model-versions/update`.
     UpdateVersion {
         name: RegisteredModelName [Text, Required],
         version: String [Text, Required],
         description: Option<String> [Text],
     }
-    /// `model-versions/transition-stage`
+    /// The request message of `model-versions/transition-stage`.
     TransitionStage {
         name: RegisteredModelName [Text, Required],
         version: String [Text, Required],
         stage: String [Text, Required],
         archive_existing_versions: bool [Bool],
     }
-    /// `model-versions/set-tag`
+    /// The request message of `model-versions/set-tag`.
     SetVersionTag {
         name: RegisteredModelName [Text, Required],
         version: String [Text, Required],
         key: String [Text, Required],
         value: String [Text],
     }
-    /// `model-versions/delete-tag`
+    /// The request message of `model-versions/delete-tag`.
     DeleteVersionTag {
         name: RegisteredModelName [Text, Required],
         version: String [Text, Required],

@@ -1,4 +1,4 @@
-//! Requests about runs, without those that log data.
+//! Requests about runs, except those that log data.
 
 use crate::checks::at_most;
 use crate::key_value::KeyValue;
@@ -7,7 +7,7 @@ use crate::messages;
 use crate::tracking::{RunStatus, ViewType};
 
 messages! {
-    /// `runs/create`
+    /// The request message of `runs/create`.
     CreateRun {
         experiment_id: String [Text],
         start_time: i64 [Integer],
@@ -15,16 +15,16 @@ messages! {
         user_id: String,
         tags: Vec<KeyValue>,
     }
-    /// `runs/get`
+    /// The request message of `runs/get`.
     GetRun {
         run_id: String [Required, Text],
         run_uuid: String,
     }
-    /// `runs/delete`, `runs/restore`
+    /// The request message of `runs/delete` and `runs/restore`.
     RunById {
         run_id: String [Required, Text],
     }
-    /// `runs/search`
+    /// The request message of `runs/search`.
     SearchRuns {
         experiment_ids: Vec<String> [List],
         filter: String [Text],
@@ -33,7 +33,7 @@ messages! {
         run_view_type: Option<ViewType>,
         page_token: String,
     }
-    /// `runs/update`
+    /// The request message of `runs/update`.
     UpdateRun {
         run_id: String [Required, Text],
         end_time: Option<i64> [Integer],
@@ -43,7 +43,7 @@ messages! {
     }
 }
 
-/// The run a message names, under its new or its old name.
+/// Returns the id of the run in a message, which is either in the new field or in the old one.
 #[must_use]
 pub fn new_or_old<'a>(run_id: &'a str, run_uuid: &'a str) -> &'a str {
     if run_id.is_empty() { run_uuid } else { run_id }

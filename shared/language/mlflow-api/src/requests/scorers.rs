@@ -3,23 +3,24 @@
 use crate::messages;
 
 messages! {
-    /// `scorers/register`
+    /// The request message of `scorers/register`.
     RegisterScorer {
         experiment_id: String [Required, Text],
         name: String [Required, Text],
         serialized_scorer: String [Required, Text],
     }
-    /// `scorers/list`. An empty list of experiments finds nothing, no list finds everything.
+    /// The request message of `scorers/list`. With an empty list of experiments, nothing is found.
+    /// Without a list, everything is found.
     ListScorers {
         experiment_id: String [Text],
         experiment_ids: Option<Vec<String>> [List, TextItems],
     }
-    /// `scorers/versions`
+    /// The request message of `scorers/versions`.
     ListScorerVersions {
         experiment_id: String [Required, Text],
         name: String [Required, Text],
     }
-    /// `scorers/get`, `delete`
+    /// The request message of `scorers/get` and `delete`.
     OneScorerVersion {
         experiment_id: String [Required, Text],
         name: String [Required, Text],

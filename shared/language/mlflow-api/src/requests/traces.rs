@@ -1,5 +1,5 @@
-//! Requests about traces. `POST traces` in version 3 and assessments have values that no field of a
-//! message here can hold: they are read from JSON.
+//! Requests about traces. Assessments, and `POST traces` in version 3 of the API, contain values
+//! that fields of these messages cannot represent, so they are read from the JSON directly.
 
 use serde_json::Value;
 
@@ -10,7 +10,8 @@ use crate::messages;
 use crate::trace_metrics::{AggregationType, ViewOfMetrics};
 use crate::traces::TraceState;
 
-/// `_assert_map_key_present` in MLflow's `handlers.py`.
+/// Checks that each entry of a list has a key (`_assert_map_key_present` in MLflow's
+/// `handlers.py`).
 fn keys_are_there(entries: &Value) -> Result<(), Option<String>> {
     let entries = entries.as_array().ok_or(None)?;
     let has_key = |entry: &Value| entry.get("key").is_some_and(|key| !key.is_null() && key != "");
@@ -18,38 +19,39 @@ fn keys_are_there(entries: &Value) -> Result<(), Option<String>> {
 }
 
 messages! {
-    /// An entry of metadata or a tag.
+    /// An entry of the metadata, or a tag.
     Entry {
         key: String,
         value: String,
     }
-    /// `traces/get`
+    /// The request message of `traces/get`.
     GetTrace {
         trace_id: String [Text, Required],
         allow_partial: bool [Bool],
     }
-    /// `traces/batchGet`, `traces/batchGetInfos`. No list of experiments is no limit, an empty one lets nothing pass.
+    /// The request message of `traces/batchGet` and `traces/batchGetInfos`. Without a list of
+    /// experiments, all traces pass. With an empty list, none do.
     BatchGet {
         trace_ids: Vec<String> [List, Required, TextItems],
         experiment_ids: Option<Vec<String>> [List, TextItems],
     }
-    /// `traces/delete-traces`
+    /// The request message of `traces/delete-traces`.
     DeleteTraces {
         experiment_id: String [Text, Required],
         max_timestamp_millis: Option<i64> [Integer],
         max_traces: Option<i32> [Integer],
         request_ids: Vec<String> [List, TextItems],
     }
-    /// `traces/{trace_id}/tags`, to set one
+    /// The request message for setting a tag, `traces/{trace_id}/tags`.
     SetTag {
         key: String [Text, Required],
         value: String [Text],
     }
-    /// `traces/{trace_id}/tags`, to delete one
+    /// The request message for deleting a tag, `traces/{trace_id}/tags`.
     DeleteTag {
         key: String [Text, Required],
     }
-    /// `traces/link-to-run`
+    /// The request message of `traces/link-to-run`.
     LinkToRun {
         trace_ids: Vec<String> [List, Required, TextItems],
         run_id: String [Text, Required],
@@ -59,34 +61,34 @@ messages! {
         name: String,
         version: String,
     }
-    /// `traces/link-prompts`
+    /// The request message of `traces/link-prompts`.
     LinkPrompts {
         trace_id: String [Text, Required],
         prompt_versions: Vec<PromptVersion> [List, Required],
     }
-    /// `traces`, in version 2
+    /// The request message of `traces` for starting a trace, in version 2 of the API.
     StartTrace {
         experiment_id: String [Text],
         timestamp_ms: i64 [Integer],
         request_metadata: Vec<Entry> [Custom(keys_are_there)],
         tags: Vec<Entry> [Custom(keys_are_there)],
     }
-    /// `traces/{request_id}`, in version 2
+    /// The request message of `traces/{request_id}`, in version 2 of the API.
     EndTrace {
         timestamp_ms: i64 [Integer],
         status: Option<TraceState> [Text],
         request_metadata: Vec<Entry> [Custom(keys_are_there)],
         tags: Vec<Entry> [Custom(keys_are_there)],
     }
-    /// An experiment, as a place of traces.
+    /// An experiment, as a location of traces.
     ExperimentPlace {
         experiment_id: String,
     }
-    /// Where traces are.
+    /// A location of traces.
     TraceLocation {
         mlflow_experiment: Option<ExperimentPlace>,
     }
-    /// `traces/search`
+    /// The request message of `traces/search`.
     SearchTraces {
         locations: Vec<TraceLocation> [List, Required],
         filter: String [Text],
@@ -94,7 +96,7 @@ messages! {
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }
-    /// `traces`, in version 2
+    /// The request message of `traces` for a search, in version 2 of the API.
     SearchTracesV2 {
         experiment_ids: Vec<String> [List, TextItems, Required],
         filter: String [Text],
@@ -102,12 +104,12 @@ messages! {
         order_by: Vec<String> [List, TextItems],
         page_token: String [Text],
     }
-    /// An aggregation of `traces/metrics`
+    /// An aggregation in a request to `traces/metrics`.
     MetricAggregation {
         aggregation_type: Option<AggregationType>,
         percentile_value: Option<f64>,
     }
-    /// `traces/metrics`
+    /// The request message of `traces/metrics`.
     QueryTraceMetrics {
         experiment_ids: Vec<String> [List, Required, TextItems],
         view_type: Option<ViewOfMetrics> [Required],
@@ -121,7 +123,7 @@ messages! {
         max_results: Option<i32> [Integer],
         page_token: String [Text],
     }
-    /// `traces/calculate-filter-correlation`
+    /// The request message of `traces/calculate-filter-correlation`.
     CalculateCorrelation {
         experiment_ids: Vec<String> [List, Required, TextItems],
         filter_string1: String [Text, Required],

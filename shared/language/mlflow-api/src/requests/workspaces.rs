@@ -1,5 +1,5 @@
-//! Requests about workspaces (`service.proto`). Their endpoints read the fields about the archive
-//! of traces, which are a message in a message.
+//! Requests about workspaces (`service.proto`). The fields about the archival of traces are nested
+//! messages, which the endpoints read themselves.
 
 use serde_json::Value;
 
@@ -7,20 +7,20 @@ use crate::checks::invalid_value;
 use crate::{Error, messages, python};
 
 messages! {
-    /// `POST workspaces`
+    /// The request message of `POST workspaces`.
     CreateWorkspace {
         name: String [Required, Text],
         description: Option<String> [Text],
         default_artifact_root: Option<String> [Text],
     }
-    /// `PATCH workspaces/{workspace_name}`
+    /// The request message of `PATCH workspaces/{workspace_name}`.
     UpdateWorkspace {
         description: Option<String> [Text],
         default_artifact_root: Option<String> [Text],
     }
 }
 
-/// MLflow's refusal of a value of another type.
+/// Returns MLflow's error for a value of the wrong type.
 #[must_use]
 pub fn wrong(parameter: &str, value: &Value) -> Error {
     let hint = format!(" Hint: Value was of type '{}'.", python::type_name(value));

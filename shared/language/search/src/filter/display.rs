@@ -1,4 +1,5 @@
-//! Filters as text. It reads back as the same filter, except for keys and values that hold quotes of their own.
+//! Formatting of filters as text. The text parses as an equal filter, unless keys or values contain
+//! quotes.
 
 use std::fmt;
 
@@ -86,7 +87,8 @@ impl fmt::Display for TextTest {
     }
 }
 
-/// The text in the kind of quotes that it does not contain. Between quotes there are no escapes.
+/// Returns the text in the kind of quotes that it does not contain, because a filter has no escapes
+/// within quotes.
 pub(crate) fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') { '"' } else { '\'' };
     format!("{quote}{text}{quote}")

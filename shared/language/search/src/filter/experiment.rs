@@ -12,58 +12,58 @@ use crate::like;
 use crate::print;
 use crate::value::{self, Literal, Number};
 
-/// The attributes that can be searched and sorted by.
+/// The attributes that experiments can be searched and sorted by.
 pub(crate) const EXPERIMENT_ATTRIBUTES: [&str; 4] = ["creation_time", "experiment_id", "last_update_time", "name"];
 const LISTED_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
 
-/// The conditions an experiment must meet, all of them.
+/// The conditions of a search of experiments, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExperimentFilter {
-    /// The conditions, as ordered in the text.
+    /// The conditions, in the order of the filter string.
     pub predicates: Vec<ExperimentPredicate>,
 }
 
 /// A condition on an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExperimentPredicate {
-    /// On the name.
+    /// A condition on the name.
     Name(TextTest),
-    /// On the id: it is among these, or not.
+    /// A condition on the id: it must be in a set of ids, or not in it.
     Id {
-        /// The ids. One that no experiment can have is left out.
+        /// The ids, without those that no experiment can have.
         among: BTreeSet<ExperimentId>,
-        /// Whether the id must not be among them.
+        /// Whether the id must not be in the set.
         negated: bool,
     },
-    /// On an attribute that is a number.
+    /// A condition on a numeric attribute.
     Number {
-        /// Which.
+        /// The attribute.
         attribute: ExperimentNumber,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
         value: i64,
     },
-    /// On a tag.
+    /// A condition on a tag.
     Tag {
-        /// The tag's name.
+        /// The name of the tag.
         key: String,
-        /// The test of it.
+        /// The test of the tag.
         test: KeyTest,
     },
 }
 
-/// An experiment's attributes that are numbers: times in milliseconds.
+/// The numeric attributes of an experiment, which are times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExperimentNumber {
-    /// When it was created.
+    /// The creation time.
     CreationTime,
-    /// When it was last changed.
+    /// The time of the last change.
     LastUpdateTime,
 }
 
 impl ExperimentNumber {
-    /// The attribute's name in filters and orderings.
+    /// Returns the attribute's name in filters and orderings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,8 +78,8 @@ impl ExperimentNumber {
 }
 
 impl ExperimentFilter {
-    /// The beginning of the name of every experiment that passes, if the filter implies one. Case
-    /// counts.
+    /// Returns the longest prefix that the filter implies for the names of all experiments that
+    /// pass, or `None` if it implies none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         let beginnings = self.predicates.iter().filter_map(|predicate| match predicate {
@@ -91,17 +91,17 @@ impl ExperimentFilter {
     }
 }
 
-/// Reads an experiment filter. An empty text is the filter that lets every experiment pass.
+/// Parses a filter of experiments. Every experiment passes the empty filter.
 pub fn parse_experiment_filter(filter: &str) -> Result<ExperimentFilter> {
-    // MLflow reads every value before it checks the first comparator.
+    // MLflow parses every value before it checks the first comparator.
     let drafts: Vec<_> =
         comparisons(filter, Naming::Bare)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
     let predicates = drafts.into_iter().map(|(identifier, comparator, value)| build(&identifier, comparator, value));
     Ok(ExperimentFilter { predicates: predicates.collect::<Result<_>>()? })
 }
 
-/// Reads identifier and value (`SearchExperimentsUtils._get_comparison`). Unlike with runs, comparators keep their
-/// case, so `like` is none.
+/// Parses the identifier and the value (`SearchExperimentsUtils._get_comparison`). Unlike in run
+/// searches, comparators are case-sensitive, so `like` is not a comparator.
 fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Option<Literal>)> {
     let identifier = identifier::of_experiment(comparison.left, &EXPERIMENT_ATTRIBUTES)?;
     let Identifier { family, key } = identifier;
@@ -121,7 +121,8 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, &'a str, Opt
     Ok((identifier, comparison.comparator, value))
 }
 
-/// Checks the comparator and the value (`_get_search_experiments_filter_clauses`).
+/// Checks the comparator and the value, and builds the predicate
+/// (`_get_search_experiments_filter_clauses`).
 fn build(identifier: &Identifier, comparator: &str, value: Option<Literal>) -> Result<ExperimentPredicate> {
     let &Identifier { family, key } = identifier;
     match value {
@@ -161,7 +162,7 @@ fn id(comparator: &str, value: Literal) -> Result<ExperimentPredicate> {
     let among = ids.filter_map(Result::transpose).collect::<Result<_>>()?;
     if is_list != takes_list {
         // MLflow passes the list on to the database, which fails.
-        return Err(Error::invalid(format!("The comparator '{comparator}' takes no list.")));
+        return Err(Error::invalid(format!("The comparator '{comparator}' does not support lists.")));
     }
     Ok(ExperimentPredicate::Id { among, negated })
 }
@@ -178,7 +179,8 @@ fn number(key: &str, comparator: &str, value: Number) -> Result<ExperimentPredic
     }
 }
 
-/// MLflow lists the comparators of texts for numbers too, and then leaves out the last quote.
+/// Returns the error for an invalid comparator. For numbers, MLflow lists the comparators of texts
+/// as well, and omits the closing quote.
 fn not_one_of(comparator: &str, quote: &str) -> Error {
     let listed = print::set(&LISTED_COMPARATORS);
     Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}"))

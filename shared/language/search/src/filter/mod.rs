@@ -1,4 +1,4 @@
-//! Filters: conditions joined by AND.
+//! Filters, which are conditions joined by AND.
 
 mod display;
 mod experiment;
@@ -22,7 +22,7 @@ use mlflow_api::Result;
 use crate::like::Pattern;
 use crate::value::Literal;
 
-/// How numbers are compared.
+/// A comparator of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparator {
     /// `=`
@@ -40,7 +40,7 @@ pub enum Comparator {
 }
 
 impl Comparator {
-    /// All of them.
+    /// All comparators.
     const ALL: [Self; 6] =
         [Self::Equal, Self::NotEqual, Self::Less, Self::LessOrEqual, Self::Greater, Self::GreaterOrEqual];
 
@@ -48,7 +48,7 @@ impl Comparator {
         Self::ALL.into_iter().find(|comparator| comparator.symbol() == symbol)
     }
 
-    /// The comparator as written in a filter.
+    /// Returns the comparator as written in a filter.
     #[must_use]
     pub const fn symbol(self) -> &'static str {
         match self {
@@ -61,7 +61,7 @@ impl Comparator {
         }
     }
 
-    /// Whether the comparison is true of two values in this order.
+    /// Checks whether the comparison holds for two values with this ordering.
     #[must_use]
     pub const fn holds(self, ordering: Ordering) -> bool {
         match self {
@@ -75,28 +75,29 @@ impl Comparator {
     }
 }
 
-/// A test of a text.
+/// A test of a text value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TextTest {
-    /// The same, byte for byte.
+    /// The text is equal, byte for byte.
     Equal(String),
-    /// Not the same.
+    /// The text is not equal.
     NotEqual(String),
-    /// SQL's LIKE, case-sensitive: `%` matches any text, `_` any character.
+    /// SQL's LIKE, which is case-sensitive: `%` matches any text, `_` any character.
     Like(Pattern),
-    /// LIKE that takes ASCII letters of either case for the same.
+    /// LIKE that ignores the case of ASCII letters.
     ILike(Pattern),
-    /// One of these.
+    /// The text is one of these.
     In(BTreeSet<String>),
-    /// None of these.
+    /// The text is none of these.
     NotIn(BTreeSet<String>),
 }
 
 impl TextTest {
-    /// The test that `comparator`, in upper case, and a value make; `None` if they make none.
+    /// Creates the test for a comparator in upper case and a value. Returns `None` if the
+    /// comparator does not support the value.
     ///
     /// # Errors
-    /// If the value is a pattern that is too long.
+    /// Fails if the value is a pattern that is too long.
     pub(crate) fn new(comparator: &str, value: Literal) -> Result<Option<Self>> {
         Ok(Some(match (comparator, value) {
             ("=", Literal::Text(text)) => Self::Equal(text),
@@ -109,7 +110,7 @@ impl TextTest {
         }))
     }
 
-    /// Whether `text` passes.
+    /// Checks whether `text` passes the test.
     #[must_use]
     pub fn passes(&self, text: &str) -> bool {
         match self {
@@ -122,19 +123,19 @@ impl TextTest {
     }
 }
 
-/// A test of a key that an entity may lack.
+/// A test of the value of a key that an entity may not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyTest {
     /// `IS NOT NULL`
     Present,
     /// `IS NULL`
     Absent,
-    /// The key is there and its value passes.
+    /// The key is present, and its value passes the test.
     Value(TextTest),
 }
 
 impl KeyTest {
-    /// Whether the value, or its absence, passes.
+    /// Checks whether a value, or its absence, passes the test.
     #[must_use]
     pub fn passes(&self, value: Option<&str>) -> bool {
         match self {

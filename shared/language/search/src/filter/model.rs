@@ -1,6 +1,6 @@
-//! Filters of logged models. They have a grammar of their own
-//! (`utils/search_logged_model_utils.py`). Values need no quotes, and only single quotes are taken
-//! off. Anything but a comparison of three parts is refused.
+//! Filters of logged models, which have their own grammar (`utils/search_logged_model_utils.py`).
+//! Values need no quotes, and only single quotes are removed. Anything other than a comparison of
+//! three parts is rejected.
 
 use mlflow_api::python::{parse_float, repr, repr_list};
 use mlflow_api::{Error, ErrorCode, Result};
@@ -16,67 +16,68 @@ const NUMBER_COMPARATORS: [&str; 6] = ["<", "<=", ">", ">=", "=", "!="];
 const TEXT_COMPARATORS: [&str; 6] = ["=", "!=", "LIKE", "ILIKE", "IN", "NOT IN"];
 const ENTITY_TYPES: [&str; 4] = ["attributes", "metrics", "params", "tags"];
 
-/// The conditions a logged model must meet, all of them.
+/// The conditions of a search of logged models, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelFilter {
-    /// The conditions, as ordered in the text.
+    /// The conditions, in the order of the filter string.
     pub predicates: Vec<ModelPredicate>,
-    /// Name and digest of the datasets that metrics have to be of, if any are given.
+    /// The name and the digest of each dataset that metrics must be measured on. Empty for no
+    /// restriction.
     pub datasets: Vec<(String, String)>,
 }
 
 /// A condition on a logged model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelPredicate {
-    /// On the points of a metric: one of them must pass.
+    /// A condition on the points of a metric, at least one of which must pass.
     Metric {
-        /// The metric's name.
+        /// The name of the metric.
         key: String,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
-        /// The value to compare with; nothing compares with NaN.
+        /// The value to compare with. No comparison with NaN passes.
         value: f64,
     },
-    /// On a param, which must be there.
+    /// A condition on a param, which must be present.
     Param {
-        /// The param's name.
+        /// The name of the param.
         key: String,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
-    /// On a tag, which must be there.
+    /// A condition on a tag, which must be present.
     Tag {
-        /// The tag's name.
+        /// The name of the tag.
         key: String,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
-    /// On an attribute that is a text.
+    /// A condition on a text attribute.
     Text {
-        /// Which.
+        /// The attribute.
         attribute: ModelText,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
-    /// On an attribute that is a number to MLflow's store, and a text to its grammar.
+    /// A condition on an attribute that is a number in MLflow's store, but text in its grammar.
     Code {
-        /// Which.
+        /// The attribute.
         attribute: ModelCode,
         /// The test of its decimal digits.
         test: TextTest,
     },
-    /// On a time.
+    /// A condition on a time.
     Time {
-        /// Which.
+        /// The attribute.
         attribute: ModelTime,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
-        /// The time to compare with, in ms; nothing compares with NaN.
+        /// The time to compare with, in ms. No comparison with NaN passes.
         value: f64,
     },
 }
 
-/// A logged model's attributes that are texts.
+/// The text attributes of a logged model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelText {
     /// The id.
@@ -85,47 +86,47 @@ pub enum ModelText {
     Name,
     /// The type of the model.
     ModelType,
-    /// The run that made it.
+    /// The run that created the model.
     SourceRunId,
-    /// Where its artifacts are.
+    /// The location of the model's artifacts.
     ArtifactLocation,
-    /// `active`: searches show no other.
+    /// The lifecycle stage. Always `active`, because searches do not return other models.
     LifecycleStage,
-    /// Nothing: no endpoint sets it.
+    /// The status message. Always missing, because no endpoint sets it.
     StatusMessage,
 }
 
-/// A logged model's attributes that are numbers, and compare as texts.
+/// The numeric attributes of a logged model that compare as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelCode {
-    /// The experiment.
+    /// The id of the experiment.
     ExperimentId,
-    /// The status, by its number in `service.proto`.
+    /// The status, as its number in `service.proto`.
     Status,
 }
 
-/// A logged model's times.
+/// The times of a logged model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelTime {
-    /// When it was created.
+    /// The creation time.
     Created,
-    /// When it was created, finalized or deleted.
+    /// The time when the model was last created, finalized or deleted.
     Updated,
 }
 
 /// An attribute of a logged model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelAttribute {
-    /// A text.
+    /// A text attribute.
     Text(ModelText),
-    /// A number that compares as a text.
+    /// A numeric attribute that compares as text.
     Code(ModelCode),
     /// A time.
     Time(ModelTime),
 }
 
 impl ModelAttribute {
-    /// The attribute of this name (`SqlLoggedModel` and its `ALIASES`).
+    /// Returns the attribute with this name (`SqlLoggedModel` and its `ALIASES`).
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "model_id" => Self::Text(ModelText::ModelId),
@@ -145,14 +146,14 @@ impl ModelAttribute {
 }
 
 impl ModelFilter {
-    /// Whether it asks for points of metrics.
+    /// Checks whether the filter depends on points of metrics.
     #[must_use]
     pub fn asks_for_metrics(&self) -> bool {
         let by_metric = |predicate: &ModelPredicate| matches!(predicate, ModelPredicate::Metric { .. });
         !self.datasets.is_empty() || self.predicates.iter().any(by_metric)
     }
 
-    /// Whether it asks for the run that made a model.
+    /// Checks whether the filter depends on the run that created a model.
     #[must_use]
     pub fn asks_for_runs(&self) -> bool {
         let by_run = |predicate: &ModelPredicate| {
@@ -161,7 +162,7 @@ impl ModelFilter {
         self.predicates.iter().any(by_run)
     }
 
-    /// The run that every model that passes was made by, if the filter names one.
+    /// Returns the run that must have created every model that passes, if the filter names one.
     #[must_use]
     pub fn source_run(&self) -> Option<&str> {
         self.predicates.iter().find_map(|predicate| match predicate {
@@ -173,10 +174,11 @@ impl ModelFilter {
     }
 }
 
-/// Reads a filter of logged models.
+/// Parses a filter of logged models.
 ///
 /// # Errors
-/// In the words of MLflow's `parse_filter_string`; where that lets an exception of Python escape, in words of its own.
+/// Fails with the message of MLflow's `parse_filter_string`, or with a message of this crate where
+/// MLflow's parser raises an unhandled Python exception.
 pub fn parse_model_filter(filter: &str, datasets: &[(String, String)]) -> Result<ModelFilter> {
     bounds::filter(filter)?;
     bounds::datasets(datasets.len())?;
@@ -256,7 +258,7 @@ fn predicate(identifier: &str, comparator: &str, value: &str) -> Result<ModelPre
     })
 }
 
-/// The meaning of an identifier: the type of an entity and a key (`Entity.from_str`).
+/// Splits an identifier into the type of an entity and a key (`Entity.from_str`).
 fn entity(identifier: &str) -> Result<(&'static str, String)> {
     let (entity_type, key) = match identifier.split_once('.') {
         Some((entity_type, key))
@@ -278,8 +280,8 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
         _ => ("attributes", identifier),
     };
     let key = key.trim_matches('`');
-    // An alias is printed as the attribute that it means, but only where no type is written before
-    // it.
+    // MLflow's messages contain the attribute that an alias stands for, but only if the identifier
+    // has no entity type.
     let is_bare = identifier == key;
     let key = match key {
         "creation_time" | "creation_timestamp" if is_bare => "creation_timestamp_ms",
@@ -289,7 +291,7 @@ fn entity(identifier: &str) -> Result<(&'static str, String)> {
     Ok((entity_type, key.to_owned()))
 }
 
-/// A text, which needs no quotes, or a list of texts, in which numbers are texts as well.
+/// Parses a text, which needs no quotes, or a list of texts. Numbers in a list are texts as well.
 fn literal(value: &str) -> Result<Literal> {
     if value.starts_with('(') && value.ends_with(')') {
         let ill_formed = || Error::new(ErrorCode::BadRequest, format!("Expected a list of quoted texts. Got {value}"));
@@ -298,8 +300,8 @@ fn literal(value: &str) -> Result<Literal> {
     Ok(Literal::Text(value.trim_matches('\'').to_owned()))
 }
 
-/// The literal, with a text that reads as an integer written in plain digits: SQLite compares it so
-/// with a column of integers.
+/// Rewrites texts that represent an integer in plain decimal digits. SQLite converts them in this
+/// way when it compares them with a column of integers.
 fn with_digits(literal: Literal) -> Literal {
     let digits = |text: String| {
         let number = parse_float(&text).filter(|number| number.fract() == 0.0 && number.abs() < 1e15);

@@ -8,7 +8,8 @@ use crate::identifier::{self, Family, Identifier};
 use crate::print;
 use crate::value::{self, Literal, Number};
 
-/// The tag that holds a run's name. Filters on the name look at it (`_get_sqlalchemy_filter_clauses`).
+/// The tag that contains the name of a run. Conditions on the name are evaluated on this tag
+/// (`_get_sqlalchemy_filter_clauses`).
 pub(crate) const RUN_NAME_TAG: &str = "mlflow.runName";
 
 const ATTRIBUTES: [&str; 12] = [
@@ -29,81 +30,82 @@ const NUMBER_COMPARATORS: [&str; 6] = [">", ">=", "!=", "=", "<", "<="];
 const KEY_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IS NULL", "IS NOT NULL"];
 const TEXT_COMPARATORS: [&str; 6] = ["!=", "=", "LIKE", "ILIKE", "IN", "NOT IN"];
 
-/// The conditions a run must meet, all of them.
+/// The conditions of a search of runs, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunFilter {
-    /// The conditions, as ordered in the text.
+    /// The conditions, in the order of the filter string.
     pub predicates: Vec<RunPredicate>,
 }
 
 /// A condition on a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunPredicate {
-    /// On the latest value of a metric.
+    /// A condition on the latest value of a metric.
     Metric {
-        /// The metric's name.
+        /// The name of the metric.
         key: String,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
         value: f64,
     },
-    /// On a parameter.
+    /// A condition on a parameter.
     Param {
-        /// The parameter's name.
+        /// The name of the parameter.
         key: String,
-        /// The test of it.
+        /// The test of the parameter.
         test: KeyTest,
     },
-    /// On a tag.
+    /// A condition on a tag.
     Tag {
-        /// The tag's name.
+        /// The name of the tag.
         key: String,
-        /// The test of it.
+        /// The test of the tag.
         test: KeyTest,
     },
-    /// On an attribute that is a text.
+    /// A condition on a text attribute.
     Text {
-        /// Which.
+        /// The attribute.
         attribute: RunText,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
-    /// On an attribute that is a number.
+    /// A condition on a numeric attribute.
     Number {
-        /// Which.
+        /// The attribute.
         attribute: RunNumber,
-        /// How to compare.
+        /// The comparator.
         comparator: Comparator,
         /// The value to compare with.
         value: Number,
     },
-    /// On the input datasets: one of them must pass.
+    /// A condition on the input datasets, at least one of which must pass.
     Dataset {
         /// The field of the dataset.
         field: DatasetField,
-        /// The test of it.
+        /// The test of its value.
         test: TextTest,
     },
 }
 
-/// A run's attributes that are texts.
+/// The text attributes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunText {
     /// The id.
     RunId,
-    /// The name. Orderings use it; a filter on the name is one on the tag `mlflow.runName`.
+    /// The name. It is used by orderings only, because a filter on the name is a filter on the tag
+    /// `mlflow.runName`.
     RunName,
-    /// `RUNNING`, `FINISHED`, ...
+    /// The status: `RUNNING`, `FINISHED`, ...
     Status,
-    /// The user who started it.
+    /// The user who started the run.
     UserId,
-    /// Where its artifacts are.
+    /// The location of the run's artifacts.
     ArtifactUri,
 }
 
 impl RunText {
-    /// The attribute's name in filters and orderings.
+    /// Returns the attribute's name in filters and orderings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +117,7 @@ impl RunText {
         }
     }
 
-    /// The attribute of this name, with MLflow's aliases (`SearchUtils.translate_key_alias`).
+    /// Returns the attribute with this name or alias (`SearchUtils.translate_key_alias`).
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "run_id" => Some(Self::RunId),
@@ -128,17 +130,17 @@ impl RunText {
     }
 }
 
-/// A run's attributes that are numbers: times in milliseconds.
+/// The numeric attributes of a run, which are times in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunNumber {
-    /// When it began.
+    /// The start time.
     StartTime,
-    /// When it ended.
+    /// The end time.
     EndTime,
 }
 
 impl RunNumber {
-    /// The attribute's name in filters and orderings.
+    /// Returns the attribute's name in filters and orderings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -147,7 +149,7 @@ impl RunNumber {
         }
     }
 
-    /// The attribute of this name, with MLflow's aliases (`SearchUtils.translate_key_alias`).
+    /// Returns the attribute with this name or alias (`SearchUtils.translate_key_alias`).
     pub(crate) fn parse(name: &str) -> Option<Self> {
         match name {
             "start_time" | "created" | "Created" => Some(Self::StartTime),
@@ -157,22 +159,22 @@ impl RunNumber {
     }
 }
 
-/// The fields that a dataset is searched by.
+/// The fields of a dataset that runs can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatasetField {
-    /// Its name.
+    /// The name of the dataset.
     Name,
-    /// Its digest.
+    /// The digest of the dataset.
     Digest,
     /// The tag `mlflow.data.context` of the input.
     Context,
 }
 
 impl DatasetField {
-    /// All of them.
+    /// All fields.
     pub const ALL: [Self; 3] = [Self::Name, Self::Digest, Self::Context];
 
-    /// The field's name in filters.
+    /// Returns the field's name in filters.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -183,12 +185,13 @@ impl DatasetField {
     }
 }
 
-/// Reads a run filter. An empty text is the filter that lets every run pass.
+/// Parses a filter of runs. Every run passes the empty filter.
 pub fn parse_run_filter(filter: &str) -> Result<RunFilter> {
     Draft::read(filter)?.finish()
 }
 
-/// A filter whose comparators have not been checked yet: MLflow does so only after it has read the ordering.
+/// A filter whose comparators have not been checked yet, because MLflow only checks them after it
+/// has parsed the ordering.
 pub(crate) struct Draft<'a>(Vec<(Identifier<'a>, String, Option<Value>)>);
 
 enum Value {
@@ -198,20 +201,20 @@ enum Value {
 }
 
 impl<'a> Draft<'a> {
-    /// Reads identifiers and values.
+    /// Parses the identifiers and the values.
     pub(crate) fn read(filter: &'a str) -> Result<Self> {
         comparisons(filter, Naming::Quoted)?.map(|comparison| read(&comparison?)).collect::<Result<_>>().map(Self)
     }
 
-    /// Checks the comparators, and makes predicates of all.
+    /// Checks the comparators, and builds the predicates.
     pub(crate) fn finish(self) -> Result<RunFilter> {
         for (identifier, comparator, _) in &self.0 {
             check_comparator(identifier, comparator)?;
         }
         let built = self.0.into_iter().map(|(identifier, comparator, value)| {
-            // MLflow passes a list with another comparator than IN on to the database, which fails.
+            // MLflow passes a list with a comparator other than IN on to the database, which fails.
             build(&identifier, &comparator, value)?
-                .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' takes no list.")))
+                .ok_or_else(|| Error::invalid(format!("The comparator '{comparator}' does not support lists.")))
         });
         Ok(RunFilter { predicates: built.collect::<Result<_>>()? })
     }
@@ -240,9 +243,9 @@ fn read<'a>(comparison: &Comparison<'a>) -> Result<(Identifier<'a>, String, Opti
     Ok((identifier, comparison.comparator.to_uppercase(), value))
 }
 
-/// Checks the comparator against the left side (the `is_*` functions of `SearchUtils`). Some of
-/// MLflow's messages lack their last quote, and the one on numeric attributes lists the comparators
-/// of texts.
+/// Checks whether a comparator is valid for an identifier (the `is_*` functions of `SearchUtils`).
+/// Some of MLflow's messages lack the closing quote, and the message about numeric attributes lists
+/// the comparators of texts.
 fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
     let (valid, listed, quote) = match identifier.family {
         Family::Attribute if RunNumber::parse(identifier.key).is_some() => (NUMBER_COMPARATORS, TEXT_COMPARATORS, ""),
@@ -259,7 +262,7 @@ fn check_comparator(identifier: &Identifier, comparator: &str) -> Result<()> {
     Err(Error::invalid(format!("Invalid comparator '{comparator}' not one of '{listed}{quote}")))
 }
 
-/// The predicate, or `None` if the comparator does not take the value.
+/// Builds the predicate. Returns `None` if the comparator does not support the value.
 fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Result<Option<RunPredicate>> {
     let &Identifier { family, key } = identifier;
     Ok(match value {
@@ -277,8 +280,11 @@ fn build(identifier: &Identifier, comparator: &str, value: Option<Value>) -> Res
     })
 }
 
-/// MLflow applies the aliases of attributes to the keys of metrics, parameters and tags too. So it
-/// looks for a metric `created` under the name `start_time`. That is not repeated here.
+/// Builds the predicate for a test of a text value.
+///
+/// MLflow also applies the aliases of attributes to the keys of metrics, parameters and tags, so it
+/// evaluates a condition on the metric `created` on the metric `start_time`. This bug is not
+/// reproduced.
 fn tested(family: Family, key: &str, test: TextTest) -> Option<RunPredicate> {
     match family {
         Family::Attribute => match RunText::parse(key)? {

@@ -1,4 +1,4 @@
-//! The meaning of filters, by their printed form.
+//! Tests of parsed filters by their printed form.
 
 use proptest::prelude::*;
 
@@ -25,7 +25,7 @@ fn run_filters() {
             "datasets.name = 'd' AND datasets.context IN ('train')",
         ),
         ("params.a is null and tags.b IS NOT NULL", "params.`a` IS NULL AND tags.`b` IS NOT NULL"),
-        // MLflow does not miss an AND, nor mind one too many.
+        // MLflow accepts filters with missing or superfluous ANDs.
         ("status = 'a' metrics.acc > 1", "status = 'a' AND metrics.`acc` > 1.0"),
         ("AND status = 'a' AND", "status = 'a'"),
     ] {

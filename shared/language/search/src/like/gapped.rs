@@ -1,11 +1,12 @@
-//! A stretch of a pattern with `_` in it, searched for in a text.
+//! Search for a stretch of a pattern that contains `_`.
 //!
-//! The search is Shift-And. It has a bit for each character of the stretch. The bit says whether
-//! the text, as far as it was read, ends with the stretch up to that character. Each character of
-//! the text takes a shift and a mask per 64 characters of the stretch. There is no way to skip
-//! ahead as in a plain text, and comparing at every place is the product of both lengths.
+//! The algorithm is Shift-And. It keeps one bit for each character of the stretch, which is set if
+//! the text read so far ends with the stretch up to that character. Each character of the text
+//! takes a shift and a mask per 64 characters of the stretch. Skipping ahead, as in a search for
+//! plain text, is not possible, and a comparison at every position would take time proportional to
+//! the product of both lengths.
 
-/// A stretch with `_`, in blocks.
+/// A stretch with `_`, in blocks of 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gapped {
     blocks: Vec<Block>,
@@ -13,14 +14,14 @@ pub(super) struct Gapped {
     last: u64,
 }
 
-/// 64 characters of a stretch, or the last ones. For each character, it says at which of these
-/// places it may be.
+/// Up to 64 consecutive characters of a stretch. For each character, a bit mask contains the
+/// positions in the block that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
     ascii: [u64; 128],
-    /// In their order.
+    /// The masks of characters outside ASCII, sorted by character.
     others: Vec<(char, u64)>,
-    /// Where any character may.
+    /// The positions that match any character.
     any: u64,
 }
 
@@ -58,10 +59,10 @@ impl Gapped {
         Self { last: 1 << last, blocks }
     }
 
-    /// Where the first match in a text ends.
+    /// Returns the end of the first match in a text.
     pub(super) fn first_end(&self, text: &str) -> Option<usize> {
         let mut states = vec![0_u64; self.blocks.len()];
-        // Blocks from here on have no bit set.
+        // Blocks from this index on have no bit set.
         let mut reached = 1;
         for (at, found) in text.char_indices() {
             if reached < states.len() && states[reached - 1] >> 63 == 1 {

@@ -50,7 +50,7 @@ fn a_pattern_longer_than_sqlite_takes_is_refused() {
     assert!(matches(&"é".repeat(25_000), &"é".repeat(25_000)));
 }
 
-/// The definition, a table of all beginnings of the pattern and the text.
+/// A reference implementation with a table of all prefixes of the pattern and the text.
 fn by_definition(pattern: &str, text: &str) -> bool {
     let text: Vec<_> = text.chars().collect();
     let mut reached: Vec<bool> = (0..=text.len()).map(|at| at == 0).collect();
@@ -84,7 +84,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::dear_cases(2_000)))]
 
-    /// Stretches of more than one block.
+    /// Covers stretches of more than one block.
     #[test]
     fn agrees_with_the_definition_on_long_stretches(
         text in "[ab]{150,300}", from in 0_usize..80, length in 60_usize..140, gaps in prop::collection::vec(0_usize..140, 0..40),
@@ -102,22 +102,22 @@ proptest! {
     }
 }
 
-/// The processor time of this thread: it does not count what other programs take.
+/// Returns the processor time of this thread, which excludes the time that other programs use.
 fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// The fastest of some attempts, for comparing times.
+/// Returns the shortest duration of several attempts, which is suitable for comparisons.
 fn fastest(work: impl Fn() -> bool) -> Duration {
     let attempt = || {
         let began = now();
-        assert!(!work(), "it would stop early");
+        assert!(!work(), "must not match, because a match ends the search early");
         now().saturating_sub(began)
     };
     (0..7).map(|_| attempt()).min().unwrap_or_default()
 }
 
-/// Patterns that go on for long before they fail, made for a size.
+/// Patterns of a given size that only fail after a long search.
 const ADVERSARIES: [fn(usize) -> String; 6] = [
     |size| "%a".repeat(size) + "b%",
     |size| format!("%{}b%", "a".repeat(size)),
@@ -127,7 +127,8 @@ const ADVERSARIES: [fn(usize) -> String; 6] = [
     |size| "%ab".repeat(size) + "%",
 ];
 
-/// Eight times the pattern and the text take about eight times as long, where the product of both would take 64 times.
+/// Checks that eight times the pattern and the text take about eight times as long. Work
+/// proportional to the product of both lengths would take 64 times as long.
 #[test]
 fn without_gaps_the_work_is_linear() {
     for adversary in ADVERSARIES {
@@ -140,7 +141,7 @@ fn without_gaps_the_work_is_linear() {
     }
 }
 
-/// A long stretch with gaps costs a small part of comparing it at every place.
+/// Checks that a long stretch with gaps costs a small fraction of a comparison at every position.
 #[test]
 fn with_gaps_the_work_is_a_small_part_of_the_product() {
     let stretch = "_a".repeat(1_000) + "b";

@@ -1,4 +1,4 @@
-//! Chooses the path of a search.
+//! Selection of the path of a search.
 
 use super::cost::{self, Cost, Estimates};
 use super::heads::Heads;
@@ -7,26 +7,27 @@ use super::options::RunOptions;
 use super::plan::{AccessPath, RunPlan, is_rare};
 use super::walk::RunWalk;
 
-/// A list this many times longer than the shortest is not joined: reading it costs more than the
-/// runs it leaves out.
+/// Lists that are longer than the shortest list by this factor are not joined, because reading them
+/// costs more than the runs that they exclude.
 const MUCH_LONGER: f64 = 50.0;
-/// How many lists are joined: as many as are looked at before.
+/// Maximum number of lists to join. This is also the number of lists that are probed.
 const JOINED: usize = 3;
 
-/// Chooses how a search is carried out: the cheapest of the paths that the options allow, as far as
-/// their lists are known. A page has `page_size` runs.
+/// Chooses the cheapest plan among the paths that the options allow, based on the heads that are
+/// known. A page has `page_size` runs.
 #[must_use]
 pub fn choose(options: &RunOptions, heads: &Heads, page_size: usize) -> RunPlan {
     let estimates = Estimates::new(options, heads, page_size);
     let paths = paths(options, heads, &estimates);
-    // Of paths that cost the same, the first.
+    // Among paths with equal costs, the first one is chosen.
     let cheapest = paths.into_iter().min_by(|left, right| left.cost.weight().total_cmp(&right.cost.weight()));
     let Costed { path, narrow_by, per_run, cost } =
         cheapest.unwrap_or_else(|| Costed::new(AccessPath::Whole, estimates.whole()));
     RunPlan { path, started: options.started, narrow_by, per_run, cost }
 }
 
-/// The plan that looks at all runs, the newest first, and reads no list that the indexer keeps.
+/// Returns the plan that examines all runs, newest first, without reading any list that the indexer
+/// maintains.
 #[must_use]
 pub fn by_time(options: &RunOptions, page_size: usize) -> RunPlan {
     let heads = Heads::default();
@@ -36,7 +37,7 @@ pub fn by_time(options: &RunOptions, page_size: usize) -> RunPlan {
     RunPlan { path, started: options.started, narrow_by: Vec::new(), per_run, cost }
 }
 
-/// A path and its cost.
+/// A path, and its cost.
 struct Costed {
     path: AccessPath,
     narrow_by: Vec<RunList>,
@@ -49,7 +50,7 @@ impl Costed {
         Self { path, narrow_by: Vec::new(), per_run: 1.0, cost }
     }
 
-    /// A path that reads these lists in order.
+    /// Creates a path that reads these lists in their order.
     fn in_order(
         path: AccessPath,
         lists: &[RunList],
@@ -66,7 +67,7 @@ impl Costed {
     }
 }
 
-/// The paths worth comparing, those first that are known best.
+/// Returns the paths to compare. Those whose costs are known best come first.
 fn paths(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec<Costed> {
     if let Some(ids) = &options.ids {
         return vec![Costed::new(AccessPath::Ids(ids.clone()), cost::reads_of(ids.len()))];
@@ -85,7 +86,7 @@ fn paths(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec<
         paths.push(Costed::new(AccessPath::Whole, estimates.whole()));
     }
     match &options.walk {
-        // A short list is no worse: it leads to the same order.
+        // Gathering a short list is at least as good, because it also yields the default order.
         Some(_) if options.newest_first && is_short => {}
         Some(_) if options.newest_first => {
             let lists = joined(options, heads, estimates);
@@ -96,7 +97,7 @@ fn paths(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec<
             let walk = through_fewer(walk, options, heads, estimates);
             let read = match walk.segments.as_slice() {
                 [only] => vec![only.clone()],
-                // Where one list ends, the next goes on.
+                // When one list ends, the next one continues.
                 _ => vec![RunList::All],
             };
             paths.push(Costed::in_order(AccessPath::Walk(walk), &read, options, heads, estimates));
@@ -111,7 +112,8 @@ fn paths(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec<
     paths
 }
 
-/// The lists that are newest first, but for those that hardly leave out a run.
+/// Returns the lists to join: the most selective lists that are newest first, without those that
+/// are much longer than the shortest.
 fn joined(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec<RunList> {
     let narrows = |list: &&RunList| list.is_indexed() && list.is_newest_first();
     let mut lists: Vec<_> = options.lists.iter().filter(narrows).cloned().collect();
@@ -123,13 +125,12 @@ fn joined(options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> Vec
     lists
 }
 
-/// Whether it is known that a list is much longer than another.
+/// Checks whether a list is known to be much longer than another.
 fn is_much_longer(list: &RunList, than: &RunList, heads: &Heads) -> bool {
     heads.rate(list).zip(heads.rate(than)).is_some_and(|(rate, shortest)| rate > MUCH_LONGER * shortest)
 }
 
-/// A walk through all runs goes through a list of fewer of them, where there is one in the same
-/// order.
+/// Replaces the list of all runs in a walk with a shorter list in the same order, if there is one.
 fn through_fewer(walk: &RunWalk, options: &RunOptions, heads: &Heads, estimates: &Estimates<'_>) -> RunWalk {
     let mut walk = walk.clone();
     if walk.segments == [RunList::All] {
@@ -139,8 +140,9 @@ fn through_fewer(walk: &RunWalk, options: &RunOptions, heads: &Heads, estimates:
     walk
 }
 
-/// Lists to narrow a path by: those whose entries cost less than the runs that they leave out.
-/// If none is known to do so, it is still the shortest, in case that much fewer runs pass.
+/// Returns the lists to narrow a path by: those whose entries cost less than reading the runs that
+/// they exclude. If the estimates find no such list, the shortest list is returned, in case far
+/// fewer runs pass than estimated.
 fn narrowing(
     path: &AccessPath,
     read: &[RunList],
@@ -159,13 +161,15 @@ fn narrowing(
     if worth.is_empty() { shortest().into_iter().cloned().collect() } else { worth }
 }
 
-/// The lists whose entries cost less than the runs that they leave out.
+/// Returns the lists to gather: those whose entries cost less than reading the runs that they
+/// exclude.
 fn worth_gathering(options: &RunOptions, estimates: &Estimates<'_>) -> Vec<RunList> {
     let lists = options.lists.iter().filter(|list| list.is_indexed());
     cheapest_of(lists, estimates, |lists| if lists.is_empty() { estimates.whole() } else { estimates.gather(lists) })
 }
 
-/// Adds list after list, those of the fewest runs first, as long as it gets cheaper.
+/// Adds lists in ascending order of their share of the runs, and keeps each one that reduces the
+/// cost.
 fn cheapest_of<'a>(
     lists: impl Iterator<Item = &'a RunList>,
     estimates: &Estimates<'_>,

@@ -1,4 +1,4 @@
-//! The columns by which runs are indexed. Printed, a column is named as in filters.
+//! The columns by which runs are indexed. A column is displayed as it is written in filters.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use mlflow_api::tracking::RunStatus;
 use crate::fields::{CommonFields, RUN_NAME, is_of_datasets};
 use crate::range::TextRange;
 
-/// Statuses in the order of their names.
+/// All statuses, sorted by name.
 const STATUSES: [&str; 5] = [
     RunStatus::Failed.name(),
     RunStatus::Finished.name(),
@@ -16,28 +16,29 @@ const STATUSES: [&str; 5] = [
     RunStatus::Scheduled.name(),
 ];
 
-/// The latest value of a metric. There is a list by each, and some runs may have nothing there.
+/// A metric, as a column that contains the latest value of each run. There is a list for each
+/// metric. Runs may have no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric(pub String);
 
-/// A text that runs are indexed by.
+/// A text column by which runs are indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunColumn {
     /// The run name.
     Name,
     /// The status.
     Status,
-    /// When it ended, in its form in keys.
+    /// The end time, as it is encoded in keys.
     EndTime,
     /// A param.
     Param(String),
-    /// Any other text, by its field. A run may have several values of a field of datasets; one of
-    /// them has to pass.
+    /// Any other text, by its field. A run may have several values of a dataset field, and passes a
+    /// condition if one of the values does.
     Field(String),
 }
 
 impl RunColumn {
-    /// Whether there is a list by its values.
+    /// Checks whether there is a list of this column's values.
     pub(super) fn is_listed(&self, fields: &CommonFields) -> bool {
         match self {
             Self::Name | Self::Status | Self::EndTime | Self::Param(_) => true,
@@ -45,17 +46,19 @@ impl RunColumn {
         }
     }
 
-    /// Whether some runs have nothing there.
+    /// Checks whether runs may have no value in this column.
     pub(super) fn may_be_missing(&self) -> bool {
         matches!(self, Self::EndTime | Self::Param(_) | Self::Field(_))
     }
 
-    /// Whether a run may have several values of it. Then any of them may pass.
+    /// Checks whether a run may have several values in this column. If so, one passing value is
+    /// sufficient.
     pub(super) fn may_be_several(&self) -> bool {
         matches!(self, Self::Field(field) if is_of_datasets(field))
     }
 
-    /// The field by whose tokens runs are found, if they are.
+    /// Returns the field whose tokens are indexed for this column, or `None` if they are not
+    /// indexed.
     pub(super) fn text_field(&self, fields: &CommonFields) -> Option<String> {
         let field = match self {
             Self::Name => RUN_NAME.to_owned(),
@@ -66,13 +69,14 @@ impl RunColumn {
         fields.has_text(&field).then_some(field)
     }
 
-    /// All values it can have, in their order, if these are few: then there is a list for each.
-    /// None otherwise.
+    /// Returns all possible values in sorted order if they are few. In that case, there is a list
+    /// for each value. Returns an empty slice for all other columns.
     pub(super) fn values(&self) -> &'static [&'static str] {
         if *self == Self::Status { &STATUSES } else { &[] }
     }
 
-    /// The part of all runs that have one of these texts, if nothing else is known.
+    /// Returns the share of runs that is assumed to have a text in this range if nothing else is
+    /// known.
     pub(super) fn share(&self, range: &TextRange) -> f64 {
         let of_one_text = match (self, range) {
             (Self::Status, TextRange::Equal(status)) if status == RunStatus::Finished.name() => 0.8,

@@ -1,5 +1,5 @@
-//! The cost of a path. All of it is estimated: a wrong estimate makes a search dearer, never its
-//! answer wrong.
+//! Cost estimates of paths. A wrong estimate makes a search more expensive, but its result remains
+//! correct.
 
 use std::fmt;
 
@@ -8,25 +8,25 @@ use super::heads::{Head, Heads};
 use super::list::RunList;
 use super::options::RunOptions;
 
-/// Read units of a run that is read by its key: its copy is one item.
+/// Read units for reading a run by key: its copy is one item.
 const READ: f64 = 1.0;
-/// Read units of a run where many are read in one range, by time: copies next to each other share
-/// their units.
+/// Read units per run when many runs are read by time in one range. Adjacent copies share read
+/// units.
 const READ_IN_RANGE: f64 = 0.3;
-/// Read units of an entry of a list.
+/// Read units per entry of a list.
 const ENTRY: f64 = 0.025;
-/// The read units that the time of a request is worth.
+/// Read units that the latency of a request is equivalent to.
 const REQUEST: f64 = 2.0;
-/// How many runs are read by their keys in one request.
+/// Number of runs that are read by key in one request.
 const READ_BATCH: f64 = 100.0;
-/// How many read units a range brings per request: 1 MB.
+/// Read units of one request for a range: 1 MB.
 const RANGE_BATCH: f64 = 256.0;
-/// How many runs there are taken to be if all that is known is that they are more than were looked
-/// at. With fewer, every path is cheap; with more, gathering is, and reading whole is not.
+/// Assumed number of runs if only a lower bound is known. With fewer runs, every path is cheap.
+/// With more, gathering is still cheap, but reading the whole experiment is not.
 const UNKNOWN_TOTAL: f64 = 10_000.0;
-/// The part of the runs that is taken to pass an unknown condition.
+/// Assumed share of runs that pass an unknown condition.
 const UNKNOWN_SHARE: f64 = 0.5;
-/// No estimate says that fewer pass.
+/// Lower bound of all estimated shares.
 const LEAST_SHARE: f64 = 0.001;
 
 /// The estimated reads of a search, without the probed heads.
@@ -34,14 +34,14 @@ const LEAST_SHARE: f64 = 0.001;
 pub struct Cost {
     /// Read units.
     pub units: f64,
-    /// Requests, whether sent one after another or at once.
+    /// Requests, whether sequential or concurrent.
     pub requests: f64,
-    /// How many runs there were taken to be, if that is a guess and the cost grows with it.
+    /// The number of runs that was assumed, if the cost depends on a guess.
     pub guessed_total: Option<f64>,
 }
 
 impl Cost {
-    /// The measure that paths are compared by.
+    /// Returns the value by which paths are compared.
     pub(super) fn weight(&self) -> f64 {
         self.units + REQUEST * self.requests
     }
@@ -54,26 +54,27 @@ impl fmt::Display for Cost {
     }
 }
 
-/// Estimates for one search.
+/// The estimates for one search.
 pub(super) struct Estimates<'a> {
     options: &'a RunOptions,
     heads: &'a Heads,
     page_size: f64,
-    /// Runs per ms, of all.
+    /// The number of runs that start per ms, among all runs.
     rate: Option<f64>,
 }
 
 impl<'a> Estimates<'a> {
     pub(super) fn new(options: &'a RunOptions, heads: &'a Heads, page_size: usize) -> Self {
-        // Without the list of all, the rate is estimated from the list with the highest one.
+        // If the head of the list of all runs was not read, the rate is extrapolated from the list
+        // with the highest rate.
         let rates = heads.lists().filter_map(|list| Some((list, heads.rate(list)?)));
         let fastest = rates.max_by(|(_, left), (_, right)| left.total_cmp(right));
         let rate = heads.rate(&RunList::All).or_else(|| fastest.map(|(list, rate)| rate / list.guessed_share()));
         Self { options, heads, page_size: float(page_size), rate }
     }
 
-    /// How many runs there are, if that is known. The list of all may have been read from some time
-    /// on only.
+    /// Returns the number of runs, if it is known. It is unknown if the filter limits the start
+    /// time, because the list of all runs is only read within that range.
     pub(super) fn known_total(&self) -> Option<f64> {
         if self.options.started.is_bounded() {
             return None;
@@ -85,7 +86,7 @@ impl<'a> Estimates<'a> {
         self.known_total().unwrap_or(UNKNOWN_TOTAL)
     }
 
-    /// The part of the runs that a list holds.
+    /// Returns the share of runs that a list contains.
     pub(super) fn share(&self, list: &RunList) -> f64 {
         let share = match (self.heads.length(list), self.heads.rate(list), self.rate) {
             (Some(length), _, _) => float(length) / self.total().max(1.0),
@@ -96,15 +97,16 @@ impl<'a> Estimates<'a> {
         share.max(known).clamp(LEAST_SHARE, 1.0)
     }
 
-    /// How many entries a list has.
+    /// Returns the number of entries of a list.
     fn length(&self, list: &RunList) -> f64 {
         let is_longer = self.heads.of(list).is_some_and(|head| !head.complete);
         let least = if is_longer { float(Head::ENTRIES + 1) } else { 0.0 };
         self.heads.length(list).map_or_else(|| (self.share(list) * self.total()).max(least), float)
     }
 
-    /// The part of the runs that are in all the lists. Conditions of a filter are seldom
-    /// independent. So each further list is taken to leave out half at most.
+    /// Returns the share of runs that are in all of the lists. The conditions of a filter are
+    /// rarely independent, so each list after the first is assumed to exclude at most half of the
+    /// runs.
     fn joint_share(&self, lists: &[RunList]) -> f64 {
         let mut shares: Vec<_> = lists.iter().map(|list| self.share(list)).collect();
         shares.sort_by(f64::total_cmp);
@@ -112,13 +114,13 @@ impl<'a> Estimates<'a> {
         shares.iter().enumerate().map(joint).product()
     }
 
-    /// How many runs are in all the lists.
+    /// Returns the number of runs that are in all of the lists.
     fn joint_length(&self, lists: &[RunList]) -> f64 {
         let shortest = lists.iter().map(|list| self.length(list)).fold(f64::INFINITY, f64::min);
         (self.joint_share(lists) * self.total()).min(shortest)
     }
 
-    /// How many of the runs in these lists are looked at for each one that passes.
+    /// Returns the number of runs in these lists that are examined for each run that passes.
     pub(super) fn per_run(&self, lists: &[RunList]) -> f64 {
         let others = self.options.lists.iter().filter(|list| !lists.contains(list));
         let all: Vec<_> = lists.iter().chain(others).cloned().collect();
@@ -127,7 +129,7 @@ impl<'a> Estimates<'a> {
         1.0 / passing.clamp(LEAST_SHARE, 1.0)
     }
 
-    /// How many of the runs in these lists are looked at until a page is full.
+    /// Returns the number of runs in these lists that are examined to fill a page.
     fn candidates(&self, lists: &[RunList]) -> f64 {
         (self.page_size * self.per_run(lists)).min(self.joint_length(lists))
     }
@@ -137,8 +139,8 @@ impl<'a> Estimates<'a> {
         Cost { guessed_total: self.known_total().is_none().then_some(UNKNOWN_TOTAL), ..cost }
     }
 
-    /// The cost of reading these lists at once until a page is full. Runs are read if they are
-    /// in all of these lists, and in all that narrow them.
+    /// Returns the cost of reading these lists side by side until a page is full. Runs are only
+    /// read if they are in all of these lists and in all lists of `narrowed_by`.
     pub(super) fn in_order(&self, lists: &[RunList], narrowed_by: &[RunList]) -> Cost {
         let joint = self.joint_share(lists);
         let candidates = self.candidates(lists);
@@ -148,7 +150,7 @@ impl<'a> Estimates<'a> {
         lists.iter().map(part).chain(whole).fold(reads(read), plus)
     }
 
-    /// The cost of reading runs by time, until a page is full.
+    /// Returns the cost of reading runs by time until a page is full.
     pub(super) fn by_time(&self) -> Cost {
         entries(self.candidates(&[RunList::All]) * READ_IN_RANGE / ENTRY)
     }
@@ -161,12 +163,13 @@ impl<'a> Estimates<'a> {
     }
 }
 
-/// How many entries of lists cost as much as so many candidates that do not pass.
+/// Returns the number of list entries that cost as much as reading `candidates` runs that do not
+/// pass.
 pub(super) fn entries_for(candidates: f64) -> f64 {
     candidates * (ENTRY + READ) / ENTRY
 }
 
-/// The cost of reading so many runs by their keys.
+/// Returns the cost of reading `count` runs by key.
 pub(super) fn reads_of(count: usize) -> Cost {
     reads(float(count))
 }

@@ -1,27 +1,27 @@
-//! The known beginnings of lists, before a path is chosen.
+//! The heads of lists, which are read before a path is chosen.
 
 use super::list::RunList;
 
-/// The beginning of a list, as it was read. A list that is newest first is read within
+/// The first entries of a list. A list that is newest first is only read within
 /// [`RunOptions::started`](super::RunOptions::started).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// How many entries were read.
+    /// The number of entries that were read.
     pub entries: usize,
-    /// Whether these are all.
+    /// Whether these are all entries of the list.
     pub complete: bool,
-    /// The start time of the first, in ms, if the list is newest first and not empty.
+    /// The start time of the first entry in ms, if the list is newest first and not empty.
     pub first: Option<i64>,
-    /// The start time of the last one read, likewise.
+    /// The start time of the last entry that was read in ms, under the same conditions.
     pub last: Option<i64>,
 }
 
 impl Head {
-    /// How many entries of a list are read.
+    /// Maximum number of entries in a head.
     pub const ENTRIES: usize = 128;
 }
 
-/// The heads of some lists.
+/// The heads of several lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Heads(Vec<(RunList, Head)>);
 
@@ -32,19 +32,19 @@ impl FromIterator<(RunList, Head)> for Heads {
 }
 
 impl Heads {
-    /// The head of a list, if it was read.
+    /// Returns the head of a list, if it was read.
     #[must_use]
     pub fn of(&self, list: &RunList) -> Option<&Head> {
         self.0.iter().find(|(known, _)| known == list).map(|(_, head)| head)
     }
 
-    /// How many entries the whole list has, if its head is all of it.
+    /// Returns the length of a list, if its head is the complete list.
     pub(super) fn length(&self, list: &RunList) -> Option<usize> {
         self.of(list).filter(|head| head.complete).map(|head| head.entries)
     }
 
-    /// How often a run of a list that is newest first starts, per ms, counted from the newest that
-    /// is known.
+    /// Returns how many runs of a list that is newest first start per ms, measured back from the
+    /// newest run in all heads.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
     pub(super) fn rate(&self, list: &RunList) -> Option<f64> {
         let newest = self.0.iter().filter_map(|(_, head)| head.first).max()?;
@@ -53,13 +53,13 @@ impl Heads {
         Some(float(head.entries) / span.max(1) as f64)
     }
 
-    /// The lists with a rate.
+    /// Returns the lists whose heads were read.
     pub(super) fn lists(&self) -> impl Iterator<Item = &RunList> {
         self.0.iter().map(|(list, _)| list)
     }
 }
 
-/// A count as a float; beyond 32 bits no estimate needs it.
+/// Converts a count to a float. Counts above 32 bits are capped, because no estimate needs them.
 pub(super) fn float(count: usize) -> f64 {
     u32::try_from(count).map_or(f64::from(u32::MAX), f64::from)
 }

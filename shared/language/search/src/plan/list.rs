@@ -1,4 +1,4 @@
-//! The lists of runs that an index holds.
+//! The lists of runs in the index.
 
 use std::fmt;
 
@@ -8,33 +8,34 @@ use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
 use crate::tokens::END;
 
-/// A list of an experiment's runs. A text that is cut in the key counts as its beginning. So a list
-/// may hold more runs than it says, but never fewer of those whose last change is indexed.
+/// A list of an experiment's runs. Long texts are truncated in keys and compared by their prefixes,
+/// so a list may contain more runs than its range describes. It never lacks a run whose last change
+/// has been indexed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunList {
-    /// All runs that are not deleted, newest first. The request that changes a run writes it, not
-    /// the indexer.
+    /// All runs that are not deleted, newest first. This list is written by the request that
+    /// changes a run, not by the indexer.
     All,
-    /// By a text.
+    /// Runs by a text value.
     ByText {
-        /// Which.
+        /// The column.
         column: RunColumn,
-        /// Its values.
+        /// The range of its values.
         range: TextRange,
     },
-    /// By a number, greatest first, NaN last.
+    /// Runs by a number, in descending order, with NaN last.
     ByNumber {
-        /// Which.
+        /// The column.
         column: Metric,
-        /// Its values.
+        /// The range of its values.
         range: NumberRange,
     },
-    /// Those whose number is NaN: the end of the list by this number.
+    /// Runs whose number is NaN. This is the end of the list by that number.
     NotANumber {
-        /// Which.
+        /// The column.
         column: Metric,
     },
-    /// By a token of a text.
+    /// Runs by a token of a text.
     ByToken {
         /// The field, named as in filters.
         field: String,
@@ -44,9 +45,9 @@ pub enum RunList {
 }
 
 impl RunList {
-    /// Whether the list is ordered by time, the newest first, and then by id. That is so for the
-    /// list of one text, or of all. Such lists are joined entry by entry. Other lists are ordered
-    /// by their texts or numbers first.
+    /// Checks whether the list is sorted by time, newest first, and then by id. Such lists can be
+    /// joined entry by entry. This applies to the list of all runs, and to lists of a single value
+    /// or token. Other lists are sorted by their texts or numbers first.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         match self {
@@ -56,16 +57,18 @@ impl RunList {
         }
     }
 
-    /// Whether it is kept by the indexer, and so eventually consistent.
+    /// Checks whether the list is maintained by the indexer, and is therefore eventually
+    /// consistent.
     #[must_use]
     pub fn is_indexed(&self) -> bool {
         *self != Self::All
     }
 
-    /// Whether a run with this value is in it, given that the list is by that value.
+    /// Checks whether a run with this value is in the list, assuming that the list is by that
+    /// field.
     pub(super) fn holds(&self, value: FirstValue<'_>) -> bool {
         match (self, value) {
-            // A time: that of the beginning, or another in the form of keys.
+            // A time: either the start time, or another time as it is encoded in keys.
             (list, FirstValue::Integer(_)) => list.is_newest_first() || matches!(list, Self::ByText { .. }),
             (Self::NotANumber { .. }, FirstValue::NotANumber) => true,
             (Self::ByNumber { range, .. }, FirstValue::Float(value)) => range.contains(value),
@@ -75,7 +78,8 @@ impl RunList {
         }
     }
 
-    /// Whether both are lists by one column whose values a walk has in its segments already: a number, or one of few texts.
+    /// Checks whether this list is by the column of a walked list, whose segments already cover all
+    /// of the column's values. The column must be a number, or a text with few possible values.
     pub(super) fn is_by_the_same(&self, walked: &Self) -> bool {
         match (self, walked) {
             (
@@ -89,7 +93,7 @@ impl RunList {
         }
     }
 
-    /// The part of all runs that it holds, guessed from its kind alone.
+    /// Returns the share of runs that the list is assumed to contain, based only on its kind.
     pub(super) fn guessed_share(&self) -> f64 {
         match self {
             Self::All => 1.0,
@@ -117,7 +121,7 @@ impl fmt::Display for RunList {
             Self::ByText { column, range } => write!(formatter, "{column} {range}"),
             Self::ByNumber { column, range } => write!(formatter, "{column} {range}"),
             Self::NotANumber { column } => write!(formatter, "{column} NaN"),
-            // The mark of the end as in regular expressions.
+            // The end mark is displayed as in regular expressions.
             Self::ByToken { field, token } => write!(formatter, "{} in {field}", quoted(&token.replace(END, "$"))),
         }
     }

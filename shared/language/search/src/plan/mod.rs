@@ -1,13 +1,13 @@
-//! Plans how a search of runs is carried out.
+//! The query planner for searches of runs.
 //!
-//! `run_index.rs` says what the conditions of a filter ask of the columns by which runs are indexed
-//! ([`Ask`]). It also says what an order sorts by ([`Sorting`]). Planning takes two steps, and both
-//! are functions of their arguments. [`RunOptions::of`] says what the index offers. The store then
-//! reads the beginnings of the lists that [`RunOptions::probes`] names, and [`choose`] takes the
-//! cheapest path.
+//! `run_index.rs` translates the conditions of a filter into conditions on the columns by which
+//! runs are indexed ([`Ask`]), and an order into a [`Sorting`]. Planning takes two steps, both of
+//! which are pure functions. [`RunOptions::of`] determines what the index offers. The store then
+//! reads the first entries of the lists that [`RunOptions::probes`] returns, and [`choose`] selects
+//! the cheapest path.
 //!
-//! Every path brings candidates, which are checked against the whole filter. So lists may hold too
-//! much, and estimates may be wrong, but the answer is right.
+//! Every path yields candidates, which are checked against the complete filter. The result is
+//! therefore correct even if lists contain too many runs or estimates are wrong.
 
 mod choose;
 mod column;

@@ -1,4 +1,4 @@
-//! The options that the index offers a search, independent of its content.
+//! The options that the index offers for a search, regardless of its contents.
 
 use super::list::RunList;
 use super::question::{Ask, Sorting, number_range, times};
@@ -7,31 +7,33 @@ use super::walk::RunWalk;
 use crate::fields::CommonFields;
 use crate::range::{NumberRange, TimeRange};
 
-/// How many lists a search may use.
+/// Maximum number of lists that a search uses.
 const LISTS: usize = 6;
-/// How many lists are looked at before a path is chosen. Each is a request and three read units.
+/// Maximum number of lists that are probed before a path is chosen. Each takes a request and three
+/// read units.
 const PROBES: usize = 3;
 
-/// The ways to the runs of a search.
+/// The possible access paths of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunOptions {
-    /// The runs that may pass, if the filter names them; none of them if it contradicts itself.
+    /// The runs that may pass, if the filter names runs. Empty if the filter contradicts itself.
     pub ids: Option<Vec<String>>,
-    /// Lists that each contain every run that passes and whose last change is indexed. The most
-    /// promising come first.
+    /// Lists that each contain every run that passes and whose last change has been indexed. The
+    /// most selective lists come first.
     pub lists: Vec<RunList>,
-    /// When the runs that pass started. Lists that are newest first are read only so far.
+    /// The range of start times of runs that pass. Lists that are newest first are only read within
+    /// it.
     pub started: TimeRange,
-    /// Lists in the order of the search.
+    /// The lists in the order of the search, if there are any.
     pub walk: Option<RunWalk>,
-    /// How many conditions no list, time or id answers.
+    /// The number of conditions that no list, time or id can answer.
     pub(super) unanswered: usize,
     /// Whether the order is that of the list of all runs.
     pub(super) newest_first: bool,
 }
 
 impl RunOptions {
-    /// The options of the index for a filter with these asks, and for this order.
+    /// Determines the options for the conditions of a filter and for an order.
     #[must_use]
     pub fn of(asks: &[Ask<'_>], sorting: &Sorting, fields: &CommonFields) -> Self {
         let (mut lists, mut unanswered) = (Vec::new(), 0);
@@ -56,13 +58,14 @@ impl RunOptions {
         Self { ids, lists, started, walk, unanswered, newest_first: sorting.is_newest_first() }
     }
 
-    /// The lists to probe before a path is chosen: up to [`Head::ENTRIES`](super::Head::ENTRIES) of
-    /// their first entries are read. The path may begin with these entries.
+    /// Returns the lists to probe before a path is chosen, of which up to
+    /// [`Head::ENTRIES`](super::Head::ENTRIES) entries are read. The search may then use these
+    /// entries.
     #[must_use]
     pub fn probes(&self) -> Vec<RunList> {
         let nothing_to_choose = match &self.walk {
             _ if self.ids.is_some() => true,
-            // Then the runs are read by time, up to the end of the page.
+            // In this case, the runs are read by time until the page is full.
             Some(walk) => walk.segments == [RunList::All] && !self.lists.iter().any(RunList::is_indexed),
             None => self.lists.is_empty(),
         };
@@ -70,8 +73,9 @@ impl RunOptions {
             return Vec::new();
         }
         let mut probes: Vec<_> = self.lists.iter().take(PROBES).cloned().collect();
-        // The lists themselves show whether they are short. Without a list, the whole has to be
-        // probed. Without a walk, it counts how much of the whole a list leaves out.
+        // The head of a list shows whether the list is short. If there is no list, the list of all
+        // runs is probed. It is also probed without a walk, to estimate the share of runs that a
+        // list excludes.
         if (probes.is_empty() || self.walk.is_none()) && !probes.contains(&RunList::All) {
             probes.push(RunList::All);
         }
@@ -90,7 +94,7 @@ fn lists_of(asks: &[Ask<'_>], ask: &Ask<'_>, fields: &CommonFields) -> Vec<RunLi
     }
 }
 
-/// The ids that pass every condition that names some.
+/// Returns the ids that pass every condition on ids, or `None` if there is no such condition.
 fn ids(asks: &[Ask<'_>]) -> Option<Vec<String>> {
     let named = asks.iter().filter_map(|ask| if let Ask::Ids(ids) = ask { Some(ids) } else { None });
     let ids = named.cloned().reduce(|mut left, right| {

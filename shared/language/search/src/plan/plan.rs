@@ -7,24 +7,25 @@ use super::list::RunList;
 use super::walk::RunWalk;
 use crate::range::TimeRange;
 
-/// How the candidates of a search are found. Those with changes that are not indexed yet are candidates on every path.
+/// The way in which the candidates of a search are found. Runs with changes that have not been
+/// indexed yet are candidates on every path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AccessPath {
-    /// Read these runs; there may be none.
+    /// Reads these runs. The list may be empty.
     Ids(Vec<String>),
-    /// Read all runs in one range, and sort those that pass.
+    /// Reads all runs in one range, and sorts those that pass.
     Whole,
-    /// Read the runs that are in all of these lists, newest first as the lists are, until the page
-    /// is full. Without a list, read the list of all.
+    /// Reads the runs that are in all of these lists until the page is full. The lists, and
+    /// therefore the runs, are newest first. If there are no lists, the list of all runs is read.
     Newest {
-        /// Lists that are newest first, those of the fewest runs first.
+        /// Lists that are newest first, in ascending order of their share of the runs.
         lists: Vec<RunList>,
     },
-    /// Read the runs in the order of these lists until the page is full.
+    /// Reads the runs in the order of these lists until the page is full.
     Walk(RunWalk),
-    /// Read the keys of these lists whole and keep the runs that are in all. In the default order,
-    /// sort the keys and read runs until the page is full. In any other order, read all and sort
-    /// them.
+    /// Reads the keys of these lists completely, and intersects them. In the default order, the
+    /// keys are sorted, and runs are read until the page is full. In any other order, all of these
+    /// runs are read and sorted.
     Gather {
         /// The lists.
         lists: Vec<RunList>,
@@ -32,7 +33,7 @@ pub enum AccessPath {
 }
 
 impl AccessPath {
-    /// Whether its candidates are all runs, in the order of their times.
+    /// Checks whether the candidates are all runs, in the order of their start times.
     pub(super) fn is_by_time(&self) -> bool {
         match self {
             Self::Newest { lists } => lists.is_empty(),
@@ -41,8 +42,9 @@ impl AccessPath {
         }
     }
 
-    /// Whether it begins as if no list narrowed it. If that turns out wrong, the narrowing lists
-    /// are sorted by time. A walk in another order goes on through all.
+    /// Checks whether the path begins without narrowing and may be narrowed later. If too few
+    /// candidates pass, the runs in the narrowing lists are sorted by time and read instead. This
+    /// is not possible for a walk in another order, which has to continue through all runs.
     pub(super) fn may_be_narrowed_later(&self, per_run: f64) -> bool {
         matches!(self, Self::Newest { .. }) && !is_rare(per_run)
     }
@@ -75,48 +77,53 @@ fn named(lists: &[RunList], between: &str) -> String {
     lists.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
-/// How a search is carried out. Whatever the path, the runs found are those that pass the filter,
-/// in the order.
+/// The plan of a search. Regardless of the path, the search finds exactly the runs that pass the
+/// filter, in the requested order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunPlan {
-    /// Where to look.
+    /// The access path.
     pub path: AccessPath,
-    /// When the runs started that pass. Lists that are newest first need not be read beyond it, and
-    /// keys outside of it need not be followed.
+    /// The range of start times of runs that pass. Lists that are newest first are not read beyond
+    /// it, and keys outside of it are skipped.
     pub started: TimeRange,
-    /// Lists that narrow a path in list order, [`AccessPath::Newest`] or [`AccessPath::Walk`], when
-    /// few of its candidates pass. Their keys are read whole. From then on, only candidates that
-    /// are in all of them are read. [`RunPlan::narrow_limit`] says when. Empty if the path uses all
-    /// there is.
+    /// Lists that narrow a path in list order ([`AccessPath::Newest`] or [`AccessPath::Walk`]) when
+    /// few of its candidates pass. Their keys are read completely. From then on, only candidates
+    /// that are in all of these lists are read. [`RunPlan::narrow_limit`] determines when this
+    /// happens. Empty if the path already uses all suitable lists.
     pub narrow_by: Vec<RunList>,
-    /// How many candidates are expected for each run that passes.
+    /// The expected number of candidates for each run that passes.
     pub(super) per_run: f64,
     /// The estimated cost of the path.
     pub cost: Cost,
 }
 
-/// Whether so many candidates for each run that passes are too many to read them all.
+/// Checks whether there are too many candidates for each run that passes to read all of them.
 pub(super) fn is_rare(per_run: f64) -> bool {
     per_run > 3.0
 }
 
 impl RunPlan {
-    /// More entries are not read, however few runs pass: their keys have to fit into memory.
+    /// Maximum number of entries to read for narrowing, regardless of how few runs pass. Their keys
+    /// have to fit in memory.
     const MOST_ENTRIES: usize = 100_000;
 
-    /// How many entries of the lists of [`RunPlan::narrow_by`] may be read, all together. `passed`
-    /// of the `read` candidates passed, and `wanted` more have to. The limit is 0 while the path is
-    /// good enough, which means that more than one in three pass. If the lists end within the
-    /// limit, narrowing the path by them is cheaper. If not, the path goes on as it is, and this
-    /// may be asked again.
+    /// Returns the maximum number of entries to read in total from the lists of
+    /// [`RunPlan::narrow_by`]. `passed` of the `read` candidates have passed, and `wanted` more are
+    /// required.
     ///
-    /// Before the first candidate, the limit is the cost of a page of candidates, by an estimate
-    /// that may be wrong. After that, it is the cost of going on, by the share that passed so far.
-    /// So a search costs at most twice of what it would have, and a page.
+    /// The limit is 0 while the path is good enough, which means that more than one in three
+    /// candidates pass. If the lists have no more entries than the limit, narrowing the path by
+    /// them is cheaper than continuing. Otherwise the path continues unchanged, and the caller may
+    /// call this method again later.
+    ///
+    /// Before the first candidate, the limit corresponds to the cost of a page of candidates,
+    /// according to an estimate that may be wrong. Later, it corresponds to the cost of continuing,
+    /// based on the share of candidates that have passed so far. A search therefore costs at most
+    /// twice as much as without narrowing, plus one page of candidates.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and what is beyond is cut")]
     pub fn narrow_limit(&self, read: usize, passed: usize, wanted: usize) -> usize {
-        // If none passed so far, one in twice as many may.
+        // If no candidate has passed, one in twice as many is assumed to pass.
         let seen = cost::float(read) / cost::float(passed).max(0.5);
         let (per_run, candidates) = if read == 0 { (self.per_run, 1.0) } else { (seen, seen) };
         if self.narrow_by.is_empty() || !is_rare(per_run) {
@@ -126,15 +133,15 @@ impl RunPlan {
         (entries.round() as usize).min(Self::MOST_ENTRIES)
     }
 
-    /// Whether it looks at all runs in the order of their times, and nothing narrows them down, or
-    /// not unless few pass. Then they are read as they come, next to each other, and not by their
-    /// keys.
+    /// Checks whether the search examines all runs in the order of their start times, without
+    /// narrowing or only with narrowing if few runs pass. In this case, adjacent copies are read in
+    /// ranges instead of by key.
     #[must_use]
     pub fn reads_by_time(&self) -> bool {
         self.path.is_by_time() && (self.narrow_by.is_empty() || self.path.may_be_narrowed_later(self.per_run))
     }
 
-    /// Whether it reads lists that the indexer keeps.
+    /// Checks whether the plan reads lists that the indexer maintains.
     #[must_use]
     pub fn reads_index(&self) -> bool {
         let any = |lists: &[RunList]| lists.iter().any(RunList::is_indexed);

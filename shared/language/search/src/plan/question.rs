@@ -1,4 +1,4 @@
-//! A search in terms of columns: the planner's view of a filter and of an order.
+//! A search in terms of columns, which is the planner's view of a filter and an order.
 
 use std::collections::BTreeSet;
 
@@ -7,64 +7,65 @@ use crate::filter::TextTest;
 use crate::order_by::Direction;
 use crate::range::{NumberRange, TimeRange};
 
-/// One condition of a filter.
+/// A condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ask<'a> {
-    /// A text that has to be there, and pass the test if there is one.
+    /// A text value that must be present, and pass the test if there is one.
     Text {
-        /// Which text.
+        /// The column.
         column: RunColumn,
-        /// The test of it.
+        /// The test of its value.
         test: Option<&'a TextTest>,
     },
-    /// A number that has to be there, and in this range.
+    /// A number that must be present, and in a range.
     Number {
-        /// Which number.
+        /// The column.
         column: Metric,
-        /// Its possible values; too many of them at most.
+        /// The range of possible values. It may be too wide, but not too narrow.
         range: NumberRange,
     },
-    /// That the run began then.
+    /// A range for the start time of the run.
     Time(TimeRange),
-    /// That its id is one of these.
+    /// A set of ids that must contain the id of the run.
     Ids(BTreeSet<String>),
-    /// Something that no list, time or id answers.
+    /// A condition that no list, time or id can answer.
     Other,
 }
 
 /// The first term of an order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SortBy {
-    /// When the run began.
+    /// The start time of the run.
     Time,
-    /// A text; runs without it come last.
+    /// A text column. Runs without a value come last.
     Text(RunColumn),
-    /// A number; NaN comes after the numbers, and runs without it last.
+    /// A number column. NaN comes after all numbers, and runs without a value come last.
     Number(Metric),
-    /// Something that no list is sorted by.
+    /// A field that no list is sorted by.
     Other,
 }
 
-/// An order, as far as lists can be in it.
+/// An order, to the extent that lists can be in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sorting {
     /// The first term.
     pub by: SortBy,
-    /// Which way it sorts.
+    /// The direction of the first term.
     pub direction: Direction,
-    /// Whether runs that are equal in the first term follow each other newest first, and by id.
+    /// Whether runs that are equal in the first term are sorted newest first, and then by id.
     pub ties_are_newest_first: bool,
 }
 
 impl Sorting {
-    /// Whether it is the order of the list of all runs.
+    /// Checks whether this is the order of the list of all runs.
     #[must_use]
     pub fn is_newest_first(&self) -> bool {
         self.by == SortBy::Time && self.direction == Direction::Descending && self.ties_are_newest_first
     }
 }
 
-/// The numbers of a column that the conditions leave; `None` if they let runs pass that have none.
+/// Returns the range of a column's numbers that pass all conditions, or `None` if runs without a
+/// value may pass.
 pub(super) fn number_range(asks: &[Ask<'_>], of: &Metric) -> Option<NumberRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Number { column, range } if column == of => Some(*range),
@@ -73,7 +74,7 @@ pub(super) fn number_range(asks: &[Ask<'_>], of: &Metric) -> Option<NumberRange>
     ranges.reduce(NumberRange::and)
 }
 
-/// The times that the conditions leave.
+/// Returns the range of start times that pass all conditions.
 pub(super) fn times(asks: &[Ask<'_>]) -> TimeRange {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Time(range) => Some(*range),

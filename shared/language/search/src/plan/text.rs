@@ -1,5 +1,5 @@
-//! The lists that contain every run that passes the conditions on a text: its list by value, and
-//! those by its tokens.
+//! The lists that contain every run that passes the conditions on a text column: the list by value,
+//! and the lists by token.
 
 use super::column::RunColumn;
 use super::list::RunList;
@@ -10,7 +10,7 @@ use crate::like;
 use crate::range::TextRange;
 use crate::tokens;
 
-/// Lists that each contain every run that passes. Empty if no list leaves any run out.
+/// Returns lists that each contain every run that passes. Empty if no list excludes any run.
 pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &CommonFields) -> Vec<RunList> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| RunList::ByText { column: column.clone(), range });
@@ -26,21 +26,21 @@ pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &Common
         _ => Vec::new(),
     };
     let lists: Vec<_> = of_range.into_iter().chain(tokens).collect();
-    // The keys of all values say which of them pass, and which runs have none.
+    // The keys in the list of all values show which values pass, and exclude runs without a value.
     if lists.is_empty() && (column.may_be_missing() || column.values().is_empty() && test.is_some_and(is_selective)) {
         return by_value(TextRange::ANY).into_iter().collect();
     }
     lists
 }
 
-/// Whether a test may leave so few that reading the keys of all is worth it.
+/// Checks whether a test may be so selective that reading the keys of all values is worthwhile.
 fn is_selective(test: &TextTest) -> bool {
     !matches!(test, TextTest::NotEqual(_) | TextTest::NotIn(_))
         && !matches!(test, TextTest::Like(pattern) | TextTest::ILike(pattern) if pattern.as_str().chars().all(|one| one == '%'))
 }
 
-/// The values of a column that the conditions leave, as far as one range can say; `None` if they
-/// let runs pass that have none.
+/// Returns the narrowest single range that contains all values of a column that pass the
+/// conditions. Returns `None` if runs without a value may pass.
 pub(super) fn range(asks: &[Ask<'_>], of: &RunColumn) -> Option<TextRange> {
     let ranges = asks.iter().filter_map(|ask| match ask {
         Ask::Text { column, test } if column == of => Some(test.map_or(TextRange::ANY, range_of)),
@@ -52,7 +52,7 @@ pub(super) fn range(asks: &[Ask<'_>], of: &RunColumn) -> Option<TextRange> {
     })
 }
 
-/// The texts that may pass a test.
+/// Returns a range that contains all texts that may pass a test.
 pub(crate) fn range_of(asked: &TextTest) -> TextRange {
     match asked {
         TextTest::Equal(text) => TextRange::Equal(text.clone()),
@@ -72,16 +72,18 @@ fn tokens_of(asked: &TextTest) -> Vec<String> {
     }
 }
 
-/// The tokens that narrow a search down the most: those far apart, since neighbours are in the same texts.
+/// Returns the tokens that narrow down a search the most. Tokens that are far apart are chosen,
+/// because adjacent tokens occur in the same texts.
 fn chosen(tokens: Vec<String>) -> Vec<String> {
     let Some(last) = tokens.len().checked_sub(1) else { return tokens };
     let is_chosen = |place: usize| place == 0 || place == last / 2 || place == last;
     tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-/// The tests that the texts in the keys of a list have to pass, for their run to pass. If a run may
-/// have several texts in the column, one may pass one condition and another the next. Only a single
-/// condition applies to each text then.
+/// Returns the tests that the text in a key of a list must pass for its run to pass.
+///
+/// If a run may have several texts in the column, different texts may pass different conditions. In
+/// that case, tests are only returned if there is a single condition.
 #[must_use]
 pub fn tests_of_keys<'a>(asks: &[Ask<'a>], list: &RunList) -> Vec<&'a TextTest> {
     let RunList::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };

@@ -9,23 +9,25 @@ use crate::order_by::Direction;
 use crate::range::{NumberRange, TextRange};
 use crate::sort_key::FirstValue;
 
-/// Lists that, read one after another, yield the runs in the order of the search's first term.
+/// Lists that yield the runs in the order of the search's first term when they are read one after
+/// another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunWalk {
-    /// The lists. A run is in one of them at most.
+    /// The lists. Each run is in at most one of them.
     pub segments: Vec<RunList>,
     /// Whether each list is read from its end.
     pub backwards: bool,
-    /// Whether the runs come in the order of the search. If not, they come in the order of its first
-    /// term only: those equal in it are read all, and sorted. Texts cut in keys count as equal if
-    /// their beginnings are.
+    /// Whether the runs come in the exact order of the search. If not, they only come in the order
+    /// of its first term, and runs that are equal in it have to be read completely and sorted.
+    /// Texts that are truncated in keys count as equal if their prefixes are equal.
     pub exact: bool,
-    /// Whether the runs that are in none of the lists come at the end. If not, none of those passes.
+    /// Whether runs that are in none of the lists come at the end. If not, none of those runs
+    /// passes.
     pub missing_follow: bool,
 }
 
 impl RunWalk {
-    /// The walk of an order; `None` if no list is in that order.
+    /// Creates the walk for an order. Returns `None` if no list is in that order.
     pub(super) fn of(asks: &[Ask<'_>], sorting: &Sorting, fields: &CommonFields) -> Option<Self> {
         let backwards = sorting.direction == Direction::Ascending;
         match &sorting.by {
@@ -55,15 +57,17 @@ impl RunWalk {
         }
     }
 
-    /// The segment that has the runs with this first value: the next page goes on there. `None`
-    /// if no segment has them, as for a run without the value.
+    /// Returns the segment that contains the runs with this first value, which is where the next
+    /// page continues. Returns `None` if no segment contains them, for example for runs without a
+    /// value.
     #[must_use]
     pub fn segment_of(&self, value: FirstValue<'_>) -> Option<usize> {
         self.segments.iter().position(|list| list.holds(value))
     }
 }
 
-/// NaN comes after the numbers in either direction, so that read backwards it is a list of its own.
+/// Returns the segments for a number column. NaN comes after all numbers in either direction, so it
+/// is a separate list if the numbers are read backwards.
 fn by_number(column: &Metric, range: NumberRange, backwards: bool) -> Vec<RunList> {
     let column = column.clone();
     if !backwards || !range.with_nan {
@@ -73,8 +77,8 @@ fn by_number(column: &Metric, range: NumberRange, backwards: bool) -> Vec<RunLis
     vec![numbers, RunList::NotANumber { column }]
 }
 
-/// One list per value, where they are few and those of one value many: each is newest first, whichever way the values are
-/// sorted.
+/// Returns one segment per value, for columns with few values that are shared by many runs. Each
+/// segment is newest first, regardless of the direction in which the values are sorted.
 fn by_each_value(column: &RunColumn, asks: &[Ask<'_>], direction: Direction) -> Vec<RunList> {
     let passes = |value: &&str| {
         asks.iter().all(|ask| match ask {

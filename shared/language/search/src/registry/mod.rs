@@ -1,6 +1,7 @@
-//! Filters and orderings of registered models and of model versions (`SearchModelUtils`, `SearchModelVersionUtils`).
+//! Filters and orderings of registered models and of model versions (`SearchModelUtils`,
+//! `SearchModelVersionUtils`).
 //!
-//! A search shows either models or prompts: prompts are left out unless the filter asks for them.
+//! A search returns either models or prompts. Prompts are left out unless the filter requests them.
 
 mod model;
 mod version;
@@ -25,13 +26,15 @@ use crate::value::{self, Literal, Number};
 /// The differences between the two grammars.
 struct Grammar {
     attributes: &'static [&'static str],
-    /// Attributes that take lists, by name.
+    /// The names of attributes that accept lists.
     lists: &'static [&'static str],
-    /// Attributes that may be compared with numbers; those that are not searched by are named in a message.
+    /// The names of attributes that can be compared with numbers. Some of them cannot be searched
+    /// by, and only occur in a message.
     numbers: &'static [&'static str],
 }
 
-/// A comparison as read: the comparator in upper case, the value not yet checked against it.
+/// A parsed comparison. The comparator is in upper case, and has not been checked against the value
+/// yet.
 struct Read {
     family: Family,
     key: String,
@@ -39,7 +42,8 @@ struct Read {
     value: Literal,
 }
 
-/// Reads the comparisons of a filter, each value before the first comparator is checked.
+/// Parses the comparisons of a filter. All values are parsed before the first comparator is
+/// checked.
 fn read(filter: &str, grammar: &Grammar) -> Result<Vec<Read>> {
     comparisons(filter, Naming::Bare)?.map(|comparison| read_comparison(&comparison?, grammar)).collect()
 }
@@ -47,7 +51,7 @@ fn read(filter: &str, grammar: &Grammar) -> Result<Vec<Read>> {
 fn read_comparison(comparison: &Comparison, grammar: &Grammar) -> Result<Read> {
     let Identifier { family, key } = identifier::of_registry(comparison.left, grammar.attributes)?;
     let Some(right) = &comparison.right else {
-        // MLflow unpacks three tokens where there are two.
+        // In this case MLflow fails, because it unpacks two tokens as if there were three.
         return Err(Error::invalid("IS NULL / IS NOT NULL is not supported in the model registry"));
     };
     let value = if family == Family::Tag {
@@ -90,7 +94,7 @@ fn invalid_comparator(comparator: &str) -> Error {
     Error::invalid(format!("Invalid comparator for attribute: {comparator}"))
 }
 
-/// The test of a text attribute; only some take lists.
+/// Builds the test of a text attribute. Only some attributes accept lists.
 fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
     let Read { comparator, value, .. } = read;
     let is_known = match comparator.as_str() {
@@ -101,18 +105,18 @@ fn text_test(read: Read, takes_lists: bool) -> Result<TextTest> {
     if !is_known {
         return Err(invalid_comparator(&comparator));
     }
-    // MLflow hands a list to a comparator that takes none, and the database fails.
-    let message = format!("The comparator '{comparator}' does not go with this value.");
+    // MLflow passes a list to a comparator that does not support lists, and the database fails.
+    let message = format!("The comparator '{comparator}' does not support this value.");
     let refused = Error::new(mlflow_api::ErrorCode::BadRequest, message);
     TextTest::new(&comparator, value)?.ok_or(refused)
 }
 
-/// The conditions on tags, and whether the search is one for prompts.
+/// The conditions on tags, and whether the search is for prompts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TagTests {
-    /// Key and test of each.
+    /// The key and the test of each condition.
     pub tests: Vec<(String, TextTest)>,
-    /// Whether prompts are shown; models are, where they are not.
+    /// Whether the search returns prompts. If not, it returns models.
     pub prompts: bool,
 }
 
@@ -128,26 +132,26 @@ impl TagTests {
         }
         let prompts = asks_for_prompts(&tests);
         if !prompts {
-            // A model that is no prompt needs no such tag.
+            // A model that is not a prompt does not need to have this tag.
             tests.retain(|(key, _)| key != IS_PROMPT_TAG);
         }
         Ok(Self { tests, prompts })
     }
 
-    /// Whether tags pass.
+    /// Checks whether the tags of an entity pass.
     #[must_use]
     pub fn pass<'a>(&self, tag: impl Fn(&str) -> Option<&'a str>) -> bool {
         self.tests.iter().all(|(key, test)| tag(key).is_some_and(|value| test.passes(value)))
     }
 
-    /// Whether only entities that are marked as a prompt in just this word can pass.
+    /// Checks whether the filter only accepts entities whose prompt tag is exactly `true`.
     #[must_use]
     pub fn prompts_only(&self) -> bool {
         self.tests.iter().any(|(key, test)| key == IS_PROMPT_TAG && *test == TextTest::Equal("true".to_owned()))
     }
 }
 
-/// Whether the first condition on the tag of prompts asks for them (`_is_querying_prompt`).
+/// Checks whether the first condition on the prompt tag requests prompts (`_is_querying_prompt`).
 fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
     match tests.iter().find(|(key, _)| key == IS_PROMPT_TAG) {
         Some((_, TextTest::Equal(value))) => value.to_lowercase() == "true",
@@ -156,13 +160,15 @@ fn asks_for_prompts(tests: &[(String, TextTest)]) -> bool {
     }
 }
 
-/// The error of an ordering that names one field twice, which MLflow raises without a code.
+/// Returns the error for an ordering that contains a field twice, which MLflow raises without a
+/// code.
 fn repeated_field(clauses: &[String]) -> Error {
     let listed = mlflow_api::python::repr_list(clauses);
     Error::new(mlflow_api::ErrorCode::InternalError, format!("`order_by` contains duplicate fields: {listed}"))
 }
 
-/// A number a version's number is compared with: an integer, or a text that reads as one.
+/// Parses the number that a version's number is compared with: an integer, or a text that
+/// represents one.
 fn integer(key: &str, value: Literal) -> Result<i64> {
     let printed = match value {
         Literal::Number(Number::Integer(number)) => return Ok(number),

@@ -11,42 +11,42 @@ use crate::sort_key::{Cell, SortKey};
 
 const GRAMMAR: Grammar = Grammar { attributes: &["name"], lists: &["name"], numbers: &[] };
 
-/// The conditions a registered model must meet, all of them.
+/// The conditions of a search of registered models, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RegisteredModelFilter {
-    /// On its name.
+    /// The conditions on the name.
     pub names: Vec<TextTest>,
-    /// On its tags.
+    /// The conditions on the tags.
     pub tags: TagTests,
 }
 
-/// The fields that registered models are sorted by.
+/// The fields that registered models can be sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisteredModelSortBy {
     /// The name.
     Name,
-    /// When it was last changed.
+    /// The time of the last change.
     LastUpdated,
 }
 
-/// A total order of registered models: the name is the last of the terms.
+/// A total order of registered models: the name is the last term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisteredModelOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<RegisteredModelSortBy>>,
 }
 
-/// The fields of a registered model that a search needs.
+/// The fields of a registered model that filters and orderings use.
 pub trait RegisteredModelFields {
-    /// Its name.
+    /// Returns the name.
     fn name(&self) -> &str;
-    /// When it was last changed, in ms.
+    /// Returns the time of the last change, in ms.
     fn last_updated(&self) -> i64;
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 }
 
-/// Reads the filter and the ordering of a search of registered models.
+/// Parses the filter and the ordering of a search of registered models.
 pub fn parse_registered_model_search(
     filter: &str,
     order_by: &[String],
@@ -58,7 +58,7 @@ pub fn parse_registered_model_search(
     Ok((RegisteredModelFilter { names, tags: TagTests::new(tags)? }, order))
 }
 
-/// Reads an ordering (`_parse_search_registered_models_order_by`).
+/// Parses an ordering (`_parse_search_registered_models_order_by`).
 fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
     let mut terms: Vec<Term<RegisteredModelSortBy>> = Vec::with_capacity(clauses.len() + 1);
     for clause in parse_clauses(clauses)? {
@@ -78,7 +78,7 @@ fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
         terms.push(Term { by, direction });
     }
     match terms.iter().position(|term| term.by == RegisteredModelSortBy::Name) {
-        // No two models have one name, so later terms decide nothing.
+        // Names are unique, so any later terms have no effect.
         Some(name) => terms.truncate(name + 1),
         None => terms.push(Term { by: RegisteredModelSortBy::Name, direction: Direction::Ascending }),
     }
@@ -86,27 +86,28 @@ fn parse_order(clauses: &[String]) -> Result<RegisteredModelOrder> {
 }
 
 impl RegisteredModelFilter {
-    /// Whether a model passes.
+    /// Checks whether a model passes the filter.
     #[must_use]
     pub fn matches(&self, model: &impl RegisteredModelFields) -> bool {
         self.name_passes(model.name()) && self.tags.pass(|key| model.tag(key))
     }
 
-    /// Whether a name passes.
+    /// Checks whether a name passes the conditions on the name.
     #[must_use]
     pub fn name_passes(&self, name: &str) -> bool {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// The beginning of the name of every model that passes, if the filter implies one. Case
-    /// counts.
+    /// Returns the longest prefix that the filter implies for the names of all models that pass, or
+    /// `None` if it implies none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)
     }
 }
 
-/// The beginning of every text that passes, if the tests imply one.
+/// Returns the longest prefix that the tests imply for all texts that pass, or `None` if they imply
+/// none.
 pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
     let beginnings = tests.iter().filter_map(|test| match test {
         TextTest::Equal(text) => Some(text.as_str()),
@@ -117,7 +118,7 @@ pub(super) fn beginning(tests: &[TextTest]) -> Option<&str> {
 }
 
 impl RegisteredModelOrder {
-    /// The key of a model.
+    /// Returns the sort key of a model.
     #[must_use]
     pub fn key(&self, model: &impl RegisteredModelFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {

@@ -18,69 +18,70 @@ const GRAMMAR: Grammar = Grammar {
 };
 const ORDERS: [&str; 4] = ["name", "version_number", "creation_timestamp", "last_updated_timestamp"];
 
-/// The conditions a model version must meet, all of them.
+/// The conditions of a search of model versions, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VersionFilter {
-    /// On the name of the model.
+    /// The conditions on the name of the model.
     pub names: Vec<TextTest>,
-    /// On the run.
+    /// The conditions on the run.
     pub runs: Vec<TextTest>,
-    /// On the source.
+    /// The conditions on the source.
     pub sources: Vec<TextTest>,
-    /// On the number.
+    /// The conditions on the version number.
     pub numbers: Vec<VersionNumberTest>,
-    /// On its tags.
+    /// The conditions on the tags.
     pub tags: TagTests,
 }
 
-/// A test of a version's number.
+/// A condition on a version number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VersionNumberTest {
-    /// How to compare.
+    /// The comparator.
     pub comparator: Comparator,
     /// The value to compare with.
     pub value: i64,
 }
 
-/// The fields that model versions are sorted by.
+/// The fields that model versions can be sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersionSortBy {
     /// The name of the model.
     Name,
-    /// The number.
+    /// The version number.
     Number,
-    /// When it was created.
+    /// The creation time.
     Created,
-    /// When it was last changed.
+    /// The time of the last change.
     LastUpdated,
 }
 
-/// A total order of model versions: name and number are among the terms.
+/// A total order of model versions: the name and the number are among the terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<VersionSortBy>>,
 }
 
-/// The fields of a model version that a search needs.
+/// The fields of a model version that filters and orderings use.
 pub trait VersionFields {
-    /// The name of its model.
+    /// Returns the name of the model.
     fn name(&self) -> &str;
-    /// Its number.
+    /// Returns the version number.
     fn number(&self) -> i64;
-    /// Its run, if it has one.
+    /// Returns the run, if the version has one.
     fn run(&self) -> Option<&str>;
-    /// Its source.
+    /// Returns the source.
     fn source(&self) -> &str;
-    /// When it was created, in ms.
+    /// Returns the creation time, in ms.
     fn created(&self) -> i64;
-    /// When it was last changed, in ms.
+    /// Returns the time of the last change, in ms.
     fn last_updated(&self) -> i64;
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 }
 
-/// Reads the filter and the ordering of a search of model versions. MLflow checks comparators before it reads the ordering.
+/// Parses the filter and the ordering of a search of model versions. MLflow checks the comparators
+/// before it parses the ordering.
 pub fn parse_version_search(filter: &str, order_by: &[String]) -> Result<(VersionFilter, VersionOrder)> {
     let mut found = VersionFilter::default();
     let mut tags = Vec::new();
@@ -109,14 +110,14 @@ pub fn parse_version_search(filter: &str, order_by: &[String]) -> Result<(Versio
     Ok((found, parse_order(order_by)?))
 }
 
-/// Reads an ordering (`_parse_search_model_versions_order_by`).
+/// Parses an ordering (`_parse_search_model_versions_order_by`).
 fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
     let by_default = ["last_updated_timestamp DESC", "name ASC", "version_number DESC"].map(str::to_owned);
     let clauses = if clauses.is_empty() { &by_default } else { clauses };
     let mut terms: Vec<Term<VersionSortBy>> = Vec::with_capacity(clauses.len() + 2);
     for clause in parse_clauses(clauses)? {
         let (written, direction) = clause?;
-        // MLflow reads tags, too, and takes their keys for attributes.
+        // MLflow also accepts tags here, and interprets their keys as attributes.
         let Identifier { key, .. } = identifier::of_experiment(&written, &ORDERS)?;
         let by = match key {
             "name" => VersionSortBy::Name,
@@ -146,7 +147,7 @@ fn parse_order(clauses: &[String]) -> Result<VersionOrder> {
 }
 
 impl VersionFilter {
-    /// Whether a version passes.
+    /// Checks whether a version passes the filter.
     #[must_use]
     pub fn matches(&self, version: &impl VersionFields) -> bool {
         self.name_passes(version.name())
@@ -156,33 +157,34 @@ impl VersionFilter {
             && self.tags.pass(|key| version.tag(key))
     }
 
-    /// Whether the name of a model passes.
+    /// Checks whether the name of a model passes the conditions on the name.
     #[must_use]
     pub fn name_passes(&self, name: &str) -> bool {
         self.names.iter().all(|test| test.passes(name))
     }
 
-    /// If the filter limits the runs: every version that passes has one of these.
+    /// Returns the runs that a version must have one of to pass, if the filter lists them.
     #[must_use]
     pub fn among_runs(&self) -> Option<Vec<&str>> {
         among(&self.runs)
     }
 
-    /// If the filter limits the names: the model of every version that passes has one of these.
+    /// Returns the names that the model of a version must have one of for the version to pass, if
+    /// the filter lists them.
     #[must_use]
     pub fn among_names(&self) -> Option<Vec<&str>> {
         among(&self.names)
     }
 
-    /// The beginning of the name of the model of every version that passes, if the filter implies
-    /// one. Case counts.
+    /// Returns the longest prefix that the filter implies for the model names of all versions that
+    /// pass, or `None` if it implies none. The prefix is case-sensitive.
     #[must_use]
     pub fn name_beginning(&self) -> Option<&str> {
         beginning(&self.names)
     }
 }
 
-/// The fewest texts that the tests leave, each once.
+/// Returns the shortest list of distinct texts among the tests, or `None` if no test lists texts.
 fn among(tests: &[TextTest]) -> Option<Vec<&str>> {
     let lists = tests.iter().filter_map(|test| match test {
         TextTest::Equal(only) => Some(vec![only.as_str()]),
@@ -196,7 +198,7 @@ fn among(tests: &[TextTest]) -> Option<Vec<&str>> {
 }
 
 impl VersionOrder {
-    /// The key of a version.
+    /// Returns the sort key of a version.
     #[must_use]
     pub fn key(&self, version: &impl VersionFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {

@@ -1,15 +1,16 @@
-//! Groups tokens the way `sqlparse` does (its `engine/grouping.py`), pass by pass.
+//! Grouping of tokens in the passes of `sqlparse` (its `engine/grouping.py`).
 //!
-//! Only the outermost level is grouped: MLflow looks at comparisons there and takes whatever is inside parentheses,
-//! functions and the like as text. Passes for whole SQL statements (loops, windows) are left out.
+//! Only the outermost level is grouped, because MLflow examines comparisons there and treats the
+//! content of parentheses, functions and the like as text. Passes that only matter for complete SQL
+//! statements (loops, windows) are omitted.
 
 use super::infix::{self, Infix};
 use super::node::{Kind, Node};
 
-/// `sqlparse` refuses to group deeper nesting (`MAX_GROUPING_DEPTH`).
+/// Maximum nesting depth that `sqlparse` groups (`MAX_GROUPING_DEPTH`).
 const DEEPEST: usize = 100;
 
-/// Groups the tokens of one statement of `source`; `None` if they are nested too deeply.
+/// Groups the tokens of one statement of `source`. Returns `None` if they are nested too deeply.
 pub(super) fn group<'a>(source: &'a str, tokens: Vec<Node<'a>>) -> Option<Vec<Node<'a>>> {
     let mut list = List { source, nodes: tokens };
     list.comments();
@@ -41,17 +42,17 @@ struct List<'a> {
     nodes: Vec<Node<'a>>,
 }
 
-/// A pass over a list: nodes go from `rest` to `done`, where the last ones are made groups. So a pass is linear, however many
-/// groups it makes.
+/// A pass over a list. Nodes move from `rest` to `done`, where the last ones are combined into
+/// groups. A pass is therefore linear, regardless of the number of groups that it creates.
 struct Pass<'a> {
     source: &'a str,
     rest: std::vec::IntoIter<Node<'a>>,
     done: Vec<Node<'a>>,
 }
 
-/// The node before a middle, as it was before it was grouped. The right side of one comparison may
-/// be the left side of the next (`a = b = c`). Then the next one takes in the whole first
-/// comparison.
+/// The last node before the middle of an infix group, as it was before any grouping. In `a = b =
+/// c`, the right side of one comparison is also the left side of the next. The second comparison
+/// then contains the whole first comparison.
 #[derive(Clone, Copy)]
 struct Before<'a> {
     at: usize,
@@ -60,27 +61,29 @@ struct Before<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// How many nodes of the rest go up to the next one that is not blank, itself included.
+    /// Returns the number of nodes in `rest` up to and including the next one that is not white
+    /// space.
     fn to_next_solid(&self) -> Option<usize> {
         self.rest.as_slice().iter().position(|node| !node.is_blank()).map(|place| place + 1)
     }
 
-    /// The node of the rest before which so many go, itself included.
+    /// Returns the last of the first `count` nodes in `rest`.
     fn ahead(&self, count: Option<usize>) -> Option<&Node<'a>> {
         self.rest.as_slice().get(count?.checked_sub(1)?)
     }
 
-    /// The place of the last node that is done and not blank.
+    /// Returns the index of the last node in `done` that is not white space.
     fn last_solid(&self) -> Option<usize> {
         self.done.iter().rposition(|node| !node.is_blank())
     }
 
-    /// Takes so many nodes over as they are.
+    /// Moves `count` nodes from `rest` to `done` unchanged.
     fn take(&mut self, count: usize) {
         self.done.extend(self.rest.by_ref().take(count));
     }
 
-    /// Makes one node of all that are done from this one on.
+    /// Combines the nodes of `done` from index `from` on into one node. With `extend`, the first
+    /// node grows instead of becoming a member of a new node.
     fn wrap(&mut self, kind: Kind, from: usize, extend: bool) {
         let mut members: Vec<_> = self.done.drain(from..).collect();
         let (Some(end), Some(first)) = (members.last().map(Node::end), members.first_mut()) else { return };
@@ -104,7 +107,8 @@ impl<'a> Pass<'a> {
 }
 
 impl<'a> List<'a> {
-    /// Passes over the nodes one by one. `step` is told of each and puts it, and perhaps more of the rest, where they belong.
+    /// Passes over the nodes one by one. `step` is called with each node, and moves it, and
+    /// possibly further nodes of `rest`, to `done`.
     fn pass(&mut self, mut step: impl FnMut(&mut Pass<'a>, Node<'a>)) {
         let rest = std::mem::take(&mut self.nodes).into_iter();
         let mut pass = Pass { source: self.source, done: Vec::with_capacity(rest.len()), rest };
@@ -141,7 +145,7 @@ impl<'a> List<'a> {
         });
     }
 
-    /// Runs of comments and line breaks. A comment nothing follows stays as it is.
+    /// Groups runs of comments and line breaks. A run at the end of the text is not grouped.
     fn comments(&mut self) {
         let in_run = |node: &Node| matches!(node.kind, Kind::Comment | Kind::Newline);
         self.pass(|pass, node| {
@@ -160,9 +164,9 @@ impl<'a> List<'a> {
         });
     }
 
-    /// Groups between two marks; how many levels of them there are.
+    /// Groups the nodes between two marks, and returns the depth of the nesting.
     fn delimited(&mut self, kind: Kind, open: &str, close: &str) -> usize {
-        // Where each opened, and the levels within it so far.
+        // The index of each opening mark, and the depth of the groups within it so far.
         let mut opened: Vec<(usize, usize)> = Vec::new();
         let mut deepest = 0;
         self.pass(|pass, node| {
@@ -182,7 +186,7 @@ impl<'a> List<'a> {
         deepest
     }
 
-    /// A name and the parenthesis after it.
+    /// Groups a name with the parenthesis after it.
     fn functions(&mut self) {
         self.pass(|pass, node| {
             let may_call = matches!(node.kind, Kind::Name | Kind::TypeName | Kind::Placeholder);
@@ -196,7 +200,7 @@ impl<'a> List<'a> {
         });
     }
 
-    /// WHERE and all up to the next clause of a SQL query.
+    /// Groups WHERE with everything up to the next clause of a SQL query.
     fn where_clauses(&mut self) {
         const ENDS: [&str; 10] = [
             "ORDER BY",
@@ -243,7 +247,7 @@ impl<'a> List<'a> {
         });
     }
 
-    /// Something and the identifier right after it, which SQL takes for its alias.
+    /// Groups a node with an identifier directly after it, which is an alias in SQL.
     fn aliases(&mut self) {
         let named = [Kind::Parenthesis, Kind::Function, Kind::Identifier, Kind::Operation, Kind::Comparison];
         self.pass(|pass, node| {
@@ -259,7 +263,7 @@ impl<'a> List<'a> {
         });
     }
 
-    /// A comment becomes part of the group before it.
+    /// Adds a comment to the group before it.
     fn attach_comments(&mut self) {
         self.pass(|pass, node| {
             let before = if node.kind == Kind::CommentGroup { pass.last_solid() } else { None };

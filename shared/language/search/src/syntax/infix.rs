@@ -1,22 +1,23 @@
-//! The groups that form around a token in the middle.
+//! Groups that form around a token in the middle.
 
 use super::node::{Kind, Node};
 
-/// How tokens are joined around one in the middle.
+/// A rule for grouping the nodes around a middle token.
 pub(super) struct Infix {
     pub(super) kind: Kind,
     pub(super) is_middle: fn(&Node) -> bool,
     pub(super) may_precede: fn(Kind, &str) -> bool,
     pub(super) may_follow: fn(Option<&Node>) -> bool,
-    /// Whether the group begins at the middle and leaves out the node before it.
+    /// Whether the group begins at the middle token and excludes the node before it.
     pub(super) from_middle: bool,
-    /// Whether the group takes in the node that follows.
+    /// Whether the group includes the node that follows.
     pub(super) takes: fn(Option<&Node>) -> bool,
-    /// Whether a group of the same kind grows instead of becoming a member of a new one.
+    /// Whether an existing group of the same kind is extended instead of becoming a member of a new
+    /// group.
     pub(super) extend: bool,
 }
 
-/// A key and the name that it belongs to.
+/// A key, and the name that it is qualified by.
 pub(super) const PERIOD: Infix = Infix {
     kind: Kind::Identifier,
     is_middle: |node| node.is_mark(".") || (node.kind == Kind::Operator && matches!(node.text, "->" | "->>")),
@@ -44,7 +45,7 @@ pub(super) const ARRAY: Infix = Infix {
     extend: true,
 };
 
-/// A value and the SQL type it is cast to: `x::int`.
+/// A value, and the SQL type that it is cast to: `x::int`.
 pub(super) const CAST: Infix = Infix {
     kind: Kind::Identifier,
     is_middle: |node| node.is_mark("::"),
@@ -55,7 +56,7 @@ pub(super) const CAST: Infix = Infix {
     extend: true,
 };
 
-/// A string and the SQL type before it: `DATE '2024-01-01'`.
+/// A string, and the SQL type before it: `DATE '2024-01-01'`.
 pub(super) const TYPED_LITERAL: Infix = Infix {
     kind: Kind::TypedLiteral,
     is_middle: |node| node.kind == Kind::TypeName,
@@ -66,7 +67,7 @@ pub(super) const TYPED_LITERAL: Infix = Infix {
     extend: false,
 };
 
-/// Arithmetic.
+/// An arithmetic operation.
 pub(super) const OPERATION: Infix = Infix {
     kind: Kind::Operation,
     is_middle: |node| matches!(node.kind, Kind::Operator | Kind::Wildcard),
@@ -77,7 +78,7 @@ pub(super) const OPERATION: Infix = Infix {
     extend: false,
 };
 
-/// The comparisons of filters.
+/// A comparison.
 pub(super) const COMPARISON: Infix = Infix {
     kind: Kind::Comparison,
     is_middle: |node| node.kind == Kind::Comparator,
@@ -88,7 +89,7 @@ pub(super) const COMPARISON: Infix = Infix {
     extend: false,
 };
 
-/// Something named with AS, in SQL.
+/// A node that is named with AS, as in SQL.
 pub(super) const NAMED: Infix = Infix {
     kind: Kind::Identifier,
     is_middle: |node| node.is_keyword("AS"),
@@ -101,7 +102,7 @@ pub(super) const NAMED: Infix = Infix {
     extend: true,
 };
 
-/// `:=`
+/// An assignment with `:=`.
 pub(super) const ASSIGNMENT: Infix = Infix {
     kind: Kind::Assignment,
     is_middle: |node| node.kind == Kind::Assign,
@@ -112,7 +113,7 @@ pub(super) const ASSIGNMENT: Infix = Infix {
     extend: true,
 };
 
-/// Things with commas between them.
+/// A list of nodes with commas between them.
 pub(super) const IDENTIFIER_LIST: Infix = Infix {
     kind: Kind::IdentifierList,
     is_middle: |node| node.is_mark(","),

@@ -1,15 +1,15 @@
 //! The words that are not plain names when they are written without quotes.
 //!
-//! MLflow splits a filter with the tokenizer of the Python package `sqlparse` (0.6.1). It knows the
-//! keywords of a dozen SQL dialects. If a bare attribute happens to be one of them, it is no
-//! identifier. An unquoted value is none either.
+//! MLflow splits a filter with the tokenizer of the Python package `sqlparse` (0.6.1), which
+//! contains the keywords of a dozen SQL dialects. A bare attribute that happens to be a keyword is
+//! not an identifier, and neither is an unquoted value.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::node::Kind;
 
-/// Keywords without a role of their own.
+/// Keywords without a kind of their own.
 const KEYWORDS: &str = "\
     ABORT ABS ABSOLUTE ACCESS ACCOUNT ADA ADD ADMIN AFTER AGGREGATE ALIAS ALL ALLOCATE ANALYSE ANALYZE AND ANY \
     ARCHIVE ARCHIVELOG ARE ARRAYLEN ARRAY_CONTAINS AS ASENSITIVE ASSERTION ASSERT_ROWS_MODIFIED ASSIGNMENT \
@@ -71,7 +71,7 @@ const KEYWORDS: &str = "\
     USING UTC_TIMESTAMP UUID VACUUM VALID VALIDATE VALIDATOR VALUES VARIABLE VERBOSE VERSION VIEW VIEWS VOLATILE \
     WEEK WHEN WHENEVER WHERE WHILE WINDOW WITHOUT WORK WRITE XML YEAR ZONE";
 
-/// Words that begin or bracket a statement.
+/// Words that begin or end a statement or a transaction.
 const STATEMENT_WORDS: &str = "\
     ALTER COMMIT CREATE DELETE DROP GRANT INSERT MERGE REPLACE REVOKE ROLLBACK SELECT START TRUNCATE UPDATE UPSERT \
     WITH";
@@ -89,9 +89,9 @@ static WORDS: LazyLock<HashMap<&'static str, Kind>> = LazyLock::new(|| {
     listed.chain([("DIV", Kind::Operator)]).collect()
 });
 
-/// The kind of a bare word. Case does not matter.
+/// Returns the kind of a bare word. The case of the word is irrelevant.
 pub(super) fn classify(word: &str) -> Kind {
-    // No listed word is longer; this keeps a long name from being copied.
+    // No listed word is longer. The check avoids copying long names.
     const LONGEST: usize = 32;
     if word.len() > LONGEST {
         return Kind::Name;

@@ -1,16 +1,16 @@
-//! Splits a filter string into tokens.
+//! The tokenizer of filter strings.
 //!
-//! The rules are those of `sqlparse` (its `keywords.SQL_REGEX`), tried in the same order; the first that fits wins,
-//! however short its match. Rules that only matter to whole SQL statements (joins, loops, dollar quotes, time zones)
-//! are left out.
+//! The rules are those of `sqlparse` (its `keywords.SQL_REGEX`), which are tried in the same order.
+//! The first rule that matches wins, regardless of the length of its match. Rules that only matter
+//! for complete SQL statements (joins, loops, dollar quotes, time zones) are omitted.
 
 use super::keywords;
 use super::node::{Kind, Node};
 
-/// `sqlparse` refuses to group more tokens than this (`MAX_GROUPING_TOKENS`).
+/// Maximum number of tokens that `sqlparse` groups (`MAX_GROUPING_TOKENS`).
 const MAX_TOKENS: usize = 10_000;
 
-/// Splits `source` into tokens; `None` if there are too many.
+/// Splits `source` into tokens. Returns `None` if there are too many.
 pub(crate) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
     let mut tokens = Vec::new();
     let mut here = Position { source, at: 0, last_comment_end: source.rfind("*/") };
@@ -25,7 +25,7 @@ pub(crate) fn tokens(source: &str) -> Option<Vec<Node<'_>>> {
     Some(tokens)
 }
 
-/// A place in the source.
+/// A position in the source.
 struct Position<'a> {
     source: &'a str,
     at: usize,
@@ -126,7 +126,7 @@ fn command(here: &Position) -> Option<(Kind, usize)> {
     }
 }
 
-/// Words that stay keywords even before a dot or a parenthesis.
+/// Matches words that remain keywords even before a dot or a parenthesis.
 fn reserved(here: &Position) -> Option<(Kind, usize)> {
     let words = ["CASE", "IN", "VALUES", "USING", "FROM", "AS"];
     words.iter().find_map(|word| words_length(here.rest(), &[word])).map(|length| (Kind::Keyword, length))
@@ -141,8 +141,8 @@ fn sigil_name(here: &Position) -> Option<(Kind, usize)> {
     Some((Kind::Name, sigil.len() + run(&here.rest()[sigil.len()..], is_word)))
 }
 
-/// A word before or after a dot, or before a parenthesis, is a name even if it is a keyword elsewhere. Before a dot
-/// that begins a number it is not.
+/// Matches names. A word before or after a dot, or before a parenthesis, is a name even if it is a
+/// keyword elsewhere. A dot that begins a number does not count.
 fn name(here: &Position) -> Option<(Kind, usize)> {
     let rest = here.rest();
     if !letter_first(rest) {
@@ -200,8 +200,9 @@ fn integer(rest: &str) -> Option<(Kind, usize)> {
     digits_before_no_letter(rest, 1).map(|length| (Kind::Integer, length))
 }
 
-/// The longest run of at least `least` digits that no letter follows. The expression in `sqlparse` gives back one digit
-/// to get there, so `12abc` is the number `1` and the name `2abc`.
+/// Returns the length of the longest run of at least `least` digits that is not followed by a
+/// letter. The regular expression in `sqlparse` backtracks by one digit to avoid a letter, so
+/// `12abc` is the number `1` and the name `2abc`.
 fn digits_before_no_letter(rest: &str, least: usize) -> Option<usize> {
     let length = digits(rest);
     let touches_letter = letter_first(&rest[length..]) || rest[length..].starts_with('_');
@@ -215,8 +216,9 @@ fn quoted(here: &Position) -> Option<(Kind, usize)> {
         .find_map(|(quote, kind)| quoted_length(here.rest(), quote, true).map(|length| (kind, length)))
 }
 
-/// The length of the quoted text `rest` begins with. A doubled quote, or one after a backslash where that counts,
-/// belongs to the text; but if nothing else closes it, the last such quote does.
+/// Returns the length of the quoted text at the beginning of `rest`. A doubled quote belongs to the
+/// text, and so does a quote after a backslash if backslashes escape. If there is no closing quote,
+/// the last of these quotes closes the text.
 fn quoted_length(rest: &str, quote: char, backslash_escapes: bool) -> Option<usize> {
     let body = rest.strip_prefix(quote)?;
     let mut escaped = None;
@@ -235,7 +237,8 @@ fn quoted_length(rest: &str, quote: char, backslash_escapes: bool) -> Option<usi
     escaped
 }
 
-/// A name in square brackets, unless the bracket continues something.
+/// Matches a name in square brackets, unless the bracket directly follows a word or another
+/// bracket.
 fn bracketed(here: &Position) -> Option<(Kind, usize)> {
     let body = here.rest().strip_prefix('[')?;
     if here.before().is_some_and(|before| is_word(before) || before == ']' || before == ')') {
@@ -245,7 +248,7 @@ fn bracketed(here: &Position) -> Option<(Kind, usize)> {
     (length > 0 && body[length..].starts_with(']')).then_some((Kind::Name, length + 2))
 }
 
-/// Several words that make one token.
+/// Matches several words that form one token.
 fn phrase(here: &Position) -> Option<(Kind, usize)> {
     const PHRASES: [(&[&str], Kind); 12] = [
         (&["NOT", "NULL"], Kind::Keyword),
@@ -305,7 +308,8 @@ fn symbol(here: &Position) -> Option<(Kind, usize)> {
     })
 }
 
-/// The length of `words` at the beginning of `rest`, in any case, with any white space between them.
+/// Returns the length of `words` at the beginning of `rest`, ignoring case and allowing any white
+/// space between them.
 fn words_length(rest: &str, words: &[&str]) -> Option<usize> {
     let mut at = 0;
     for (place, word) in words.iter().enumerate() {
@@ -325,7 +329,7 @@ fn words_length(rest: &str, words: &[&str]) -> Option<usize> {
     (!rest[at..].starts_with(is_word)).then_some(at)
 }
 
-/// The length of the longest beginning of `rest` made of characters that `belong`.
+/// Returns the length of the longest prefix of `rest` whose characters all `belong`.
 fn run(rest: &str, belong: impl Fn(char) -> bool) -> usize {
     rest.find(|next| !belong(next)).unwrap_or(rest.len())
 }
@@ -338,17 +342,18 @@ fn first_length(rest: &str) -> usize {
     rest.chars().next().map_or(0, char::len_utf8)
 }
 
-/// Whether `rest` begins with a letter a name may begin with: ASCII, or from the first block of accented letters.
+/// Checks whether `rest` begins with a letter that a name may begin with: an ASCII letter, or an
+/// accented letter of Latin-1.
 fn letter_first(rest: &str) -> bool {
     rest.starts_with(|next: char| next.is_ascii_alphabetic() || matches!(next, 'À'..='Ü' | 'à'..='ö' | 'ø'..='ü'))
 }
 
-/// Python's `\w`.
+/// Checks for the characters of Python's `\w`.
 fn is_word(next: char) -> bool {
     next.is_alphanumeric() || next == '_'
 }
 
-/// Python's `\s`.
+/// Checks for the characters of Python's `\s`.
 fn is_space(next: char) -> bool {
     next.is_whitespace() || matches!(next, '\u{1c}'..='\u{1f}')
 }

@@ -1,9 +1,9 @@
-//! From text to comparisons, the way MLflow gets there.
+//! The parser that turns a text into comparisons, like MLflow does.
 //!
-//! MLflow reads filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then walks the
-//! result. That tool decides which texts are accepted, and which part of a bad text a message
-//! names. So its steps are kept: [`lexer`] splits, [`statements`] cuts at semicolons, [`group`]
-//! gathers.
+//! MLflow parses filters and orderings with `sqlparse`, a tolerant SQL tokenizer, and then walks
+//! the result. `sqlparse` therefore determines which texts are accepted, and which part of an
+//! invalid text is named in the message. This module reproduces its steps: [`lexer`] splits the
+//! text into tokens, [`statements`] splits the tokens at semicolons, and [`group`] groups them.
 
 mod group;
 mod infix;
@@ -15,13 +15,15 @@ mod tests;
 
 pub(crate) use node::{Kind, Node};
 
-/// Reads `source` as statements of grouped tokens. `None` if it is too long to be read, or nested too deeply.
+/// Parses `source` into statements of grouped tokens. Returns `None` if it is too long or nested
+/// too deeply.
 pub(crate) fn statements(source: &str) -> Option<Vec<Vec<Node<'_>>>> {
     let statements = split(lexer::tokens(source)?);
     statements.into_iter().map(|tokens| group::group(source, tokens)).collect()
 }
 
-/// Cuts after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). A tail of white space is dropped.
+/// Splits tokens after semicolons outside parentheses (`StatementSplitter` in `sqlparse`). A last
+/// statement that only consists of white space is dropped.
 fn split(tokens: Vec<Node<'_>>) -> Vec<Vec<Node<'_>>> {
     let mut statements = Vec::new();
     let mut statement = Vec::new();

@@ -1,4 +1,4 @@
-//! The parts of a filter string.
+//! The nodes of a parsed filter string.
 
 /// The kinds of tokens, and of groups of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether this is a group of tokens.
+    /// Checks whether this is the kind of a group of tokens.
     pub(super) fn is_group(self) -> bool {
         matches!(
             self,
@@ -57,20 +57,20 @@ impl Kind {
         )
     }
 
-    /// Whether this is an integer or a decimal fraction.
+    /// Checks whether this is an integer or a decimal fraction.
     pub(crate) fn is_number(self) -> bool {
         matches!(self, Self::Integer | Self::Float)
     }
 }
 
-/// A token or a group: a kind and the stretch of the source it covers.
+/// A token or a group of tokens: its kind, and the part of the source that it covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node<'a> {
     pub(crate) kind: Kind,
     pub(crate) text: &'a str,
-    /// Where in the source the text begins.
+    /// The position of the text in the source.
     pub(super) start: usize,
-    /// The members of a comparison. The members of other groups play no further part.
+    /// The members of a comparison. Empty for other groups, whose members are not used.
     pub(crate) members: Vec<Node<'a>>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Node<'a> {
         Self { kind, text, start, members: Vec::new() }
     }
 
-    /// A keyword that is made of several tokens.
+    /// Creates a keyword that is composed of several tokens.
     pub(crate) fn keyword(text: &'a str) -> Self {
         Self::new(Kind::Keyword, text, 0)
     }
@@ -88,17 +88,18 @@ impl<'a> Node<'a> {
         self.start + self.text.len()
     }
 
-    /// Whether this is white space.
+    /// Checks whether this is white space.
     pub(crate) fn is_blank(&self) -> bool {
         matches!(self.kind, Kind::Space | Kind::Newline)
     }
 
-    /// Whether this is the plain keyword `word` (given in upper case), in any case.
+    /// Checks whether this is the plain keyword `word`, which is given in upper case. The
+    /// comparison ignores case.
     pub(crate) fn is_keyword(&self, word: &str) -> bool {
         self.kind == Kind::Keyword && self.text.eq_ignore_ascii_case(word)
     }
 
-    /// Whether this is the punctuation mark `mark`.
+    /// Checks whether this is the punctuation mark `mark`.
     pub(super) fn is_mark(&self, mark: &str) -> bool {
         self.kind == Kind::Punctuation && self.text == mark
     }

@@ -1,8 +1,8 @@
-//! The parts that a text is taken apart into.
+//! Tests of the nodes that texts are parsed into.
 
 use super::{Kind, statements};
 
-/// The outermost nodes of a one-statement text, without white space.
+/// Returns the outermost nodes of a text with a single statement, without white space.
 fn outline(source: &str) -> Vec<(Kind, &str)> {
     let statements = statements(source).unwrap();
     let [statement] = statements.as_slice() else { panic!("{source:?} is not one statement") };
@@ -26,7 +26,7 @@ fn numbers() {
         ("0x1F", &[(Kind::Hexadecimal, "0x1F")]),
         ("1.", &[(Kind::Float, "1.")]),
         (".5", &[(Kind::Float, ".5")]),
-        // A number that runs into a letter gives its last digit to the name.
+        // A number that is directly followed by a letter loses its last digit to the name.
         ("12ab", &[(Kind::Identifier, "12ab")]),
         ("1e+5", &[(Kind::Operation, "1e+5")]),
     ] {
@@ -42,7 +42,7 @@ fn quotes() {
     for source in [r#""a\"b""#, "`a``b`", "`a.b`", "´a´", "[a b]"] {
         assert_eq!(outline(source), [(Kind::Identifier, source)]);
     }
-    // Where nothing else closes the text, an escaped quote does.
+    // Without a closing quote, an escaped quote ends the text.
     assert_eq!(outline(r"'a\' b"), [(Kind::SingleQuoted, r"'a\'"), (Kind::Identifier, "b")]);
     assert_eq!(outline("'a"), [(Kind::Unknown, "'"), (Kind::Identifier, "a")]);
 }

@@ -1,4 +1,5 @@
-//! What a search may ask, and that reading it takes no longer than it is long.
+//! Tests of the limits on the size of a search, and of the time that parsing takes, which is linear
+//! in the size.
 
 use std::time::Duration;
 
@@ -67,7 +68,7 @@ fn what_is_too_long_is_refused_by_every_search() {
     assert_eq!(error.message, "`datasets` has 101 entries. At most 100 are allowed.");
 }
 
-/// As `sqlparse` does.
+/// `sqlparse` has the same limit.
 #[test]
 fn a_text_of_too_many_levels_is_refused() {
     let filter = |levels: usize| format!("run_id IN {}'a'{}", "(".repeat(levels), ")".repeat(levels));
@@ -75,16 +76,16 @@ fn a_text_of_too_many_levels_is_refused() {
     assert!(message(100).starts_with("While parsing a list in the query"), "{}", message(100));
     assert_eq!(message(101), format!("Error on parsing filter '{}'", filter(101)));
     assert!(syntax::statements(&format!("x{}1{}", "[".repeat(110), "]".repeat(110))).is_none());
-    // Without its other half, a parenthesis opens no level.
+    // An unmatched parenthesis does not open a level.
     assert!(syntax::statements(&"(".repeat(200)).is_some());
 }
 
-/// The processor time of this thread: it does not count what other programs take.
+/// Returns the processor time of this thread, which excludes the time that other programs use.
 fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// The fastest of some attempts, for comparing times.
+/// Returns the shortest duration of several attempts, which is suitable for comparisons.
 fn fastest(work: impl Fn()) -> Duration {
     let attempt = || {
         let began = now();
@@ -94,7 +95,8 @@ fn fastest(work: impl Fn()) -> Duration {
     (0..5).map(|_| attempt()).min().unwrap_or_default()
 }
 
-/// Grouping takes a few times as long as splitting, whatever the text, and splitting goes through it once.
+/// Checks that grouping takes no more than a few times as long as tokenizing, regardless of the
+/// text. Tokenizing passes over the text once.
 #[test]
 fn reading_is_linear() {
     let texts: [fn(usize) -> String; 8] = [
@@ -113,7 +115,8 @@ fn reading_is_linear() {
     assert!(grouped < split * 6, "{split:?}, {grouped:?}");
 }
 
-/// The terms that are looked up are chosen among many in a few times the time that it takes to make them.
+/// Checks that the tokens to look up are chosen in no more than a few times the time that it takes
+/// to compute all tokens.
 #[test]
 fn planning_a_long_pattern_is_linear() {
     let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();

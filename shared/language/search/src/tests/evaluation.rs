@@ -1,4 +1,4 @@
-//! Which rows a filter lets pass.
+//! Tests of the rows that pass a filter.
 
 use std::collections::BTreeMap;
 

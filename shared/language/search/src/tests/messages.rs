@@ -1,11 +1,11 @@
-//! What MLflow says to searches it refuses. The messages were recorded from MLflow 3.17.2.
+//! Tests of error messages, which were recorded from MLflow 3.17.2.
 
 use mlflow_api::ErrorCode;
 
 use super::owned;
 use crate::{parse_experiment_search, parse_run_search};
 
-/// Phrases that recur, and the short forms the tables below use for them.
+/// Abbreviations of recurring phrases in the tables below.
 const PHRASES: &[(&str, &str)] = &[
     (
         "<run attributes>",

@@ -1,4 +1,4 @@
-//! Tests of whole searches.
+//! Tests of complete searches.
 
 mod bounds;
 mod evaluation;

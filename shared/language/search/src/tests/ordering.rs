@@ -1,4 +1,4 @@
-//! In which order rows come.
+//! Tests of the order of rows.
 
 use std::collections::BTreeMap;
 

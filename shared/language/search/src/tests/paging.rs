@@ -1,4 +1,4 @@
-//! Pages: each row once, whatever happens between two of them.
+//! Tests of paging: each row is returned once, regardless of changes between pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::{TestRun, order};
 use crate::{Fingerprint, RunOrder, SortKey, decode_page_token, encode_page_token};
 
-/// Runs of few values, so that many have equal values in the sorted columns.
+/// Generates runs with few distinct values, so that many of them are equal in the sorted columns.
 fn runs() -> impl Strategy<Value = Vec<TestRun>> {
     let metric = prop_oneof![Just(None), Just(Some(f64::NAN)), Just(Some(0.0)), Just(Some(-0.0)), Just(Some(1.5))];
     let tag = prop_oneof![Just(None), Just(Some("")), Just(Some("a")), Just(Some("é"))];
@@ -30,7 +30,7 @@ fn orders() -> impl Strategy<Value = RunOrder> {
     clauses.prop_map(|clauses| order(&clauses))
 }
 
-/// The page of at most `size` runs after `token`, and the token of the next.
+/// Returns the page of at most `size` runs after `token`, and the token of the next page.
 fn page(runs: &[TestRun], order: &RunOrder, token: &str, size: usize) -> (Vec<String>, Option<String>) {
     let search = Fingerprint::of_run_search(&[], "", &[], ViewType::ActiveOnly);
     let after: Option<SortKey> = decode_page_token(search, token).unwrap();
@@ -81,9 +81,9 @@ proptest! {
             token = next;
         }
         let distinct: BTreeSet<_> = shown.iter().collect();
-        prop_assert_eq!(distinct.len(), shown.len(), "a run was shown twice");
+        prop_assert_eq!(distinct.len(), shown.len(), "a run was returned twice");
         for (place, run) in runs.iter().enumerate() {
-            prop_assert!(changing[place] || distinct.contains(&run.id), "a run that stayed was not shown");
+            prop_assert!(changing[place] || distinct.contains(&run.id), "a run that existed throughout was not returned");
         }
     }
 

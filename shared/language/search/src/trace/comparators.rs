@@ -1,4 +1,4 @@
-//! Which comparators each part of a trace takes.
+//! The comparators that are valid for each field of a trace.
 
 use mlflow_api::{Error, Result};
 
@@ -13,10 +13,10 @@ const NUMBERS: [&str; 6] = ["!=", "<", "<=", "=", ">", ">="];
 const CONTENT: [&str; 2] = ["ILIKE", "LIKE"];
 const ASSESSMENTS: [&str; 11] = ["!=", "<", "<=", "=", ">", ">=", "ILIKE", "IS NOT NULL", "IS NULL", "LIKE", "RLIKE"];
 
-/// The fields of a span other than its attributes and its content.
+/// The fields of a span, except its attributes and its content.
 const SPAN_FIELDS: [&str; 3] = ["name", "status", "type"];
 
-/// MLflow leaves out the last quote here.
+/// Checks the comparator of a tag. MLflow omits the closing quote in this message.
 pub(super) fn tag(comparator: &str) -> Result<()> {
     expect(&KEYED, comparator, |listed| format!("Invalid comparator '{comparator}' not one of '{listed}"))
 }
@@ -29,13 +29,14 @@ pub(super) fn text_attribute(comparator: &str) -> Result<()> {
     expect(&TEXTS, comparator, |listed| format!("Invalid comparator '{comparator}' not one of '{listed}'"))
 }
 
-/// MLflow lists the comparators of texts for numbers, too, without the last quote.
+/// Checks the comparator of a numeric attribute. MLflow lists the comparators of texts in this
+/// message, and omits the closing quote.
 pub(super) fn number_attribute(comparator: &str) -> Result<()> {
     let listed = print::set(&TEXTS);
     expect(&NUMBERS, comparator, |_| format!("Invalid comparator '{comparator}' not one of '{listed}"))
 }
 
-/// Checks a comparison of spans (`is_span`).
+/// Checks the comparator of a field of spans (`is_span`).
 pub(super) fn span(key: &str, comparator: &str) -> Result<()> {
     let refusal = |listed: String| format!("span.{key} comparator '{comparator}' not one of '{listed}'");
     match key.strip_prefix("attributes.") {
@@ -50,7 +51,7 @@ pub(super) fn span(key: &str, comparator: &str) -> Result<()> {
     }
 }
 
-/// Checks a comparison of assessments (`is_assessment`).
+/// Checks the comparator of an assessment (`is_assessment`).
 pub(super) fn assessment(name: &str, comparator: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::invalid("Assessment field name cannot be empty"));
@@ -59,7 +60,7 @@ pub(super) fn assessment(name: &str, comparator: &str) -> Result<()> {
     expect(&ASSESSMENTS, comparator, refusal)
 }
 
-/// Checks a comparison of issues (`is_issue`).
+/// Checks the comparator of an issue (`is_issue`).
 pub(super) fn issue(key: &str, comparator: &str) -> Result<()> {
     if key != "id" {
         return Err(Error::invalid(format!("Invalid issue attribute '{key}'. Supported attributes: id")));
@@ -67,7 +68,7 @@ pub(super) fn issue(key: &str, comparator: &str) -> Result<()> {
     expect(&["="], comparator, |listed| format!("issue.{key} comparator '{comparator}' not one of '{listed}'"))
 }
 
-/// Checks a comparison of metadata that MLflow keeps as numbers
+/// Checks the comparator of metadata that MLflow stores as numbers
 /// (`get_trace_analytics_metadata_filter`).
 pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     if matches!(comparator, "=" | "!=" | "IS NULL" | "IS NOT NULL") {
@@ -79,7 +80,8 @@ pub(super) fn aggregates(key: &str, comparator: &str) -> Result<()> {
     )))
 }
 
-/// The prompt of a comparison of linked prompts: one, by name and version.
+/// Returns the prompt of a condition on linked prompts, which must be a single one, given by name
+/// and version.
 pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String> {
     if comparator != "=" {
         return Err(Error::invalid(format!(
@@ -97,7 +99,7 @@ pub(super) fn prompt(comparator: &str, value: Option<Literal>) -> Result<String>
     Err(Error::invalid(message))
 }
 
-/// Refuses families that orderings may not be by.
+/// Rejects families that traces cannot be sorted by.
 pub(super) fn order(family: Family) -> Result<()> {
     match family {
         Family::Attribute | Family::Tag | Family::Metadata => Ok(()),

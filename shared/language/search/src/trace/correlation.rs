@@ -1,23 +1,26 @@
-//! How often traces that pass one filter pass another, too: normalized pointwise mutual information (`trace_correlation.py`).
+//! The correlation of two filters of traces, as normalized pointwise mutual information
+//! (`trace_correlation.py`).
 
-/// How many traces passed.
+/// The numbers of traces that passed each filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CorrelationCounts {
-    /// All that were looked at.
+    /// The number of all traces that were examined.
     pub total: u64,
-    /// The first filter.
+    /// The number of traces that passed the first filter.
     pub first: u64,
-    /// The second.
+    /// The number of traces that passed the second filter.
     pub second: u64,
-    /// Both.
+    /// The number of traces that passed both filters.
     pub joint: u64,
 }
 
-/// A constant that is added to each count so that small ones decide less (Jeffreys' prior).
+/// A constant that is added to each count, to reduce the influence of small counts (Jeffreys'
+/// prior).
 const PRIOR: f64 = 0.5;
 
 impl CorrelationCounts {
-    /// From -1, never together, to 1, always together, and the same smoothed; `None` where nothing can be said.
+    /// Returns the correlation, and the smoothed correlation. Both range from -1 (never together)
+    /// to 1 (always together). Returns `None` if the correlation is undefined.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "counts of traces")]
     pub fn correlation(self) -> Option<(Option<f64>, Option<f64>)> {
@@ -56,7 +59,7 @@ mod tests {
         assert_eq!(counts(0, 0, 3, 10), None);
         assert_eq!(counts(0, 0, 0, 0), None);
         assert_eq!(counts(5, 5, 5, 5).unwrap(), (Some(1.0), Some(1.0)));
-        // Recorded from MLflow 3.17.2.
+        // These values were recorded from MLflow 3.17.2.
         let (plain, smoothed) = counts(10, 20, 15, 100).unwrap();
         near(plain, 0.522_878_745_280_337_8);
         near(smoothed, 0.509_868_999_183_141_2);

@@ -1,4 +1,4 @@
-//! Whether a trace passes.
+//! Evaluation of filters on traces.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -13,81 +13,85 @@ use super::predicate::{
 };
 use crate::value::Number;
 
-/// Spans that begin this long, in ms, before the time that a filter asks for still count (`_SPAN_SEARCH_TIMESTAMP_TOLERANCE_MS`).
+/// The tolerance, in ms, by which spans may start before the earliest time that a filter allows
+/// (`_SPAN_SEARCH_TIMESTAMP_TOLERANCE_MS`).
 const TOLERANCE: i64 = 10_000;
 
-/// The fields of a trace that a search needs, without its spans.
+/// The fields of a trace that filters and orderings use, without its spans.
 pub trait TraceFields {
-    /// The experiment.
+    /// Returns the experiment.
     fn experiment(&self) -> ExperimentId;
 
-    /// An attribute that is a text.
+    /// Returns a text attribute.
     fn text(&self, attribute: TraceText) -> Option<&str>;
 
-    /// When it began, in ms.
+    /// Returns the time when the trace began, in ms.
     fn request_time(&self) -> i64;
 
-    /// How long it took, in ms.
+    /// Returns the duration, in ms.
     fn duration(&self) -> Option<i64>;
 
-    /// A tag.
+    /// Returns the value of a tag.
     fn tag(&self, key: &str) -> Option<&str>;
 
-    /// Metadata.
+    /// Returns an entry of the metadata.
     fn metadata(&self, key: &str) -> Option<&str>;
 
-    /// The assessments.
+    /// Returns the assessments.
     fn assessments(&self) -> impl Iterator<Item = AssessmentFields<'_>>;
 
-    /// Whether it was linked to this run by other means than its metadata.
+    /// Checks whether the trace is linked to a run by other means than its metadata.
     fn is_linked_to_run(&self, run: &str) -> bool;
 
-    /// Whether it was linked to this prompt, `name/version`.
+    /// Checks whether the trace is linked to a prompt, which is given as `name/version`.
     fn is_linked_to_prompt(&self, prompt: &str) -> bool;
 }
 
-/// The fields of an assessment that a search needs.
+/// The fields of an assessment that filters use.
 #[derive(Clone, Debug)]
 pub struct AssessmentFields<'a> {
-    /// Which kind.
+    /// The kind of the assessment.
     pub kind: AssessmentKind,
     /// The name.
     pub name: &'a str,
-    /// The value, as Python's `json.dumps` writes it.
+    /// The value, as formatted by Python's `json.dumps`.
     pub json: Cow<'a, str>,
     /// The value, if it is a finite number.
     pub number: Option<f64>,
-    /// Whether no other replaced it.
+    /// Whether the assessment has not been replaced by another one.
     pub is_valid: bool,
-    /// Whether its metadata name a session (`mlflow.trace.session`): it is about all of the session then.
+    /// Whether its metadata contains a session (`mlflow.trace.session`). If so, the assessment
+    /// applies to the whole session.
     pub is_of_session: bool,
 }
 
-/// The fields of a span that a search needs.
+/// The fields of a span that filters use.
 pub trait SpanFields {
-    /// The name.
+    /// Returns the name.
     fn name(&self) -> Option<&str>;
 
-    /// The type.
+    /// Returns the type.
     fn kind(&self) -> Option<&str>;
 
-    /// The code of the status: `OK`, `ERROR` or `UNSET`.
+    /// Returns the status code: `OK`, `ERROR` or `UNSET`.
     fn status(&self) -> &str;
 
-    /// When it began, in nanoseconds.
+    /// Returns the start time, in nanoseconds.
     fn start(&self) -> i64;
 
-    /// All of it, as MLflow's store has it: `json.dumps` of the span, with only the escapes that
-    /// JSON asks for.
+    /// Returns the complete span in the format of MLflow's store: `json.dumps` of the span, with
+    /// only the escapes that JSON requires.
     fn content(&self) -> Cow<'_, str>;
 }
 
-/// The sessions that an assessment of one of their traces is about, for each condition on assessments.
+/// For each condition on assessments, the sessions with an assessment that meets it and applies to
+/// the whole session.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions(Vec<HashSet<String>>);
 
 impl Sessions {
-    /// Takes a trace of the searched experiments into account, whether or not it is found itself.
+    /// Takes a trace of the searched experiments into account, regardless of whether the trace
+    /// itself passes.
     pub fn add(&mut self, filter: &TraceFilter, trace: &impl TraceFields) {
         let Some(session) = trace.metadata(keys::SESSION) else { return };
         if !trace.assessments().any(|assessment| assessment.is_of_session) {
@@ -115,25 +119,26 @@ impl TraceFilter {
         })
     }
 
-    /// Whether it asks for assessments, so that those of other traces of a session count, too ([`Sessions`]).
+    /// Checks whether the filter has conditions on assessments. If so, assessments of other traces
+    /// in the same session are taken into account ([`Sessions`]).
     #[must_use]
     pub fn asks_for_sessions(&self) -> bool {
         self.assessments().next().is_some()
     }
 
-    /// Whether it asks for nothing.
+    /// Checks whether the filter has no conditions.
     #[must_use]
     pub fn lets_all_pass(&self) -> bool {
         self.predicates.is_empty() && self.spans.is_empty()
     }
 
-    /// Whether it asks for spans.
+    /// Checks whether the filter has conditions on spans.
     #[must_use]
     pub fn asks_for_spans(&self) -> bool {
         !self.spans.is_empty()
     }
 
-    /// Whether the trace passes, its spans left aside.
+    /// Checks whether the trace passes, ignoring the conditions on spans.
     #[must_use]
     pub fn matches(&self, trace: &impl TraceFields, sessions: &Sessions) -> bool {
         let mut assessments = 0..;
@@ -147,7 +152,7 @@ impl TraceFilter {
         })
     }
 
-    /// Whether one of the trace's spans passes, if any is asked for.
+    /// Checks whether one of the trace's spans passes, or there are no conditions on spans.
     pub fn matches_spans<S: SpanFields>(&self, spans: impl IntoIterator<Item = S>) -> bool {
         self.spans.is_empty() || spans.into_iter().any(|span| self.matches_span(&span))
     }
@@ -178,7 +183,8 @@ impl TracePredicate {
             Self::Issue(issue) => trace
                 .assessments()
                 .any(|assessment| assessment.kind == AssessmentKind::Issue && assessment.name == issue),
-            // Those of other traces count, too.
+            // Evaluated by [`TraceFilter::matches`], because assessments of other traces are taken
+            // into account.
             Self::Assessment(_) => true,
         }
     }

@@ -1,24 +1,25 @@
-//! RLIKE: a regular expression that is found anywhere in a text.
+//! Regular expressions of RLIKE, which match anywhere in a text.
 //!
-//! MLflow's store gives them to Python's `re`, whose time is not bounded; here they are matched in time linear in the text. So look-around
-//! and back references are refused. An expression that is none matches nothing, as in MLflow.
+//! MLflow's store passes them to Python's `re`, whose running time is unbounded. Here they are
+//! matched in time linear in the length of the text, so look-around and back references are
+//! rejected. As in MLflow, an invalid expression matches nothing.
 
 use mlflow_api::{Error, Result};
 use regex::{Regex, RegexBuilder};
 use regex_syntax::ast::ErrorKind;
 
-/// Bytes of a compiled expression, which bound the work per character of a text.
+/// Maximum size of a compiled expression in bytes, which limits the work per character of a text.
 const SIZE: usize = 256 << 10;
-/// Bytes of an expression.
+/// Maximum length of an expression, in bytes.
 const LONGEST: usize = 4 << 10;
-/// Groups within groups.
+/// Maximum nesting depth of groups.
 const DEEPEST: u32 = 50;
 
-/// An expression of RLIKE.
+/// A regular expression of RLIKE.
 #[derive(Clone, Debug)]
 pub struct Expression {
     written: String,
-    /// `None` if it is no expression.
+    /// `None` if the expression is invalid.
     compiled: Option<Regex>,
 }
 
@@ -29,10 +30,10 @@ impl PartialEq for Expression {
 }
 
 impl Expression {
-    /// Reads an expression in Python's syntax.
+    /// Compiles an expression in Python's syntax.
     ///
     /// # Errors
-    /// If it is too large, or may take more than linear time.
+    /// Fails if the expression is too large, or uses a feature that may take more than linear time.
     pub fn new(written: &str) -> Result<Self> {
         let refused = |why: &str| Error::invalid(format!("The expression '{written}' of RLIKE {why}."));
         if written.len() > LONGEST {
@@ -65,13 +66,16 @@ impl Expression {
     }
 }
 
-/// Translates the parts that mean something else in Python. A brace that begins no count, and a
-/// bracket within a class, are themselves. So are signs that make sets of classes. `$` also matches
-/// before a line break at the end. Nothing more can match after it, so the break may be taken in.
+/// Translates syntax that has a different meaning in Python.
+///
+/// A brace that does not begin a repetition is a literal, and so are brackets and set operators
+/// within a class. `$` also matches before a line break at the end of the text. Since nothing else
+/// can match after it, the translated expression may consume the line break.
 fn translated(written: &str) -> String {
     let mut translated = String::with_capacity(written.len());
     let mut rest = written.chars().peekable();
-    // How many characters of a class were read: a bracket that comes first does not close it.
+    // The number of characters read in the current class. A bracket that comes first does not close
+    // the class.
     let mut class: Option<usize> = None;
     while let Some(next) = rest.next() {
         match (next, class) {
@@ -103,7 +107,7 @@ fn translated(written: &str) -> String {
     translated
 }
 
-/// Whether the text after a brace is `2}`, `2,}`, `,3}` or `2,3}`.
+/// Checks whether the text after an opening brace is a repetition such as `2}`, `2,}` or `2,3}`.
 fn begins_count(rest: impl Iterator<Item = char>) -> bool {
     let inside: String = rest.take_while(|next| next.is_ascii_digit() || matches!(next, ',' | '}')).collect();
     let Some((count, _)) = inside.split_once('}') else { return false };
@@ -134,7 +138,7 @@ mod tests {
             ("\\$$", "5$", true),
             ("(?i)PRO", "a pro", true),
             ("^(?P<x>a)\\d$", "a٣", true),
-            // These are none.
+            // These expressions are invalid.
             ("(", "(", false),
             ("[a", "[a", false),
             ("*", "*", false),

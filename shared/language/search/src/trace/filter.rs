@@ -1,4 +1,4 @@
-//! Filters of traces, in the order and with the checks of `_get_filter_clauses_for_search_traces`.
+//! Filters of traces, with the checks of `_get_filter_clauses_for_search_traces` in the same order.
 
 use mlflow_api::{Error, Result};
 
@@ -10,33 +10,35 @@ use super::value;
 use crate::comparison::{Comparison, trace_comparisons};
 use crate::value::{Literal, Number};
 
-/// The conditions a trace must meet, all of them.
+/// The conditions of a search of traces, all of which must be met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceFilter {
-    /// Conditions on the trace itself.
+    /// The conditions on the trace itself.
     pub predicates: Vec<TracePredicate>,
-    /// Conditions on spans: one span must pass all of them.
+    /// The conditions on spans. A single span must meet all of them.
     pub spans: Vec<SpanPredicate>,
-    /// If spans are asked for: the time in ms before which, by some tolerance, spans that count do not begin.
+    /// The earliest start time of spans, in ms, to which a tolerance is applied. It follows from
+    /// the conditions on the request time, and only matters if there are conditions on spans.
     pub(super) spans_from: Option<Number>,
 }
 
-/// A comparison as it was read; MLflow checks the comparators only when all are.
+/// A parsed comparison whose comparator has not been checked yet. MLflow checks the comparators
+/// after it has parsed all comparisons.
 struct Draft {
     identifier: Identifier,
     comparator: String,
-    /// None for IS NULL and IS NOT NULL.
+    /// The value. `None` for IS NULL and IS NOT NULL.
     value: Option<Literal>,
 }
 
-/// Reads a filter. An empty text is the filter that lets every trace pass.
+/// Parses a filter. Every trace passes the empty filter.
 pub fn parse_trace_filter(filter: &str) -> Result<TraceFilter> {
     let drafts: Vec<_> = trace_comparisons(filter)?.map(|comparison| read(&comparison?)).collect::<Result<_>>()?;
     let mut parsed = TraceFilter::default();
     for draft in drafts {
         parsed.add(draft)?;
     }
-    // Of several runs, MLflow takes the last.
+    // If several runs are named, MLflow uses the last one.
     let last = parsed.predicates.iter().rposition(|predicate| matches!(predicate, TracePredicate::Run(_)));
     let mut place = 0..;
     parsed.predicates.retain(|predicate| place.next() == last || !matches!(predicate, TracePredicate::Run(_)));
@@ -50,7 +52,7 @@ fn read(comparison: &Comparison) -> Result<Draft> {
         Some(right) => {
             let value = value::read(&identifier, comparison.comparator, right)?;
             if identifier.family == Family::Span {
-                // Here it minds case.
+                // This check is case-sensitive.
                 comparators::span(&identifier.key, comparison.comparator)?;
             }
             Some(value)
@@ -124,7 +126,7 @@ impl TraceFilter {
     }
 }
 
-/// The text that the grammar lets through only.
+/// Returns the text of a value. The grammar only allows texts here.
 fn text_of(value: Option<Literal>) -> String {
     if let Some(Literal::Text(text)) = value { text } else { String::new() }
 }

@@ -1,4 +1,4 @@
-//! The meaning of the left side of a comparison, or of an ordering, of traces
+//! Identifiers of trace searches: the left side of a comparison, or the field of an ordering
 //! (`SearchTraceUtils._get_identifier`).
 
 use std::fmt;
@@ -8,7 +8,7 @@ use mlflow_api::{Error, Result};
 use crate::identifier::{between, unquoted_key};
 use crate::print;
 
-/// Keys of tags and metadata that have a name of their own in the grammar.
+/// The keys of tags and metadata that the grammar treats specially.
 pub(crate) mod keys {
     pub(crate) const NAME: &str = "mlflow.traceName";
     pub(crate) const PROMPTS: &str = "mlflow.linkedPrompts";
@@ -18,7 +18,7 @@ pub(crate) mod keys {
     pub(crate) const COST: &str = "mlflow.trace.cost";
 }
 
-/// Attributes a filter may name.
+/// The attributes that a filter can refer to.
 pub(super) const ATTRIBUTES: [&str; 13] = [
     "client_request_id",
     "end_time",
@@ -35,7 +35,7 @@ pub(super) const ATTRIBUTES: [&str; 13] = [
     "timestamp_ms",
 ];
 
-/// Attributes an ordering may name.
+/// The attributes that an ordering can refer to.
 pub(super) const ORDER_ATTRIBUTES: [&str; 11] = [
     "end_time",
     "end_time_ms",
@@ -64,7 +64,7 @@ const FAMILIES: [&str; 11] = [
     "trace",
 ];
 
-/// The kinds of things a trace can be searched by.
+/// The kinds of fields that a trace can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Family {
     Attribute,
@@ -105,7 +105,7 @@ impl fmt::Display for Family {
     }
 }
 
-/// A family and the key in it.
+/// An identifier: a family, and a key within it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Identifier {
     pub(super) family: Family,
@@ -113,7 +113,7 @@ pub(super) struct Identifier {
 }
 
 impl Identifier {
-    /// Reads one; `attributes` are the valid ones.
+    /// Parses an identifier. `attributes` lists the valid attributes.
     pub(super) fn read(text: &str, attributes: &[&str]) -> Result<Self> {
         let (family, key) = match text.split_once('.') {
             None => (Family::Attribute, text),
@@ -134,8 +134,9 @@ impl Identifier {
         Ok(Self { family, key: key.to_owned() })
     }
 
-    /// Replaces a key that means a tag, metadata or the spans' content. MLflow looks at the key
-    /// alone, so `feedback.name` is the name of the trace, too (`_replace_key_to_tag_or_metadata`).
+    /// Replaces keys that are aliases of a tag, of metadata or of the content of spans
+    /// (`_replace_key_to_tag_or_metadata`). MLflow only checks the key, so `feedback.name` is also
+    /// replaced with the name of the trace.
     pub(super) fn resolved(self) -> Self {
         let replaced = |family, key: &str| Self { family, key: key.to_owned() };
         if self.family == Family::Span {

@@ -1,10 +1,11 @@
-//! Searching traces: filter, ordering, and the fields of both (`SearchTraceUtils` in MLflow's
+//! Searches of traces: filter, ordering, and the fields of both (`SearchTraceUtils` in MLflow's
 //! `search_utils.py`, `search_traces` in its SQL store).
 //!
-//! Nothing here knows where traces are kept. A store asks [`TraceFilter::request_times`] for the
-//! times to read, and [`TraceFilter::client_requests`] whether an index knows the traces that may
-//! pass. [`TraceFilter::matches`] says which traces pass. Only then, if
-//! [`TraceFilter::asks_for_spans`], the store reads the spans of those.
+//! This module does not depend on how traces are stored. A store uses
+//! [`TraceFilter::request_times`] for the times to read, and [`TraceFilter::client_requests`] to
+//! determine whether an index can find the traces that may pass. [`TraceFilter::matches`] checks a
+//! trace. The store only reads the spans of traces that pass, and only if
+//! [`TraceFilter::asks_for_spans`] returns `true`.
 
 mod comparators;
 mod correlation;
@@ -35,23 +36,24 @@ pub use test::{KeyTest, NumberTest, Test};
 
 use mlflow_api::Result;
 
-/// A search of traces as it was asked for.
+/// A parsed search of traces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TraceSearch {
-    /// Which traces.
+    /// The filter.
     pub filter: TraceFilter,
-    /// In which order.
+    /// The order.
     pub order: TraceOrder,
 }
 
 impl TraceSearch {
-    /// The other entities that it selects or sorts traces by.
+    /// Returns the other entities by which the search selects or sorts traces.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.filter.related().chain(self.order.related())
     }
 }
 
-/// Reads filter and ordering of a search of traces. MLflow reads the ordering first; of several mistakes the first is reported.
+/// Parses the filter and the ordering of a search of traces. MLflow parses the ordering first. If
+/// there are several mistakes, the first one in that order is reported.
 pub fn parse_trace_search(filter: &str, order_by: &[String]) -> Result<TraceSearch> {
     let order = parse_trace_order_by(order_by)?;
     Ok(TraceSearch { filter: parse_trace_filter(filter)?, order })

@@ -12,25 +12,26 @@ use super::predicate::{TraceNumber, TraceText};
 use crate::order_by::{Direction, Term, parse_clauses};
 use crate::sort_key::{Cell, SortKey};
 
-/// The values by which traces are sorted. A trace without the value comes last in either direction.
+/// The values by which traces can be sorted. Traces without the value come last in either
+/// direction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TraceSortBy {
-    /// An attribute that is a text.
+    /// A text attribute.
     Text(TraceText),
-    /// An attribute that is a number.
+    /// A numeric attribute.
     Number(TraceNumber),
-    /// The experiment's id, as a number.
+    /// The id of the experiment, as a number.
     Experiment,
     /// A tag.
     Tag(String),
-    /// Metadata.
+    /// An entry of the metadata.
     Metadata(String),
 }
 
 /// A total order of traces: the id is one of its terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceOrder {
-    /// The terms, the first decides first.
+    /// The terms, in descending order of precedence.
     pub terms: Vec<Term<TraceSortBy>>,
 }
 
@@ -41,7 +42,7 @@ impl Default for TraceOrder {
 }
 
 impl TraceOrder {
-    /// Adds MLflow's tie-breakers.
+    /// Appends MLflow's tie-breakers.
     fn completed(mut terms: Vec<Term<TraceSortBy>>) -> Self {
         let breakers = [
             Term { by: TraceSortBy::Number(TraceNumber::RequestTime), direction: Direction::Descending },
@@ -55,7 +56,8 @@ impl TraceOrder {
         Self { terms }
     }
 
-    /// Which way the time decides, if it decides first and the id, ascending, after it: the order that traces are kept in.
+    /// Returns the direction of the request time if traces are sorted by request time and then by
+    /// id in ascending order, which is the order in which they are stored.
     #[must_use]
     pub fn by_time(&self) -> Option<Direction> {
         match self.terms.as_slice() {
@@ -70,7 +72,7 @@ impl TraceOrder {
         }
     }
 
-    /// The key of a trace.
+    /// Returns the sort key of a trace.
     #[must_use]
     pub fn key(&self, trace: &impl TraceFields) -> SortKey {
         SortKey::of(self.terms.iter().map(|term| {
@@ -86,7 +88,8 @@ impl TraceOrder {
     }
 }
 
-/// Reads the ordering of a search of traces. MLflow has no column to sort by the end of a trace and fails; here it is as in filters.
+/// Parses the ordering of a search of traces. MLflow has no column for the end time of a trace and
+/// fails to sort by it. Here, the end time is computed as in filters.
 pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
     let mut terms = Vec::with_capacity(clauses.len() + 2);
     let mut seen = HashSet::new();
@@ -109,7 +112,7 @@ pub fn parse_trace_order_by(clauses: &[String]) -> Result<TraceOrder> {
                 .ok_or_else(|| Error::internal(format!("no such attribute: {key}")))?,
         };
         if !seen.insert(by.clone()) {
-            // MLflow raises this one without a code.
+            // MLflow raises this error without a code.
             let message = format!("`order_by` contains duplicate fields: {}", repr_list(clauses));
             return Err(Error::new(ErrorCode::InternalError, message));
         }

@@ -1,4 +1,4 @@
-//! The conditions that filters of traces are made of.
+//! The conditions that filters of traces consist of.
 
 use mlflow_api::Result;
 use mlflow_api::python::json_spaced;
@@ -9,55 +9,55 @@ use crate::filter::Comparator;
 use crate::identifier::between;
 use crate::value::{Literal, Number};
 
-/// A condition on a trace. A missing value passes none but IS NULL.
+/// A condition on a trace. A missing value passes no condition except IS NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TracePredicate {
-    /// On an attribute that is a text.
+    /// A condition on a text attribute.
     Text {
-        /// Which.
+        /// The attribute.
         attribute: TraceText,
-        /// The test of it.
+        /// The test of its value.
         test: Test,
     },
-    /// On an attribute that is a number.
+    /// A condition on a numeric attribute.
     Number {
-        /// Which.
+        /// The attribute.
         attribute: TraceNumber,
-        /// The test of it.
+        /// The test of its value.
         test: NumberTest,
     },
-    /// On a tag.
+    /// A condition on a tag.
     Tag {
-        /// The tag's name.
+        /// The name of the tag.
         key: String,
-        /// The test of its value.
+        /// The test of the tag.
         test: KeyTest,
     },
-    /// On metadata.
+    /// A condition on an entry of the metadata.
     Metadata {
-        /// Its name.
+        /// The name of the entry.
         key: String,
-        /// The test of its value.
+        /// The test of the entry.
         test: KeyTest,
     },
-    /// The trace is of this run, or was linked to it.
+    /// The run in which the trace was created, or to which it is linked.
     Run(String),
-    /// It was linked to this prompt, by name and version.
+    /// The prompt to which the trace is linked, as `name/version`.
     Prompt(String),
-    /// It refers to this issue.
+    /// The issue to which the trace refers.
     Issue(String),
-    /// It has, or lacks, such an assessment.
+    /// The presence or absence of an assessment.
     Assessment(AssessmentPredicate),
 }
 
-/// A trace's attributes that are texts.
+/// The text attributes of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceText {
     /// The id.
     Id,
     /// The state.
     State,
-    /// The id that the client gave it.
+    /// The id that the client assigned to the request.
     ClientRequestId,
 }
 
@@ -72,14 +72,14 @@ impl TraceText {
     }
 }
 
-/// A trace's attributes that are numbers, in ms.
+/// The numeric attributes of a trace, in ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceNumber {
-    /// When it began.
+    /// The time when the trace began.
     RequestTime,
-    /// How long it took.
+    /// The duration.
     Duration,
-    /// When it ended; when it began, if that is not known.
+    /// The end time, or the start time if the duration is unknown.
     EndTime,
 }
 
@@ -99,18 +99,18 @@ impl TraceNumber {
 pub struct SpanPredicate {
     /// The field of the span.
     pub field: SpanField,
-    /// The test of it.
+    /// The test of its value.
     pub test: Test,
 }
 
-/// The fields that spans are searched by.
+/// The fields that spans can be searched by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanField {
     /// The name.
     Name,
     /// The type.
     Kind,
-    /// The code of the status.
+    /// The status code.
     Status,
     /// All of it, as MLflow keeps it: JSON.
     Content,
@@ -130,7 +130,8 @@ impl SpanPredicate {
         };
         let attribute = between(attribute, '`').unwrap_or(attribute);
         let value = match value {
-            // MLflow fails to make a list of its pattern.
+            // MLflow inserts the list into the pattern as if it were a text, in the format of a
+            // tuple.
             Some(Literal::List(texts)) if !comparator.ends_with("IN") => Some(Literal::Text(listed(&texts))),
             value => value,
         };
@@ -145,8 +146,8 @@ impl SpanPredicate {
     }
 }
 
-/// The expression that finds an attribute's value in the span's JSON, where it is in escaped
-/// quotes.
+/// Returns the expression that finds the value of an attribute in the JSON of a span, where the
+/// value is in escaped quotes.
 fn json_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
@@ -156,7 +157,7 @@ fn json_expression(attribute: &str, written: &str) -> String {
 /// A condition on the assessments of a trace, or on those of its session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssessmentPredicate {
-    /// Which kind.
+    /// The kind of the assessment.
     pub kind: AssessmentKind,
     /// The name.
     pub name: String,
@@ -171,22 +172,22 @@ pub enum AssessmentKind {
     Feedback,
     /// An expectation.
     Expectation,
-    /// A reference to an issue, whose id is its name.
+    /// A reference to an issue, whose id is the name of the assessment.
     Issue,
 }
 
-/// A test of an assessment's value.
+/// A test of the value of an assessment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssessmentTest {
-    /// There is one.
+    /// There is an assessment.
     Present,
-    /// There is none.
+    /// There is no assessment.
     Absent,
-    /// It is a number like this.
+    /// The value is a number that passes this comparison.
     Number(Comparator, Number),
-    /// Its JSON is this text, or that of this text.
+    /// The JSON of the value is this text, or is the JSON string with this text.
     Equal(String),
-    /// Its JSON is neither.
+    /// The JSON of the value is neither this text, nor the JSON string with this text.
     NotEqual(String),
     /// Its JSON is like this.
     Json(Test),
@@ -209,7 +210,8 @@ impl AssessmentPredicate {
 }
 
 impl AssessmentTest {
-    /// Whether a value passes: its JSON, and the number that it is. IS NULL asks which there are, as IS NOT NULL does.
+    /// Checks whether a value passes, which is given as its JSON, and as a number if it is one. For
+    /// IS NULL, the result is that of IS NOT NULL, and the caller negates it.
     pub(super) fn passes(&self, json: &str, number: Option<f64>) -> bool {
         let is = |text: &str| json == text || json == json_spaced(&Value::String(text.to_owned()));
         match self {

@@ -1,4 +1,4 @@
-//! Other entities that a search of traces selects or sorts by, and that traces know.
+//! Other entities by which a search selects or sorts traces, and to which traces refer.
 
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN};
 
@@ -6,19 +6,19 @@ use super::filter::TraceFilter;
 use super::order::{TraceOrder, TraceSortBy};
 use super::predicate::TracePredicate;
 
-/// An entity other than the trace itself that a trace has to do with.
+/// A kind of entity, other than the trace itself, to which a trace refers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Related {
-    /// The run in which it was made.
+    /// The run in which the trace was created.
     Run,
-    /// The logged model that made it.
+    /// The logged model that created the trace.
     LoggedModel,
-    /// An assessment of it.
+    /// An assessment of the trace.
     Assessment,
 }
 
 impl Related {
-    /// The entity that an entry of a trace's metadata names.
+    /// Returns the kind of entity that an entry of a trace's metadata refers to.
     #[must_use]
     pub fn of_metadata(key: &str) -> Option<Self> {
         match key {
@@ -42,14 +42,14 @@ impl TracePredicate {
 }
 
 impl TraceFilter {
-    /// The other entities that it selects traces by.
+    /// Returns the other entities by which the filter selects traces.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.predicates.iter().filter_map(TracePredicate::related)
     }
 }
 
 impl TraceOrder {
-    /// The other entities that it sorts traces by.
+    /// Returns the other entities by which the order sorts traces.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.terms.iter().filter_map(|term| match &term.by {
             TraceSortBy::Metadata(key) => Related::of_metadata(key),

@@ -1,4 +1,5 @@
-//! Which clients' requests a filter limits a search to, so that an index can say which traces these are.
+//! The client request ids that a filter restricts a search to, so that an index can be used to find
+//! the traces.
 
 use super::filter::TraceFilter;
 use super::predicate::{TracePredicate, TraceText};
@@ -6,8 +7,8 @@ use super::test::Test;
 use crate::filter::TextTest;
 
 impl TraceFilter {
-    /// The clients' ids of requests that the filter names; every passing trace has one; `None`
-    /// where the filter does not limit them.
+    /// Returns client request ids of which every passing trace has one, or `None` if the filter
+    /// does not restrict them.
     #[must_use]
     pub fn client_requests(&self) -> Option<Vec<&str>> {
         let limits = self.predicates.iter().filter_map(|predicate| match predicate {

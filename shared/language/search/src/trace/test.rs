@@ -1,4 +1,4 @@
-//! Tests of a text, a key or a number of a trace.
+//! Tests of the texts, keys and numbers of a trace.
 
 use mlflow_api::python::repr;
 use mlflow_api::{Error, Result};
@@ -11,16 +11,16 @@ use crate::value::{Literal, Number};
 /// A test of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// As in other searches.
+    /// A test that other searches also support.
     Text(TextTest),
-    /// RLIKE.
+    /// A regular expression (RLIKE).
     Expression(Expression),
 }
 
 impl Test {
-    /// The test that a checked comparator and a value make.
+    /// Creates the test for a comparator that has already been checked, and a value.
     pub(super) fn new(comparator: &str, value: Option<Literal>) -> Result<Self> {
-        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not take such a value."));
+        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not support this value."));
         match (comparator, value) {
             ("RLIKE", Some(Literal::Text(written))) => Ok(Self::Expression(Expression::new(&written)?)),
             // MLflow passes a list on to the database, which fails.
@@ -39,14 +39,14 @@ impl Test {
     }
 }
 
-/// A test of a key that a trace may lack.
+/// A test of a key that a trace may not have.
 #[derive(Clone, Debug, PartialEq)]
 pub enum KeyTest {
-    /// IS NOT NULL.
+    /// `IS NOT NULL`
     Present,
-    /// IS NULL.
+    /// `IS NULL`
     Absent,
-    /// The key is there and its value passes.
+    /// The key is present, and its value passes the test.
     Value(Test),
 }
 
@@ -59,7 +59,7 @@ impl KeyTest {
         }
     }
 
-    /// Whether the value, or its absence, passes.
+    /// Checks whether a value, or its absence, passes the test.
     #[must_use]
     pub fn passes(&self, value: Option<&str>) -> bool {
         match self {
@@ -73,18 +73,19 @@ impl KeyTest {
 /// A test of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NumberTest {
-    /// How to compare.
+    /// The comparator.
     pub comparator: Comparator,
-    /// The value to compare with; `None` for a text that is no number, which SQL sorts after all
-    /// numbers.
+    /// The value to compare with. `None` for a text that is not a number, because SQL sorts texts
+    /// after all numbers.
     pub value: Option<Number>,
 }
 
 impl NumberTest {
-    /// The test of a checked comparator and a value. SQLite reads a text as a number only if it is
-    /// compared with a column, and not with a `computed` value.
+    /// Creates the test for a comparator that has already been checked, and a value. SQLite only
+    /// converts a text to a number if it is compared with a column, and not if it is compared with
+    /// a `computed` value.
     pub(super) fn new(comparator: &str, value: Option<Literal>, computed: bool) -> Result<Self> {
-        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not take such a value."));
+        let mismatch = || Error::invalid(format!("The comparator '{comparator}' does not support this value."));
         let comparator = Comparator::parse(comparator).ok_or_else(mismatch)?;
         let value = match value {
             Some(Literal::Number(number)) => Some(number),
@@ -95,7 +96,7 @@ impl NumberTest {
         Ok(Self { comparator, value })
     }
 
-    /// Whether the number passes.
+    /// Checks whether the number passes.
     #[must_use]
     pub fn passes(&self, stored: i64) -> bool {
         let ordering = self.value.map_or(std::cmp::Ordering::Less, |value| value.compare_stored(stored));
@@ -103,7 +104,7 @@ impl NumberTest {
     }
 }
 
-/// The number that SQLite reads in a text, if it is all of it.
+/// Converts a text to a number like SQLite, or returns `None` if the text is not entirely a number.
 fn number_in(text: &str) -> Option<Number> {
     let text = text.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
     let is_decimal = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E');
@@ -113,7 +114,7 @@ fn number_in(text: &str) -> Option<Number> {
     text.parse().map(Number::Integer).or_else(|_| text.parse().map(Number::Float)).ok()
 }
 
-/// A list as Python prints a tuple.
+/// Formats a list like Python formats a tuple.
 pub(super) fn listed(texts: &[String]) -> String {
     let printed = print::join(texts.iter().map(|text| repr(text)));
     if texts.len() == 1 { format!("({printed},)") } else { format!("({printed})") }

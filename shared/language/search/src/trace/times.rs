@@ -1,4 +1,4 @@
-//! Which times a filter limits a search to, so that no more days are read.
+//! The range of times that a filter restricts a search to, so that days outside of it are not read.
 
 use super::filter::TraceFilter;
 use super::predicate::{TraceNumber, TracePredicate};
@@ -8,7 +8,8 @@ use crate::range::TimeRange;
 use crate::value::Number;
 
 impl TraceFilter {
-    /// Between which times, both included, every trace that passes began. If the first is after the second, none passes.
+    /// Returns the range of request times of traces that may pass, inclusive at both ends. If the
+    /// range is empty, no trace passes.
     #[must_use]
     pub fn request_times(&self) -> TimeRange {
         let ranges = self.predicates.iter().filter_map(|predicate| match predicate {
@@ -38,7 +39,7 @@ impl NumberTest {
     }
 }
 
-/// The integers next to a number, which are the same if it is one.
+/// Returns the nearest integers below and above a number, which are equal if it is an integer.
 #[allow(clippy::cast_possible_truncation, reason = "it saturates")]
 fn around(value: Number) -> (i64, i64) {
     match value {

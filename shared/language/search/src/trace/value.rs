@@ -13,7 +13,7 @@ const NUMERIC_ATTRIBUTES: [&str; 6] =
 const LISTED_ATTRIBUTES: [&str; 5] = ["client_request_id", "name", "request_id", "run_id", "status"];
 const NUMERIC_COMPARATORS: [&str; 4] = [">", ">=", "<", "<="];
 
-/// Reads the value that an identifier, as it was written, is compared with.
+/// Parses the value that an identifier is compared with. The identifier has not been resolved yet.
 pub(super) fn read(identifier: &Identifier, comparator: &str, node: &Node) -> Result<Literal> {
     let Identifier { family, key } = identifier;
     if matches!(family, Family::Feedback | Family::Expectation) {
@@ -44,7 +44,8 @@ pub(super) fn read(identifier: &Identifier, comparator: &str, node: &Node) -> Re
     }
 }
 
-/// Whether the comparator asks for a number, and is given one (`_validate_assessment_comparison_value`).
+/// Checks that comparators that require a number are used with a number, and others with a text
+/// (`_validate_assessment_comparison_value`).
 fn check_of_assessment(family: Family, comparator: &str, node: &Node) -> Result<()> {
     let wants_number = NUMERIC_COMPARATORS.contains(&comparator);
     let is_text = matches!(node.kind, Kind::SingleQuoted | Kind::Identifier);
@@ -67,7 +68,7 @@ fn number(identifier: &Identifier, node: &Node) -> Result<Literal> {
         Kind::Integer => node.text.parse().ok().map(Number::Integer),
         _ => node.text.parse().ok().map(Number::Float),
     };
-    // MLflow passes it on to the database, which fails.
+    // MLflow passes such a number on to the database, which fails.
     let too_large =
         || Error::invalid(format!("The value {} of {} does not fit into 64 bits.", node.text, identifier.key));
     number.map(Literal::Number).ok_or_else(too_large)

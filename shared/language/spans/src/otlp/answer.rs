@@ -1,4 +1,4 @@
-//! The form in which an export is written, and the answer to one that was stored, in the same form.
+//! The format of an export, and the response to a stored export in the same format.
 
 use opentelemetry_proto::tonic::collector::trace::v1::{ExportTracePartialSuccess, ExportTraceServiceResponse};
 use prost::Message;
@@ -16,7 +16,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// The one that a request names; refused is any other.
+    /// Returns the format that a request names. Any other format is rejected.
     pub fn of(content_type: Option<&str>) -> Result<Self, Refusal> {
         let given = content_type.unwrap_or("None");
         let media_type = given.split(';').next().unwrap_or_default().trim();
@@ -27,7 +27,7 @@ impl Format {
         })
     }
 
-    /// Its media type.
+    /// Returns the format's media type.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -36,7 +36,8 @@ impl Format {
         }
     }
 
-    /// The message that all spans were taken, or how many were not, and why.
+    /// Returns the response for a stored export: all spans were accepted, or some were rejected,
+    /// with their number and the reason.
     #[must_use]
     pub fn answer(self, rejected: Option<(usize, &str)>) -> Vec<u8> {
         let partial_success = rejected.map(|(spans, why)| ExportTracePartialSuccess {
@@ -46,7 +47,7 @@ impl Format {
         match (self, partial_success) {
             (Self::Protobuf, partial_success) => ExportTraceServiceResponse { partial_success }.encode_to_vec(),
             (Self::Json, None) => b"{}".to_vec(),
-            // An integer of 64 bits is a text there.
+            // A 64-bit integer is a string in protobuf's JSON.
             (Self::Json, Some(partial)) => json!({ "partialSuccess": {
                 "rejectedSpans": partial.rejected_spans.to_string(),
                 "errorMessage": partial.error_message,

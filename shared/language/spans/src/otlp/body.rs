@@ -1,4 +1,4 @@
-//! Bodies that come compressed.
+//! Compressed bodies.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -7,24 +7,24 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use crate::refusal::Refusal;
 
-/// Bytes of a body after decompression.
+/// Maximum number of bytes of a body after decompression.
 const LARGEST: usize = 32 << 20;
 
-/// Bytes for which no request waits until there is room in memory.
+/// Maximum number of bytes for which a request does not have to wait for memory.
 const SMALL: usize = 64 << 10;
 
-/// The body as it was before it was compressed.
+/// Returns the body as it was before compression.
 pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result<Cow<'a, [u8]>, Refusal> {
     let encoding = encoding.unwrap_or_default().to_lowercase();
     match encoding.as_str() {
         "" => Ok(Cow::Borrowed(body)),
-        // To Python, nothing at all is a gzip file without members.
+        // To Python, an empty input is a gzip file without members.
         "gzip" if body.is_empty() => Ok(Cow::Borrowed(body)),
         "gzip" => match bounded(MultiGzDecoder::new(body), said(body).clamp(SMALL, LARGEST)) {
             Some(plain) => plain.map(Cow::Owned),
             None => Err(undone(body, "gzip")),
         },
-        // Some clients leave the two bytes before and the checksum away.
+        // Some clients omit the zlib header and checksum.
         "deflate" => {
             match bounded(ZlibDecoder::new(body), LARGEST).or_else(|| bounded(DeflateDecoder::new(body), LARGEST)) {
                 Some(plain) => plain.map(Cow::Owned),
@@ -35,13 +35,14 @@ pub(super) fn decompressed<'a>(encoding: Option<&str>, body: &'a [u8]) -> Result
     }
 }
 
-/// The refusal of a body that does not decompress. API Gateway takes JSON for a text, even if it is
-/// compressed, and puts U+FFFD in place of bytes that are none. Then it says what to send instead.
+/// Returns the error for a body that does not decompress. API Gateway treats JSON as text even if
+/// it is compressed, and replaces invalid bytes with U+FFFD. In that case, the message recommends
+/// what to send instead.
 fn undone(body: &[u8], encoding: &str) -> Refusal {
     let is_read_as_text = std::str::from_utf8(body).is_ok_and(|text| text.contains(char::REPLACEMENT_CHARACTER));
     if is_read_as_text {
         let message = format!(
-            "The {encoding} payload was read as text on its way and is broken. Send protobuf \
+            "The {encoding} payload was decoded as text in transit and is corrupt. Send protobuf \
              (Content-Type: application/x-protobuf), or JSON without compression."
         );
         return Refusal::new(400, message);
@@ -49,14 +50,15 @@ fn undone(body: &[u8], encoding: &str) -> Refusal {
     Refusal::new(400, format!("Failed to decompress {encoding} payload"))
 }
 
-/// The length that gzip's last four bytes say. The request has waited for so much room in memory; of several members, which no exporter sends, only the
-/// last one's length is there.
+/// Returns the length in the last four bytes of a gzip body. The request has waited for that much
+/// memory. If there are several members, which no exporter sends, this is only the length of the
+/// last one.
 fn said(body: &[u8]) -> usize {
     let length = body.last_chunk::<4>().map(|length| u32::from_le_bytes(*length)).unwrap_or_default();
     usize::try_from(length).unwrap_or(usize::MAX)
 }
 
-/// The output of a decoder; `None` where it fails, and a refusal where it is more than `most`
+/// Returns the output of a decoder, or `None` if it fails. Rejects an output of more than `most`
 /// bytes.
 fn bounded(decoder: impl Read, most: usize) -> Option<Result<Vec<u8>, Refusal>> {
     let mut plain = Vec::new();
@@ -64,7 +66,7 @@ fn bounded(decoder: impl Read, most: usize) -> Option<Result<Vec<u8>, Refusal>> 
     if plain.len() <= most {
         return Some(Ok(plain));
     }
-    let than = if most == LARGEST { format!("{LARGEST} bytes") } else { "its last four bytes say".to_owned() };
+    let than = if most == LARGEST { format!("{LARGEST} bytes") } else { "its gzip trailer states".to_owned() };
     Some(Err(Refusal::new(413, format!("The request is larger than {than} after decompression"))))
 }
 
@@ -83,7 +85,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// The decompressed length of a body in gzip, or the refusal.
+    /// Returns the decompressed length of a gzip body, or the error.
     fn length(members: &[usize]) -> Result<usize, (u16, String)> {
         let body = members.iter().flat_map(|bytes| member(*bytes)).collect::<Vec<_>>();
         let plain = decompressed(Some("gzip"), &body).map(|plain| plain.len());
@@ -99,9 +101,9 @@ mod tests {
         for encoding in ["gzip", "deflate"] {
             let (status, detail) = refused(encoding, String::from_utf8_lossy(&member(1_000)).as_bytes());
             assert_eq!(status, 400);
-            let begins = format!("The {encoding} payload was read as text on its way");
+            let begins = format!("The {encoding} payload was decoded as text in transit");
             assert!(detail.starts_with(&begins) && detail.contains("application/x-protobuf"), "{detail}");
-            // Others are broken in another way: cut off, or plain text.
+            // Other bodies are corrupt in another way: truncated, or plain text.
             for body in [&member(1_000)[..12], b"{\"resourceSpans\":[]}"] {
                 let expected = (400, format!("Failed to decompress {encoding} payload"));
                 assert_eq!(refused(encoding, body), expected);
@@ -115,12 +117,12 @@ mod tests {
         assert_eq!(length(&[LARGEST]), Ok(LARGEST));
         let larger = |than: &str| Err((413, format!("The request is larger than {than} after decompression")));
         assert_eq!(length(&[LARGEST + 1]), larger("33554432 bytes"));
-        // Several members: only the last one's size is at the end of the body.
+        // With several members, only the size of the last one is at the end of the body.
         assert_eq!(length(&[10, 20]), Ok(30));
         assert_eq!(length(&[SMALL, 0]), Ok(SMALL));
         assert_eq!(length(&[0, 3 << 20]), Ok(3 << 20));
         for members in [[3 << 20, 0], [SMALL, 1], [1, 3 << 20], [LARGEST, 0]] {
-            assert_eq!(length(&members), larger("its last four bytes say"), "{members:?}");
+            assert_eq!(length(&members), larger("its gzip trailer states"), "{members:?}");
         }
     }
 }

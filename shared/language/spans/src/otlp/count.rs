@@ -1,5 +1,5 @@
-//! Counts the parts of a body before it is read: a span of two bytes takes some hundred in memory,
-//! and repeated text compresses to nearly nothing. Counting takes no memory per part.
+//! Counts the parts of a body before it is read. A span of two bytes takes hundreds of bytes in
+//! memory, and repeated text compresses to almost nothing. Counting takes no memory per part.
 
 use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
@@ -7,14 +7,15 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 use crate::refusal::Refusal;
 use crate::text::marks;
 
-/// Messages of an export: spans, events, links, attributes with their values, values in lists, and names of attributes; one takes up to 300 bytes in
-/// memory. JSON has about four marks (`{`, `[`, `,`) for one message.
+/// Maximum number of messages in an export: spans, events, links, attributes with their values,
+/// values in lists, and names of attributes. Each takes up to 300 bytes in memory. JSON has about
+/// four marks (`{`, `[`, `,`) per message.
 const MOST: usize = 300_000;
 const MOST_OF_JSON: usize = 4 * MOST;
-/// Levels of lists in lists; prost reads no more.
+/// Maximum nesting depth, which is also the limit of prost.
 const DEEPEST: usize = 100;
 
-/// The counted parts, by their message and the number of their field.
+/// The parts that are counted, identified by their message and field number.
 #[derive(Clone, Copy)]
 enum Kind {
     Traces,
@@ -34,7 +35,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// The kind of a field's content, where that is counted.
+    /// Returns the kind of a field's content, if it is counted.
     fn field(self, number: u32) -> Option<Self> {
         Some(match (self, number) {
             (Self::Traces, 1) => Self::ResourceSpans,
@@ -48,7 +49,8 @@ impl Kind {
             | (Self::Scope | Self::Event, 3)
             | (Self::Link, 4)
             | (Self::Span, 9) => Self::KeyValue,
-            // An entity names attributes by texts. Each takes 24 bytes, however short it is.
+            // An entity refers to attributes by name. Each name takes 24 bytes, no matter how short
+            // it is.
             (Self::Resource, 3) => Self::Entity,
             (Self::Entity, 3 | 4) => Self::Name,
             (Self::KeyValue, 2) | (Self::List, 1) => Self::AnyValue,
@@ -59,14 +61,16 @@ impl Kind {
     }
 }
 
-/// Refuses a message in protobuf that would become too much. One that cannot be read passes: reading it says so.
+/// Rejects a protobuf message that would take too much memory. An unreadable message passes,
+/// because reading it reports the error.
 pub(super) fn check_protobuf(body: &[u8]) -> Result<(), Refusal> {
     let mut count = 0;
     walk(body, Kind::Traces, &mut count, 0);
     check(count, MOST)
 }
 
-/// The same for JSON. Only the marks between values are looked at.
+/// Rejects a JSON message that would take too much memory. Only the marks between values are
+/// counted.
 pub(super) fn check_json(body: &[u8]) -> Result<(), Refusal> {
     check(marks(body, |byte| matches!(byte, b'{' | b'[' | b',')), MOST_OF_JSON)
 }
@@ -78,7 +82,7 @@ fn check(count: usize, most: usize) -> Result<(), Refusal> {
     Err(Refusal::new(413, format!("The request has more than {MOST} spans, attributes and other values")))
 }
 
-/// Counts the messages in one, as far as it can be read, and no further than is too many.
+/// Counts the messages within a message, as far as it can be read, and stops at the limit.
 fn walk(mut rest: &[u8], kind: Kind, count: &mut usize, depth: usize) {
     while rest.has_remaining() && *count <= MOST {
         let Ok((number, wire)) = decode_key(&mut rest) else { return };
@@ -87,7 +91,8 @@ fn walk(mut rest: &[u8], kind: Kind, count: &mut usize, depth: usize) {
             WireType::SixtyFourBit => Ok(8),
             WireType::ThirtyTwoBit => Ok(4),
             WireType::LengthDelimited => decode_varint(&mut rest),
-            // Groups, which nobody writes: the fields in one are taken for the message's own.
+            // Groups, which are not used in practice. The fields in a group are counted as fields
+            // of the message.
             WireType::StartGroup | WireType::EndGroup => Ok(0),
         };
         let Ok(Some((field, after))) =
@@ -99,7 +104,7 @@ fn walk(mut rest: &[u8], kind: Kind, count: &mut usize, depth: usize) {
         if wire == WireType::LengthDelimited
             && let Some(inner) = kind.field(number)
         {
-            // An attribute and its value are one in memory.
+            // An attribute and its value are one object in memory.
             *count += usize::from(!matches!(kind, Kind::KeyValue));
             if depth < DEEPEST {
                 walk(field, inner, count, depth + 1);
@@ -139,11 +144,12 @@ mod tests {
         };
         let mut count = 0;
         walk(&traces(vec![span]).encode_to_vec(), Kind::Traces, &mut count, 0);
-        // Resource, scope, span, event, link; and three attributes, each with the list and two numbers.
+        // Resource, scope, span, event, link, and three attributes, each with the list and two
+        // numbers.
         assert_eq!(count, 5 + 3 * 4);
     }
 
-    /// A field with this content, in fields of these numbers, the outermost first.
+    /// Nests content in fields with these numbers, the outermost first.
     fn nested(path: &[u32], content: Vec<u8>) -> Vec<u8> {
         path.iter().rev().fold(content, |content, number| {
             let mut field = Vec::new();
@@ -153,13 +159,13 @@ mod tests {
         })
     }
 
-    /// A message after it was read and written again.
+    /// Decodes a message and encodes it again.
     fn kept(message: &[u8]) -> Option<Vec<u8>> {
         TracesData::decode(message).ok().map(|read| read.encode_to_vec())
     }
 
-    /// Looks at all fields of the message at the end of this path. Every field that is kept as
-    /// often as it comes has to be counted as often. Adds the paths of those.
+    /// Checks all fields of the message at the end of this path. A field whose repetitions are all
+    /// kept must be counted as often. Adds the paths of such fields to `repeated`.
     fn look(path: &[u32], repeated: &mut Vec<Vec<u32>>) {
         const TIMES: usize = 100;
         for number in 1..=20 {
@@ -167,7 +173,7 @@ mod tests {
             for wire in [WireType::LengthDelimited, WireType::Varint, WireType::ThirtyTwoBit, WireType::SixtyFourBit] {
                 let mut field = Vec::new();
                 encode_key(number, wire, &mut field);
-                // An empty text, message or list; a zero.
+                // An empty text, message or list, or a zero.
                 let zeros = match wire {
                     WireType::ThirtyTwoBit => 4,
                     WireType::SixtyFourBit => 8,
@@ -182,7 +188,7 @@ mod tests {
                     repeated.push(below.clone());
                 }
             }
-            // An empty message is kept, and loses unknown fields, which a text or bytes do not.
+            // An empty message is kept and loses unknown fields, unlike a text or bytes.
             let empty = nested(&below, Vec::new());
             let is_message = kept(&empty).as_ref() == Some(&empty)
                 && kept(&nested(&below, nested(&[2_000], Vec::new()))) == Some(empty);
@@ -196,7 +202,7 @@ mod tests {
     fn all_that_repeats_is_counted() {
         let mut repeated = Vec::new();
         look(&[], &mut repeated);
-        // From the traces to values in lists of events' attributes.
+        // From the traces to values in lists in the attributes of events.
         for path in [&[1][..], &[1, 2, 2, 9], &[1, 1, 3, 4], &[1, 2, 1, 3], &[1, 2, 2, 11, 3, 2, 5, 1]] {
             assert!(repeated.iter().any(|found| found == path), "{path:?} of {repeated:?}");
         }
@@ -206,7 +212,8 @@ mod tests {
     fn what_would_become_too_much_is_refused_unread() {
         let many = nested(&[1, 2], [0x12, 0x00].repeat(MOST));
         assert_eq!(check_protobuf(&many).unwrap_err().status, 413);
-        // Names of attributes, in an entity of a resource; and as many bytes in the name of a scope.
+        // Names of attributes in an entity of a resource, and the same number of bytes in the name
+        // of a scope.
         let names = [0x1a, 0x00].repeat(MOST + 1);
         assert_eq!(check_protobuf(&nested(&[1, 1, 3], names.clone())).unwrap_err().status, 413);
         assert!(check_protobuf(&nested(&[1, 2, 1, 1], names)).is_ok());

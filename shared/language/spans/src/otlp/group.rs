@@ -1,5 +1,5 @@
-//! The spans of a request, by trace. Their size is counted on the way, so that a request that is
-//! too large ends early.
+//! Groups the spans of a request by trace. Their size is counted in the process, so that a request
+//! that is too large is rejected early.
 
 use indexmap::IndexMap;
 use mlflow_api::Json;
@@ -12,34 +12,37 @@ use crate::keep::keep;
 use crate::refusal::Refusal;
 use crate::values::decoded;
 
-/// Bytes of the spans of one trace in a request, as they are kept. [`unpack`](crate::unpack) takes no more.
+/// Maximum size, in bytes, of the spans of one trace in a request, in their stored form.
+/// [`unpack`](crate::unpack) accepts no more.
 const LONGEST_EXPORT: usize = crate::pack::LARGEST - (1 << 20);
 
-/// Bytes of the spans of all traces in a request, in their kept form, and of the tags of their
-/// traces. Each trace gets tags of its own in the end. A body has a third of that. Translating
-/// attributes makes more of them, and an attribute of a resource becomes a tag of ten thousand
-/// traces.
+/// Maximum size, in bytes, of the spans of all traces in a request, in their stored form, and of
+/// the tags of their traces. Each trace eventually gets tags of its own. A body may have a third of
+/// that size. Translation adds attributes, and an attribute of a resource may become a tag of ten
+/// thousand traces.
 const LARGEST: usize = 96 << 20;
 
-/// Traces in a request. Collectors send some thousand spans at a time, which may be of as many traces.
+/// Maximum number of traces in a request. Collectors send thousands of spans at a time, each of
+/// which may belong to another trace.
 const MOST_TRACES: usize = 10_000;
 
-/// Bytes that a tag, or a trace, takes besides its texts, about.
+/// Approximate number of bytes that a tag or a trace takes in addition to its texts.
 const OVERHEAD: usize = 64;
 
-/// Programs whose name MLflow shows on the roots of their traces. It shows no others, as anybody may send any text.
+/// Programs whose name MLflow shows on the roots of their traces. Other names are not shown,
+/// because clients can send any text.
 const SERVICES: [&str; 5] = ["claude-code", "codex_cli_rs", "codex_vscode", "gemini-cli", "qwen-code"];
 
 /// The data of one trace so far.
 #[derive(Default)]
 struct Part {
     spans: IndexMap<Vec<u8>, Span>,
-    /// Bytes of its spans: translating attributes may make more of them.
+    /// Size of the trace's spans in bytes. Translation may increase it.
     bytes: usize,
     resource: Option<Tags>,
 }
 
-/// The room that is left for the rest of a request.
+/// The memory that is left for the rest of a request.
 struct Room(usize);
 
 impl Room {
@@ -53,7 +56,7 @@ impl Room {
     }
 }
 
-/// The traces of a request, in the order in which they come first.
+/// Returns the traces of a request, in the order of their first spans.
 pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
     let mut traces: IndexMap<[u8; 16], Part> = IndexMap::new();
     let mut room = Room(LARGEST);
@@ -72,7 +75,7 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
                 room.take(OVERHEAD)?;
             }
             let part = traces.entry(trace_id).or_default();
-            // With the bytes before it in a list.
+            // Includes the bytes that precede the span in a list.
             let bytes = span.encoded_len() + 6;
             part.bytes += bytes;
             if part.bytes > LONGEST_EXPORT {
@@ -96,7 +99,7 @@ pub(super) fn by_trace(data: TracesData) -> Result<Vec<Export>, Refusal> {
     Ok(traces.into_iter().map(export).collect())
 }
 
-/// The sender's name, where it is one of those that are shown.
+/// Returns the sender's name, if it is one of those that are shown.
 fn service(sender: &Resource) -> Option<&'static str> {
     let name = sender.attributes.iter().find(|attribute| attribute.key == "service.name")?;
     match decoded(name.value.as_ref()) {
@@ -121,7 +124,8 @@ mod tests {
         KeyValue { key, value: Some(AnyValue { value: Some(Value::StringValue(value)) }), ..KeyValue::default() }
     }
 
-    /// Traces of a span each, of a sender with attributes of so many characters.
+    /// Traces with one span each, from a sender with `attributes` attributes of `characters`
+    /// characters.
     fn traces(count: u32, attributes: u32, characters: usize) -> TracesData {
         let attributes = (0..attributes).map(|number| attribute(format!("k{number}"), "x".repeat(characters)));
         let spans = (1..=count).map(|number| Span {
@@ -145,11 +149,11 @@ mod tests {
         let shared = &exports[0].resource;
         assert_eq!(shared.len(), 20);
         assert!(exports.iter().all(|export| std::sync::Arc::ptr_eq(&export.resource, shared)));
-        // 28 MB of attributes, and a thousand traces that want them.
+        // 28 MB of attributes, which a thousand traces need.
         let refused = by_trace(traces(1_000, 3_500, 8_000)).unwrap_err();
         assert_eq!(refused.status, 413, "{}", refused.detail);
         assert!(refused.detail.starts_with("The spans and the tags of the traces"), "{}", refused.detail);
-        // Nor do texts of nothing come for nothing.
+        // Empty texts count as well.
         assert_eq!(by_trace(traces(1_000, 100_000, 0)).unwrap_err().status, 413);
     }
 
@@ -163,7 +167,7 @@ mod tests {
 
     #[test]
     fn spans_of_all_traces_are_counted_together() {
-        // A quotation mark takes two bytes as it is kept.
+        // A quotation mark takes two bytes in its stored form.
         let long = |number: u8| Span {
             trace_id: vec![number; 16],
             span_id: vec![1; 8],

@@ -1,9 +1,9 @@
-//! OTLP in JSON: protobuf's JSON mapping, but ids in hex (`google.protobuf.json_format` as MLflow
-//! calls it).
+//! OTLP in JSON: protobuf's JSON mapping, except that IDs are in hex (`google.protobuf.json_format`
+//! as MLflow calls it).
 //!
-//! Names are taken in camel case and as in the `.proto` file. Unknown fields are ignored, and null
-//! counts as missing. A number may be a text, and an integer may be written as a float. `None`
-//! means that the message is refused.
+//! Names are accepted in camel case and as in the `.proto` file. Unknown fields are ignored, and
+//! null counts as missing. A number may be a string, and an integer may be written as a float.
+//! `None` means that the message is rejected.
 
 use base64::Engine;
 use base64::alphabet;
@@ -16,16 +16,17 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status, TracesData, span};
 use serde_json::{Map, Value};
 
-/// Padding may be left away, as Python adds it.
+/// Padding may be omitted, because Python adds it.
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
 const BASE64: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const BASE64_OF_URLS: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// Reads a message.
+/// Parses a message.
 pub(super) fn parse(body: &[u8]) -> Option<TracesData> {
-    // JavaScript writes half a surrogate pair where it cuts a text: no reason to lose all other spans.
+    // JavaScript writes half a surrogate pair when it truncates a text. That is no reason to reject
+    // the other spans.
     let value: Value = serde_json::from_slice(body).or_else(|_| serde_json::from_slice(&without_halves(body))).ok()?;
     let message = Message::of(&value)?;
     Some(TracesData { resource_spans: message.list("resourceSpans", "resource_spans", resource_spans)? })
@@ -40,7 +41,7 @@ impl<'a> Message<'a> {
         value.as_object().map(Self)
     }
 
-    /// A field that is there; `other` is its name as in the `.proto` file.
+    /// Returns a field if it is present. `other` is its name as in the `.proto` file.
     fn field(self, name: &str, other: &str) -> Option<&'a Value> {
         let given = |name: &str| self.0.get(name).filter(|value| !value.is_null());
         given(name).or_else(|| given(other))
@@ -108,7 +109,7 @@ fn read_span(object: Message<'_>) -> Option<Span> {
         })?,
         status: object.read("status", "status", |value| {
             let status = Message::of(value)?;
-            // A name that nobody knows is ignored, like a field that nobody knows.
+            // An unknown name is ignored, like an unknown field.
             let code = status.read("code", "code", status_code)?;
             Some(Some(Status { message: status.text("message")?, code }))
         })?,
@@ -145,7 +146,7 @@ fn any(message: Message<'_>) -> Option<AnyValue> {
             }
             _ => continue,
         };
-        // One value has one type.
+        // A value has exactly one type.
         if found.replace(read).is_some() {
             return None;
         }
@@ -153,7 +154,7 @@ fn any(message: Message<'_>) -> Option<AnyValue> {
     Some(AnyValue { value: found })
 }
 
-/// An id in hex. Spaces between its bytes do no harm.
+/// Parses an ID in hex. Whitespace between its bytes is ignored.
 fn id(text: &str) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let digit = |byte: u8| char::from(byte).to_digit(16);

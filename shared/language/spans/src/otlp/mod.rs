@@ -15,25 +15,24 @@ use prost::Message;
 use crate::refusal::Refusal;
 pub use answer::Format;
 
-/// Tags of traces. Those of a sender's resource are kept once, however many traces it has in a
-/// request.
+/// Tags of traces. The tags from a sender's resource are shared by all its traces in a request.
 pub type Tags = Arc<[(String, String)]>;
 
 /// One trace's part of an export.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
-    /// OpenTelemetry's id of the trace.
+    /// OpenTelemetry's ID of the trace.
     pub trace_id: [u8; 16],
-    /// Its spans, each id once.
+    /// Spans of the trace, deduplicated by ID.
     pub spans: Vec<Span>,
     /// Tags for the trace from its sender's resource.
     pub resource: Tags,
-    /// Bytes that its spans take as they are kept, about.
+    /// Approximate size of the spans in their stored form, in bytes.
     pub bytes: usize,
 }
 
-/// Reads an export; its traces are in the order in which they come first. Refused is all of it or nothing, with 413 where it is, or would become,
-/// too large.
+/// Reads an export. Its traces are in the order of their first spans. The export is accepted or
+/// rejected as a whole, with status 413 if it is too large or would become so.
 pub fn read(format: Format, content_encoding: Option<&str>, body: &[u8]) -> Result<Vec<Export>, Refusal> {
     let body = body::decompressed(content_encoding, body)?;
     let data = match format {
@@ -46,7 +45,7 @@ pub fn read(format: Format, content_encoding: Option<&str>, body: &[u8]) -> Resu
             TracesData::decode(&*body).map_err(|_| Refusal::format())?
         }
     };
-    // There is no need for all of it in two forms.
+    // Frees the body, so that it is not in memory in both forms.
     drop(body);
     if data.resource_spans.is_empty() {
         return Err(Refusal::new(400, "Invalid OpenTelemetry format - no spans found"));

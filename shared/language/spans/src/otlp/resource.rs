@@ -1,10 +1,10 @@
-//! The tags of traces from their sender's resource.
+//! The tags that traces get from their sender's resource.
 
 use mlflow_api::{Json, limits};
 use opentelemetry_proto::tonic::common::v1::KeyValue;
 
-/// Tags from the attributes of a resource; `None` where it has no attributes. Attributes that
-/// describe the SDK, are reserved by MLflow, or cannot be tags are left out.
+/// Returns tags for the attributes of a resource, or `None` if it has no attributes. Attributes
+/// that describe the SDK, are reserved by MLflow, or cannot be tags are left out.
 pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     let attributes = crate::values::dictionary(attributes);
     let mut named = attributes.iter().filter(|(key, _)| !key.is_empty()).peekable();
@@ -24,7 +24,7 @@ pub(super) fn tags(attributes: &[KeyValue]) -> Option<Vec<(String, String)>> {
     )
 }
 
-/// A value without unnamed parts, at any depth: OpenTelemetry's SDK leaves them out.
+/// Removes unnamed parts from a value at any depth, because OpenTelemetry's SDK leaves them out.
 fn named_only(value: Json) -> Json {
     match value {
         Json::List(items) => Json::List(items.into_iter().map(named_only).collect()),

@@ -1,4 +1,4 @@
-//! Claude Code.
+//! Spans of Claude Code.
 
 use mlflow_api::{Json, python};
 
@@ -8,7 +8,8 @@ use crate::attributes::{Attributes, dumped};
 
 const REDACTED: &str = "<REDACTED>";
 
-/// Spans have a type of their own, tokens and contents have names without a prefix.
+/// The convention of Claude Code. Spans have types of their own, and tokens and contents have
+/// attribute names without a prefix.
 pub(super) struct ClaudeCode;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -21,7 +22,7 @@ enum Kind {
 impl Kind {
     fn of(attributes: &Attributes) -> Option<Self> {
         let Json::Text(kind) = parsed(attributes.get("span.type")?) else { return None };
-        // Some versions leave the prefix away.
+        // Some versions omit the prefix.
         match kind.strip_prefix("claude_code.").unwrap_or(&kind) {
             "interaction" => Some(Self::Interaction),
             "llm_request" => Some(Self::Request),
@@ -31,7 +32,7 @@ impl Kind {
     }
 }
 
-/// A count of a request to the model.
+/// Returns a count of a request to the model.
 fn count(attributes: &Attributes, name: &str) -> Option<i128> {
     if Kind::of(attributes) != Some(Kind::Request) {
         return None;
@@ -40,7 +41,7 @@ fn count(attributes: &Attributes, name: &str) -> Option<i128> {
         Json::Integer(digits) => digits.parse().ok(),
         Json::Text(text) => python::int(&text)?.parse().ok(),
         Json::Bool(value) => Some(i128::from(value)),
-        #[expect(clippy::cast_possible_truncation, reason = "Python cuts the fraction off, too")]
+        #[expect(clippy::cast_possible_truncation, reason = "Python truncates the fraction, too")]
         Json::Float(number) if number.is_finite() => Some(number as i128),
         _ => None,
     }
@@ -50,7 +51,7 @@ fn integer(number: i128) -> Json {
     Json::Integer(number.to_string())
 }
 
-/// An attribute, unless its owner did not want it to be shown.
+/// Returns an attribute, unless the user has chosen to redact it.
 fn content(attributes: &Attributes, name: &str) -> Option<Json> {
     present(attributes, name).filter(|value| parsed(value) != Json::from(REDACTED)).cloned()
 }
@@ -68,7 +69,8 @@ impl Convention for ClaudeCode {
         })
     }
 
-    /// Claude does not count cached tokens; MLflow does.
+    /// Returns the input tokens including cached ones, as MLflow counts them. Claude Code's own
+    /// count excludes cached tokens.
     fn input_tokens(&self, attributes: &Attributes) -> Option<Json> {
         let others = ["cache_read_tokens", "cache_creation_tokens"];
         let cached: i128 = others.into_iter().filter_map(|name| count(attributes, name)).fold(0, i128::saturating_add);

@@ -1,4 +1,4 @@
-//! The common part of the conventions of SDKs: names of attributes, and how their values are taken.
+//! The common part of the SDKs' conventions: attribute names, and how their values are read.
 
 use mlflow_api::Json;
 use mlflow_api::json::Object;
@@ -11,9 +11,9 @@ pub(crate) struct Event {
     pub attributes: Object,
 }
 
-/// Names of the attributes of a convention, those to be preferred first.
+/// Attribute names of a convention, in order of preference.
 pub(super) struct Names {
-    /// The kind of work, and the type that MLflow has for each.
+    /// Name of the attribute with the kind of work, and MLflow's type for each kind.
     pub kind: Option<&'static str>,
     pub kinds: &'static [(&'static str, &'static str)],
     pub input_tokens: Option<&'static str>,
@@ -45,12 +45,12 @@ impl Names {
     };
 }
 
-/// The names that one SDK, or a family of them, gives to the values that MLflow shows.
+/// The names that an SDK, or a family of SDKs, gives to the values that MLflow shows.
 pub(super) trait Convention: Sync {
-    /// The names; where that is not all, the other methods are its own.
+    /// Returns the names. A convention that needs more than names overrides other methods.
     fn names(&self) -> &'static Names;
 
-    /// MLflow's type of the span.
+    /// Returns MLflow's type of the span.
     fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
         let kind = attributes.get(self.names().kind?)?;
         mapped(self.names().kinds, &parsed(kind))
@@ -76,7 +76,7 @@ pub(super) trait Convention: Sync {
         self.names().cache_creation.iter().find_map(|name| attributes.get(*name)).cloned()
     }
 
-    /// The value for the inputs. It may leave a note of the form of the messages.
+    /// Returns the value for the inputs. May also set the format of the messages.
     fn input(&self, attributes: &mut Attributes) -> Option<Json> {
         first(attributes, self.names().inputs)
     }
@@ -110,13 +110,13 @@ pub(super) trait Convention: Sync {
     }
 }
 
-/// The type of a kind.
+/// Returns the type of a kind.
 pub(super) fn mapped(kinds: &[(&str, &'static str)], kind: &Json) -> Option<&'static str> {
     let Json::Text(kind) = kind else { return None };
     kinds.iter().find(|(name, _)| name == kind).map(|(_, mapped)| *mapped)
 }
 
-/// The value of a JSON text, or the value itself where it is no JSON.
+/// Parses a JSON text, or returns the value unchanged if it is not JSON.
 pub(crate) fn parsed(value: &Json) -> Json {
     match value {
         Json::Text(text) => crate::text::read(text).unwrap_or_else(|| value.clone()),
@@ -124,12 +124,12 @@ pub(crate) fn parsed(value: &Json) -> Json {
     }
 }
 
-/// The first of several attributes that is there and not empty.
+/// Returns the first of several attributes that is present and not empty.
 pub(super) fn first(attributes: &Attributes, names: &[&str]) -> Option<Json> {
     names.iter().find_map(|name| present(attributes, name)).cloned()
 }
 
-/// An attribute, unless it is the JSON of null, false, zero, or an empty value.
+/// Returns an attribute, unless it is the JSON of null, false, zero or an empty value.
 pub(super) fn present<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a Json> {
     attributes.get(name).filter(|value| match value {
         Json::Text(text) => is_something(text),
@@ -141,7 +141,7 @@ fn is_something(json: &str) -> bool {
     let json = json.trim_matches([' ', '\t', '\n', '\r']);
     let then = json.get(1..).unwrap_or_default().trim_start_matches([' ', '\t', '\n', '\r']);
     match json.bytes().next() {
-        // Long ones are not worth reading only for this.
+        // Long texts are not parsed completely just for this.
         Some(b'"') => json != "\"\"",
         Some(b'[') => !then.starts_with(']'),
         Some(b'{') => !then.starts_with('}'),
@@ -150,7 +150,7 @@ fn is_something(json: &str) -> bool {
     }
 }
 
-/// An attribute of an event that is there and, to Python, true.
+/// Returns an attribute of an event, if it is present and truthy in Python.
 pub(super) fn of_event<'a>(event: &'a Event, name: &str) -> Option<&'a Json> {
     event.attributes.get(name).filter(|value| value.is_true())
 }

@@ -1,4 +1,5 @@
-//! OpenTelemetry's conventions for generative AI, and two that are made of them: Gemini's command line, `LiveKit`.
+//! OpenTelemetry's conventions for generative AI, and two conventions based on them: Gemini CLI and
+//! `LiveKit`.
 
 use mlflow_api::Json;
 use mlflow_api::json::Object;
@@ -24,7 +25,7 @@ const NAMES: Names = Names {
     output_tokens: Some("gen_ai.usage.output_tokens"),
     total_tokens: None,
     cache_read: Some("gen_ai.usage.cache_read.input_tokens"),
-    // The second is its earlier name.
+    // The second name is the earlier one.
     cache_creation: &["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
     inputs: &["gen_ai.input.messages", "gen_ai.tool.call.arguments"],
     outputs: &["gen_ai.output.messages", "gen_ai.tool.call.result"],
@@ -33,7 +34,7 @@ const NAMES: Names = Names {
     tools: &["gen_ai.tool.definitions"],
 };
 
-/// The conventions themselves.
+/// OpenTelemetry's own conventions.
 pub(super) struct GenAi;
 
 impl Convention for GenAi {
@@ -42,7 +43,7 @@ impl Convention for GenAi {
     }
 }
 
-/// Gemini's command line, whose messages are wrapped so that the UI can show them.
+/// Gemini CLI, whose messages are wrapped so that the UI can show them.
 pub(super) struct GeminiCli;
 
 impl GeminiCli {
@@ -76,7 +77,8 @@ impl Convention for GeminiCli {
     fn output(&self, attributes: &Attributes) -> Option<Json> {
         let value = first(attributes, NAMES.outputs).filter(|_| Self::is_meant(attributes))?;
         let Json::List(items) = parsed(&value) else { return Some(value) };
-        // One content per chunk of the stream; the UI wants all their parts as one.
+        // There is one content per chunk of the stream, and the UI expects all parts in a single
+        // content.
         let parts: Vec<Json> = items.iter().filter_map(|item| parts_of(item)).flatten().cloned().collect();
         if parts.is_empty() {
             return Some(value);
@@ -155,7 +157,7 @@ fn dumped_list(items: Vec<Json>) -> Option<Json> {
     (!items.is_empty()).then(|| dumped_ascii(&Json::List(items)))
 }
 
-/// `json.dumps(value)`, which escapes characters beyond ASCII.
+/// Returns `json.dumps(value)`, which escapes non-ASCII characters.
 pub(super) fn dumped_ascii(value: &Json) -> Json {
     Json::Text(value.print())
 }

@@ -1,7 +1,7 @@
-//! The attributes that MLflow adds to a span when it stores it, made from those of other SDKs
-//! (`mlflow/tracing/otel/translation`).
+//! The attributes that MLflow adds to a span when it stores it, derived from the attributes of
+//! other SDKs (`mlflow/tracing/otel/translation`).
 //!
-//! The conventions are asked in MLflow's order, and the first that knows an answer gives it.
+//! The conventions are tried in MLflow's order, and the first one with a value is used.
 
 mod claude_code;
 mod convention;
@@ -34,7 +34,7 @@ static CONVENTIONS: [&dyn Convention; 12] = [
     &named::Langfuse,
 ];
 
-/// Those that keep inputs and outputs in events.
+/// Conventions that store inputs and outputs in events.
 static OF_EVENTS: [&dyn Convention; 3] = [&others::SpringAi, &gen_ai::LiveKit, &claude_code::ClaudeCode];
 
 /// Adds missing attributes.
@@ -81,7 +81,7 @@ fn of_events(events: &[Event], ask: impl FnMut(&'static dyn Convention) -> Optio
     if events.is_empty() { None } else { OF_EVENTS.into_iter().find_map(ask) }
 }
 
-/// A type that says nothing is replaced, too.
+/// Sets the span's type. A type without meaning is replaced, too.
 fn set_type(attributes: &mut Attributes) {
     let sent = attributes.get(keys::SPAN_TYPE).map(parsed);
     let says_nothing = |sent: Json| sent == Json::Null || sent == Json::from("UNKNOWN");
@@ -97,7 +97,7 @@ fn input(attributes: &mut Attributes, events: &[Event]) -> Option<Json> {
     found.or_else(|| of_events(events, |convention| convention.input_of_events(events, attributes)))
 }
 
-/// The tokens, of the first convention that counts any.
+/// Returns the token counts of the first convention that has any.
 fn usage(attributes: &Attributes) -> Option<Object> {
     found(|convention| {
         let input = convention.input_tokens(attributes).and_then(|value| count(&value));
@@ -121,7 +121,7 @@ fn usage(attributes: &Attributes) -> Option<Object> {
     })
 }
 
-/// A count, which may be a text. To Python, a boolean is a number.
+/// Returns a count, which may be a text. To Python, a boolean is a number.
 fn count(value: &Json) -> Option<Json> {
     match value {
         Json::Integer(_) | Json::Bool(_) => Some(value.clone()),
@@ -142,7 +142,8 @@ fn whole(count: &Json) -> Option<i128> {
     }
 }
 
-/// The model's name: from a convention, or else the `model` of inputs or outputs.
+/// Returns the model's name from a convention, or else from the field `model` of the inputs or
+/// outputs.
 fn model(attributes: &Attributes) -> Option<Json> {
     if let Some(model) = found(|convention| convention.model(attributes).filter(Json::is_true)) {
         return Some(model);
@@ -153,7 +154,8 @@ fn model(attributes: &Attributes) -> Option<Json> {
     models.next().filter(|model| matches!(model, Json::Text(_)))
 }
 
-/// Inputs and outputs may be long, and most are of no model.
+/// Checks whether a value may contain the name of a model. Inputs and outputs may be long, and most
+/// contain none.
 fn may_name_model(value: &Json) -> bool {
     match value {
         Json::Text(text) => text.contains("\"model\"") || text.contains("\\u"),

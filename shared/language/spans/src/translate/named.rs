@@ -1,8 +1,8 @@
-//! Conventions that are names and nothing else.
+//! Conventions that consist of names only.
 
 use super::convention::{Convention, Names};
 
-/// `OpenInference`: Arize, Phoenix.
+/// `OpenInference`, used by Arize and Phoenix.
 pub(super) struct OpenInference;
 
 impl Convention for OpenInference {

@@ -1,4 +1,4 @@
-//! Conventions with rules of their own: Spring AI, Traceloop, Vercel's AI SDK, `VoltAgent`.
+//! Conventions with rules of their own: Spring AI, Traceloop, Vercel's AI SDK and `VoltAgent`.
 
 use mlflow_api::Json;
 use mlflow_api::json::Object;
@@ -8,7 +8,7 @@ use super::gen_ai::dumped_ascii;
 use super::keys::MESSAGE_FORMAT;
 use crate::attributes::Attributes;
 
-/// Spring AI, which keeps prompts and completions in events.
+/// Spring AI, which stores prompts and completions in events.
 pub(super) struct SpringAi;
 
 impl SpringAi {
@@ -37,11 +37,11 @@ impl Convention for SpringAi {
     }
 }
 
-/// Traceloop, or `OpenLLMetry`: messages are spread over numbered attributes. The first of them is
+/// Traceloop, or `OpenLLMetry`, which spreads messages over numbered attributes. The first one is
 /// shown.
 pub(super) struct Traceloop;
 
-/// A name made of words and numbers (`#`), perhaps with more after it.
+/// Checks whether a name begins with a pattern of words and numbers (`#`).
 fn matches(name: &str, pattern: &[&str]) -> bool {
     let mut rest = name;
     for piece in pattern {
@@ -101,7 +101,8 @@ impl Convention for Traceloop {
 pub(super) struct VercelAi;
 
 impl VercelAi {
-    /// A call of a model, whose inputs and outputs are spread over attributes.
+    /// Checks whether the span is a model call, whose inputs and outputs are spread over several
+    /// attributes.
     fn is_chat(attributes: &Attributes) -> bool {
         let kind = attributes.get("ai.operationId").map(|kind| unwrapped(kind.clone()));
         matches!(kind, Some(Json::Text(kind)) if ["ai.generateText.doGenerate", "ai.streamText.doStream"].contains(&kind.as_str()))
@@ -115,7 +116,7 @@ impl VercelAi {
     }
 }
 
-/// The value of a JSON text that is wrapped up to three times.
+/// Parses a JSON text that may be wrapped up to three times.
 fn unwrapped(value: Json) -> Json {
     let mut value = value;
     for _ in 0..3 {
@@ -161,7 +162,7 @@ impl Convention for VercelAi {
             let tools = Json::List(tools.iter().cloned().map(unwrapped).collect());
             inputs.update([("tools".to_owned(), tools)]);
         }
-        // Not as JSON, as MLflow does it.
+        // Not encoded as JSON, as in MLflow.
         attributes.insert(MESSAGE_FORMAT.to_owned(), Json::from("vercel_ai"));
         (!inputs.is_empty()).then(|| dumped_ascii(&Json::Object(inputs)))
     }
@@ -192,7 +193,8 @@ impl Convention for VoltAgent {
         }
     }
 
-    /// A span below an agent has the agent's entity, and a type of its own.
+    /// Returns the span's type. A span below an agent has the agent's entity type, but a span type
+    /// of its own.
     fn span_type(&self, attributes: &Attributes) -> Option<&'static str> {
         let kinds = ["span.type", "entity.type"].into_iter().filter_map(|name| attributes.get(name));
         kinds.map(parsed).find_map(|kind| mapped(self.names().kinds, &kind))

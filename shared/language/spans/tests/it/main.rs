@@ -1,4 +1,4 @@
-//! Spans as they are sent, kept and answered.
+//! Spans as they are sent, stored and returned.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod packing;

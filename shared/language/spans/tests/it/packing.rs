@@ -1,4 +1,5 @@
-//! What is packed comes back, in later versions too; nothing that clients or broken items hold ends in a panic.
+//! Packed spans are restored, also by later versions. No input from clients and no corrupt item
+//! causes a panic.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
@@ -16,7 +17,8 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// `ten_spans.packed` is the trace of ten spans that the meters of costs send, as it was packed when the format was made.
+/// `ten_spans.packed` is the trace of ten spans that the cost measurements send, as it was packed
+/// when the format was introduced.
 #[test]
 fn what_was_packed_by_earlier_versions_is_read() {
     let exports = read(JSON, None, &fixture("ten_spans.json")).unwrap();
@@ -73,7 +75,7 @@ fn a_small_body_that_becomes_large_is_refused() {
 
 #[test]
 fn spans_that_become_larger_than_can_be_read_are_refused() {
-    // MLflow keeps a value as JSON, in which each of these takes six bytes.
+    // MLflow stores a value as JSON, in which each of these characters takes six bytes.
     let attributes = vec![attribute("mlflow.spanInputs", text(&"\u{1}".repeat(11 << 20)))];
     let body = message(vec![Span { attributes, ..span_of(1, 1) }]);
     assert_eq!(read(PROTOBUF, None, &body).unwrap_err().status, 413);
@@ -92,7 +94,7 @@ fn spans_are_unpacked_within_what_is_left() {
     assert_eq!(too_little, taken - 1);
 }
 
-/// Takes so many bytes.
+/// A writer that accepts a limited number of bytes.
 struct Room(usize);
 
 impl std::io::Write for Room {
@@ -106,12 +108,13 @@ impl std::io::Write for Room {
     }
 }
 
-/// The processor time of this thread: it does not count what other programs take.
+/// Returns the CPU time of this thread, which does not include that of other programs.
 fn now() -> std::time::Duration {
     std::time::Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap()
 }
 
-/// Of eight attributes of a million values each, none but the first is read for an answer that ends there.
+/// Eight attributes have a million values each. If the response ends in the first one, none of the
+/// others is parsed.
 #[test]
 fn an_answer_is_made_as_far_as_there_is_room() {
     let long = format!("[{}0]", "0,".repeat(1_000_000));
@@ -130,7 +133,8 @@ fn an_answer_is_made_as_far_as_there_is_room() {
     assert!(eight < one * 3, "{one:?}, {eight:?}");
 }
 
-/// Eight times as many take about eight times as long, where the product of all with all would take 64 times.
+/// Eight times as many attributes take about eight times as long. A quadratic algorithm would take
+/// 64 times as long.
 #[test]
 fn a_span_with_many_attributes_is_read_in_linear_time() {
     let shortest = |count: usize| {
@@ -171,7 +175,7 @@ fn message(spans: Vec<Span>) -> Vec<u8> {
     TracesData { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }.encode_to_vec()
 }
 
-/// Names that mean something, and others.
+/// Names with a meaning, and others.
 fn key() -> impl Strategy<Value = String> {
     const KNOWN: &[&str] = &[
         "mlflow.spanType",
@@ -290,7 +294,7 @@ proptest! {
             prop_assert!(packed.parts.iter().all(|part| part.len() <= limit));
             prop_assert_eq!(packed.parts.concat(), pack(&export.spans, 10).parts.concat());
             let back = unpack(&packed.parts.concat()).unwrap();
-            // By their bytes, as NaN is not equal to itself.
+            // Compares the debug output, because NaN is not equal to itself.
             prop_assert_eq!(format!("{back:?}"), format!("{:?}", export.spans));
             let mut usage = spans::Usage::default();
             for span in &back {
@@ -309,7 +313,7 @@ proptest! {
         }
     }
 
-    /// Whether the parts of a trace come together or one by one, in whatever order, its tokens are the same.
+    /// The tokens of a trace do not depend on the order of its spans.
     #[test]
     fn usage_does_not_depend_on_the_order(mut spans in prop::collection::vec(span(), 1..8), seed in any::<usize>()) {
         for span in &mut spans {

@@ -1,6 +1,6 @@
-//! What stock MLflow made of exports: `tests/compare/record_spans.py` records it.
+//! Compares with recorded results of stock MLflow (`tests/compare/record_spans.py`).
 //!
-//! `SPANS_RECORD` names another file than the one that is kept.
+//! `SPANS_RECORD` names a file to use instead of the one in the repository.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,11 +9,12 @@ use spans::{
     Export, Format, Span, Summary, artifact_json, facts, join, json, pack, read, summarize, trace_id_text, unpack,
 };
 
-/// What is refused with another answer: the two bytes `{"` begin no deflate stream to zlib, and one to this crate's library; times that are no
-/// dates are a failure of MLflow's database, which exporters would try again.
+/// Cases that are rejected with a different error. The two bytes `{"` are not the beginning of a
+/// deflate stream to zlib, but are to this crate's library. Times that are not valid dates cause a
+/// failure of MLflow's database, which exporters would retry.
 const DIFFERENT: [&str; 3] = ["no deflate", "a start too large", "an end too large"];
 
-/// Characters of a tag's value in an answer. Twice as many are stored.
+/// Number of characters of a tag's value in a response. Twice as many are stored.
 const ANSWERED_TAG: usize = 4096;
 
 fn cases() -> Vec<Value> {
@@ -30,7 +31,7 @@ fn bytes(body: &Value) -> Vec<u8> {
     }
 }
 
-/// All exports of a case, or the refusal of the last.
+/// Reads all exports of a case, or returns the first error.
 fn sent(case: &Value) -> Result<Vec<Export>, (u16, Value)> {
     let mut exports = Vec::new();
     for body in case["bodies"].as_array().unwrap() {
@@ -68,7 +69,7 @@ fn answers_are_those_of_mlflow() {
 fn compared(case: &Value) -> Vec<String> {
     let status = case["status"].as_u64().unwrap();
     let exports = match sent(case) {
-        Ok(_) if status != 200 => return vec![format!("taken, and not {status} {}", case["answer"])],
+        Ok(_) if status != 200 => return vec![format!("accepted, and not {status} {}", case["answer"])],
         Ok(exports) => exports,
         Err((ours, answer)) => {
             let expected = case["answer"].get("message").unwrap_or(&case["answer"]);
@@ -103,7 +104,7 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
     for (ours, stock) in ours.iter().zip(&stock) {
         expect("answer", ours.clone(), stock.to_string());
     }
-    // Where MLflow has not kept the file's text, it prints it otherwise.
+    // If MLflow has not stored the file's text, it prints it differently.
     if let Some(file) = trace.get("file").and_then(|file| serde_json::from_str::<Value>(file.as_str()?).ok()) {
         let texts: Vec<_> = spans.iter().map(artifact_json).collect();
         let ours: Value = serde_json::from_str(&format!("{{\"spans\":[{}]}}", texts.join(","))).unwrap();
@@ -123,11 +124,13 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
             "total_cost": facts.cost[2],
         });
         let mut row = row.clone();
-        // A type that came wrapped in JSON twice is unwrapped here as everywhere else; MLflow's filters then do not find it.
+        // A type that is wrapped in JSON twice is unwrapped here like everywhere else, so MLflow's
+        // filters do not find it.
         if let Some(Value::String(unwrapped)) = row["type"].as_str().and_then(|text| serde_json::from_str(text).ok()) {
             row["type"] = unwrapped.into();
         }
-        // What other SDKs' attributes say of a type MLflow shows, and its filters do not find.
+        // MLflow shows a type that was derived from other SDKs' attributes, but its filters do not
+        // find it.
         if row["type"].is_null() || row["type"] == "UNKNOWN" {
             let stored = mlflow_api::Json::parse(stored.as_str().unwrap()).unwrap();
             let attributes = stored.object().and_then(|span| span.get("attributes")?.object());
@@ -143,7 +146,7 @@ fn compared_spans(spans: &[Span], trace: &Value) -> Vec<String> {
     wrong
 }
 
-/// Milliseconds as protobuf has a duration in JSON.
+/// Formats milliseconds as protobuf's JSON formats a duration.
 fn seconds(milliseconds: i64) -> String {
     let sign = if milliseconds < 0 { "-" } else { "" };
     match (milliseconds.abs() / 1000, milliseconds.abs() % 1000) {
@@ -152,13 +155,13 @@ fn seconds(milliseconds: i64) -> String {
     }
 }
 
-/// The seconds in a time such as `2023-11-14T22:13:20.001Z`.
+/// Returns the seconds in a time such as `2023-11-14T22:13:20.001Z`.
 fn seconds_of_minute(time: &str) -> String {
     let seconds = time.trim_end_matches('Z').rsplit(':').next().unwrap();
     format!("{}s", seconds.strip_prefix('0').unwrap_or(seconds))
 }
 
-/// The parts of the trace's info that come from its spans.
+/// Compares the parts of the trace's info that are derived from its spans.
 fn compared_info(parts: &[&Export], spans: &[Span], info: &Value) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut expect = |what: &str, ours: Value, stock: &Value| {
@@ -186,7 +189,7 @@ fn compared_info(parts: &[&Export], spans: &[Span], info: &Value) -> Vec<String>
     let optional = |text: Option<String>| text.map_or(Value::Null, Value::from);
     expect("session", first(&|part| part.session.clone()), &metadata["mlflow.trace.session"]);
     expect("user", first(&|part| part.user.clone()), &metadata["mlflow.trace.user"]);
-    // An export without tokens changes nothing, even if its spans come between others with tokens.
+    // An export without tokens changes nothing, even if its spans lie between others with tokens.
     let mut merged = spans::Usage::default();
     let (mut tokens, mut cost) = (None, None);
     for summary in &summaries {

@@ -1,4 +1,4 @@
-//! From the body of a request to MLflow's answer.
+//! Tests from the body of a request to MLflow's response.
 
 use serde_json::json;
 use spans::{Format, artifact_json, join, json as answered, pack, read, trace_id_text, unpack};

@@ -1,4 +1,4 @@
-//! Batches that are executed in part, as DynamoDB may do.
+//! Partial execution of batches, which DynamoDB allows itself.
 
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::batch::{add, entries, unprocessed};
 use crate::wire;
 
-/// Executes the first half of a batch, and adds the rest to the unprocessed entries of the answer.
+/// Executes the first half of a batch, and adds the rest to the unprocessed entries of the
+/// response.
 pub(super) async fn execute_half(
     inner: &SharedHttpConnector,
     request: HttpRequest,
@@ -27,7 +28,8 @@ pub(super) async fn execute_half(
     Ok(wire::with_answer(response, &answer))
 }
 
-/// Takes the second half of each table's entries out of a batch; at least one stays.
+/// Removes the second half of each table's entries from a batch and returns it. At least one entry
+/// of each table stays.
 fn hold_back(batch: &mut Value) -> Map<String, Value> {
     let mut held_back = Map::new();
     let Some(tables) = batch["RequestItems"].as_object_mut() else { return held_back };
@@ -35,7 +37,7 @@ fn hold_back(batch: &mut Value) -> Map<String, Value> {
         let Some(all) = entries(request) else { continue };
         let rest = all.split_off(all.len().div_ceil(2));
         if !rest.is_empty() {
-            // The same request, projection and all, for other keys.
+            // A copy of the request, including its projection, for the other keys.
             let mut again = request.clone();
             if let Some(entries) = entries(&mut again) {
                 *entries = rest;

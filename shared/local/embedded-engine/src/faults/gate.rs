@@ -1,15 +1,15 @@
-//! Holding one call back while others go on.
+//! Gates, which hold one call back while others proceed.
 
 use tokio::sync::oneshot;
 
-/// Where in a call the pause is.
+/// The point of a call at which it is held.
 #[derive(Clone, Copy)]
 pub(super) enum Moment {
     Before,
     After,
 }
 
-/// One call that is to be held, and the injector's end of its gate.
+/// A call that is to be held, with the injector's end of its gate.
 pub(super) struct Pause {
     pub(super) moment: Moment,
     operation: String,
@@ -18,7 +18,7 @@ pub(super) struct Pause {
     opened: oneshot::Receiver<()>,
 }
 
-/// Holds one call until it is opened or dropped.
+/// A gate that holds one call until it is opened or dropped.
 #[derive(Debug)]
 #[must_use = "a gate that is dropped is open"]
 pub struct Gate {
@@ -34,7 +34,7 @@ pub(super) fn gate(moment: Moment, operation: &str, nth: u64) -> (Pause, Gate) {
 }
 
 impl Pause {
-    /// Counts a call; true for the one to hold.
+    /// Counts a call, and returns whether it is the one to hold.
     pub(super) fn is_reached_by(&mut self, operation: &str) -> bool {
         if operation == self.operation {
             self.calls_to_go -= 1;
@@ -43,25 +43,25 @@ impl Pause {
     }
 
     pub(super) async fn hold(self) {
-        // Both fail only when the gate is dropped, and a dropped gate is open.
+        // Both fail only if the gate was dropped, and a dropped gate is open.
         let _ = self.held.send(());
         let _ = self.opened.await;
     }
 }
 
 impl Gate {
-    /// Returns when the call is at the gate, at once if it is there already.
+    /// Waits until the call is at the gate. Returns immediately if it is there already.
     pub async fn reached(&mut self) {
         if let Some(held) = &mut self.held {
-            // An error means that the injector is gone: no call will come.
+            // An error means that the injector was dropped, so no call will arrive.
             let _ = held.await;
             self.held = None;
         }
     }
 
-    /// Lets the call go on.
+    /// Lets the call proceed.
     pub fn open(self) {
-        // An error means that the call was given up, or never came.
+        // An error means that the call was cancelled, or never arrived.
         let _ = self.open.send(());
     }
 }

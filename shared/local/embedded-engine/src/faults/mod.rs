@@ -1,7 +1,8 @@
-//! Faults of DynamoDB that the engine does not have: an HTTP client around another one.
+//! Injection of DynamoDB's faults, which the engine does not have: an HTTP client that wraps
+//! another one.
 //!
-//! Everything is counted, nothing is random and nothing sleeps, so a test that calls in one order
-//! fails in one way. Only operations on items meet faults; those on tables pass.
+//! Faults are counted, never random, and nothing sleeps, so a test that makes its calls in a fixed
+//! order fails in a reproducible way. Only operations on items are affected; those on tables pass.
 
 mod batch;
 mod gate;
@@ -26,10 +27,11 @@ use gate::Moment;
 use state::{Spell, State};
 pub use trouble::Trouble;
 
-/// Wraps an HTTP client and is the handle that controls it. A clone controls, and counts, the same calls.
+/// An HTTP client that wraps another and injects faults, and the handle that controls it. Clones
+/// share the faults and the counts.
 ///
-/// A rate of `n` means every `n`th call that could meet the fault, beginning with the `n`th from when the rate was set; 0,
-/// as it begins, means never.
+/// A rate of `n` affects every `n`th eligible call, starting with the `n`th one after the rate was
+/// set. The initial rate of 0 means never.
 #[derive(Clone)]
 pub struct FaultInjector {
     inner: SharedHttpClient,
@@ -37,110 +39,113 @@ pub struct FaultInjector {
 }
 
 impl FaultInjector {
-    /// Around `inner`, such as [`Engine::http_client`]; without a fault until one is asked for.
+    /// Wraps `inner`, such as [`Engine::http_client`]. There are no faults until one is requested.
     #[must_use]
     pub fn new(inner: SharedHttpClient) -> Self {
         Self { inner, state: Arc::default() }
     }
 
-    /// A client whose calls meet the faults.
+    /// Returns a client whose calls are affected by the faults.
     #[must_use]
     pub fn client(&self) -> Client {
         client_over(self.http_client())
     }
 
-    /// The HTTP client of [`client`](Self::client), for a client that is configured otherwise.
+    /// Returns the HTTP client of [`client`](Self::client), for clients with another configuration.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         SharedHttpClient::new(self.clone())
     }
 
-    /// Every `n`th call is refused and not executed: in turn throttled, over the provisioned throughput and, if it is a
-    /// write or a transaction, in conflict with a transaction.
+    /// Refuses every `n`th call without executing it. The reasons alternate: throttled, over the
+    /// provisioned throughput, and, for writes and transactions, in conflict with a transaction.
     pub fn refuse_every(&self, n: u64) {
         self.state().refuse.set_rate(n);
     }
 
-    /// From the `n`th call on (1 is the next) every call is refused, until [`work_again`](Self::work_again): its process has
-    /// been cut off.
+    /// Refuses all calls from the `n`th on (1 is the next) until [`work_again`](Self::work_again),
+    /// as if the process had been cut off.
     pub fn cut_off_at(&self, n: u64) {
         self.trouble_at(Trouble::Throttled, n, u64::MAX);
     }
 
-    /// From the `n`th call on (1 is the next), so many calls meet this trouble.
+    /// Injects this trouble into a number of consecutive calls, starting with the `n`th (1 is the
+    /// next).
     pub fn trouble_at(&self, trouble: Trouble, n: u64, calls: u64) {
         self.state().trouble = Some(Spell { trouble, before: n.saturating_sub(1), calls });
     }
 
-    /// No call is refused, and no trouble met, any more.
+    /// Ends refusals and troubles.
     pub fn work_again(&self) {
         self.state().trouble = None;
         self.refuse_every(0);
     }
 
-    /// Every `n`th call that is not refused is executed but its answer is lost: in turn the connection breaks and the server
-    /// fails. A caller that tries again meets its own write.
+    /// Executes every `n`th call that is not refused, but loses its response: alternately, the
+    /// connection breaks or the server fails. A caller that retries then finds its own write.
     pub fn lose_answer_every(&self, n: u64) {
         self.state().lose.set_rate(n);
     }
 
-    /// Every `n`th batch executes only the first half, rounded up, of its keys or requests for each table; the answer lists
-    /// the others as unprocessed.
+    /// Executes only the first half, rounded up, of each table's keys or requests in every `n`th
+    /// batch. The response lists the others as unprocessed.
     pub fn halve_batch_every(&self, n: u64) {
         self.state().halve.set_rate(n);
     }
 
-    /// From now on queries of global indexes (those named `GSI...`) are answered as of now. They
-    /// miss later writes, and still show items that are changed or deleted later, until
-    /// [`catch_up`](Self::catch_up). `engine` is the one that this injector wraps. Called again,
-    /// the indexes catch up to now and stay there.
+    /// Freezes the global indexes (those named `GSI...`) at their current state. Queries of them
+    /// miss later writes, and still return items that are changed or deleted later, until
+    /// [`catch_up`](Self::catch_up). `engine` is the one that this injector wraps. Another call
+    /// freezes them at the state of that time.
     pub fn freeze_global_indexes(&self, engine: &Engine) -> Result<(), Error> {
         let copy = engine.snapshot()?.connector();
         self.state().frozen_indexes = Some(copy);
         Ok(())
     }
 
-    /// The global indexes are up to date again.
+    /// Brings the global indexes up to date again.
     pub fn catch_up(&self) {
         self.state().frozen_indexes = None;
     }
 
-    /// Stops the `nth` call of an operation from now on (1 is the next) before it does anything.
+    /// Holds the `nth` call of an operation from now on (1 is the next) before it is executed.
     #[must_use = "a gate that is dropped is open"]
     pub fn pause_before(&self, operation: &str, nth: u64) -> Gate {
         self.state().pause(Moment::Before, operation, nth)
     }
 
-    /// Stops the `nth` call of an operation from now on when it has its answer, before its caller has it.
+    /// Holds the `nth` call of an operation from now on after its execution, before the caller gets
+    /// the response.
     #[must_use = "a gate that is dropped is open"]
     pub fn pause_after(&self, operation: &str, nth: u64) -> Gate {
         self.state().pause(Moment::After, operation, nth)
     }
 
-    /// How often an operation was called, refused calls included.
+    /// Returns how often an operation was called, including refused calls.
     #[must_use]
     pub fn calls(&self, operation: &str) -> u64 {
         self.state().calls(operation)
     }
 
-    /// How often each operation was called, by name.
+    /// Returns how often each operation was called, by name.
     #[must_use]
     pub fn all_calls(&self) -> Vec<(String, u64)> {
         self.state().all_calls()
     }
 
-    /// From now on keeps the operations that may meet faults in the order in which they are called.
+    /// From now on, records the sequence of operations that are subject to faults.
     pub fn keep_order(&self) {
         self.state().keep_order();
     }
 
-    /// These operations in the order in which they were called, since [`keep_order`](Self::keep_order).
+    /// Returns the operations that are subject to faults, in the order in which they were called
+    /// since [`keep_order`](Self::keep_order).
     #[must_use]
     pub fn order(&self) -> Vec<String> {
         self.state().order()
     }
 
-    /// Starts a new count of calls; the rates and gates go on as they were.
+    /// Resets the count of calls. Rates and gates continue.
     pub fn reset_calls(&self) {
         self.state().reset_calls();
     }
@@ -178,7 +183,7 @@ impl HttpConnector for FaultyConnector {
 impl FaultyConnector {
     async fn answer(self, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let operation = wire::operation(&request).to_owned();
-        // Decided on arrival, so that a pause does not change the course of later calls.
+        // Decided on arrival, so that a pause does not affect the course of later calls.
         let course = self.injector.state().next_call(&operation);
         for pause in course.pauses_before {
             pause.hold().await;

@@ -1,4 +1,4 @@
-//! Errors of DynamoDB that the engine never answers with.
+//! Errors of DynamoDB that the engine itself never returns.
 
 use std::io;
 
@@ -16,7 +16,8 @@ pub(super) enum Refusal {
     Cancelled,
 }
 
-/// How DynamoDB may refuse a call, if it is one that meets faults.
+/// Returns the ways in which DynamoDB may refuse a call. Empty for operations that are not subject
+/// to faults.
 pub(super) fn refusals(operation: &str) -> &'static [Refusal] {
     use Refusal::{Cancelled, Conflict, OverProvisionedThroughput, Throttled};
     match operation {
@@ -27,19 +28,20 @@ pub(super) fn refusals(operation: &str) -> &'static [Refusal] {
     }
 }
 
-/// The turn in which a call is refused for a conflict, if it may be.
+/// Returns the turn in which a call of this operation is refused for a conflict, if that is
+/// possible.
 pub(super) fn conflict(operation: &str) -> Option<u64> {
     let is_conflict = |refusal: &Refusal| matches!(refusal, Refusal::Conflict | Refusal::Cancelled);
     refusals(operation).iter().position(is_conflict).and_then(|turn| u64::try_from(turn).ok())
 }
 
-/// Whether a call of this operation is about several items. DynamoDB may leave some of them for
-/// later.
+/// Whether a call of this operation is about several items, some of which DynamoDB may leave
+/// unprocessed.
 pub(super) fn is_batch(operation: &str) -> bool {
     matches!(operation, "BatchGetItem" | "BatchWriteItem")
 }
 
-/// The answer to the refused call that has this turn.
+/// Returns the response to the refused call of this turn.
 pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> Result<HttpResponse, ConnectorError> {
     let refusals = refusals(operation);
     let body = match refusals[index(turn, refusals.len())] {
@@ -63,7 +65,7 @@ pub(super) async fn refuse(operation: &str, turn: u64, request: HttpRequest) -> 
     Answer { status: 400, body: body.to_string() }.into_sdk_response()
 }
 
-/// One of the items is in conflict, each time another.
+/// Returns a cancellation in which one item is in conflict, a different one in each turn.
 fn cancelled(items: usize, turn: u64) -> Value {
     let mut reasons = vec![json!({ "Code": "None" }); items];
     let mut codes = vec!["None"; items];
@@ -81,16 +83,16 @@ fn cancelled(items: usize, turn: u64) -> Value {
     })
 }
 
-/// The caller's view of a server that nobody listens for.
+/// Returns what the caller gets from an address where no server listens.
 pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
     let refused = io::Error::new(io::ErrorKind::ConnectionRefused, "connection refused");
     Err(ConnectorError::io(refused.into()))
 }
 
-/// The caller's view of an executed call whose answer is lost.
+/// Returns what the caller gets for an executed call whose response is lost.
 pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
     if turn.is_multiple_of(2) {
-        let reset = io::Error::new(io::ErrorKind::ConnectionReset, "the answer was lost");
+        let reset = io::Error::new(io::ErrorKind::ConnectionReset, "the response was lost");
         return Err(ConnectorError::io(reset.into()));
     }
     let body = json!({

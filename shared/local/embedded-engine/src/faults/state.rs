@@ -1,4 +1,4 @@
-//! The requested faults, and the counts so far.
+//! The requested faults, and the counts of calls.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,8 @@ pub(super) struct State {
     pauses: Vec<Pause>,
     lost: u64,
     calls: BTreeMap<String, u64>,
-    /// Operations that may meet faults, in their order, from when somebody wants to know.
+    /// Operations that are subject to faults, in the order of their calls, once recording was
+    /// requested.
     order: Option<Vec<String>>,
 }
 
@@ -33,17 +34,17 @@ pub(super) struct Course {
     pub(super) disconnect: bool,
 }
 
-/// Calls in a row that all meet one trouble.
+/// A number of consecutive calls with the same trouble.
 pub(super) struct Spell {
     pub(super) trouble: Trouble,
-    /// How many calls pass before it.
+    /// Number of calls that pass before it.
     pub(super) before: u64,
-    /// How many calls it lasts.
+    /// Number of calls that it affects.
     pub(super) calls: u64,
 }
 
 impl Spell {
-    /// The trouble that the next call meets.
+    /// Returns the trouble of the next call.
     fn next(&mut self) -> Option<Trouble> {
         if self.before > 0 {
             self.before -= 1;
@@ -75,7 +76,7 @@ impl State {
             Some(Trouble::Throttled) => course.refuse = Some(0),
             Some(Trouble::Disconnected) => course.disconnect = true,
             Some(Trouble::AnswerLost) => {
-                // In turn, as at a rate.
+                // Alternates like the losses at a rate.
                 lose = Some(self.lost);
                 self.lost += 1;
             }
@@ -117,7 +118,7 @@ impl State {
     }
 }
 
-/// Says of every `n`th call that it is one, and the how manyth of those: 0, 1, 2...
+/// A counter that selects every `n`th call, and numbers the selected calls: 0, 1, 2...
 #[derive(Default)]
 pub(super) struct Rate {
     n: u64,

@@ -1,25 +1,26 @@
-//! The kinds of trouble.
+//! The kinds of trouble that can be injected.
 
 use super::refusal::{conflict, is_batch, refusals};
 
-/// The trouble that a call meets.
+/// A kind of trouble for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// It is throttled, and not executed.
+    /// The call is throttled and not executed.
     Throttled,
-    /// There is no connection to send it on.
+    /// The call is not executed, because no connection can be made.
     Disconnected,
-    /// It is executed, and its answer is lost: in turn the connection breaks and the server fails.
+    /// The call is executed, but its response is lost: alternately, the connection breaks or the
+    /// server fails.
     AnswerLost,
-    /// Another transaction has an item of it, and it is not executed. Only writes to single items and transactions are refused so;
-    /// others pass.
+    /// The call is not executed, because another transaction is in progress on one of its items.
+    /// Affects only writes to single items and transactions; other calls pass.
     Conflict,
-    /// It is a batch, and only the first half of it is executed; others pass.
+    /// Only the first half of a batch is executed. Other calls pass.
     Halved,
 }
 
 impl Trouble {
-    /// Whether it changes anything of a call of this operation: others pass.
+    /// Whether a call of this operation is affected. Other calls pass.
     #[must_use]
     pub fn is_met_by(self, operation: &str) -> bool {
         match self {

@@ -1,4 +1,5 @@
-//! Batches: each partition by itself takes its part or leaves it unprocessed.
+//! Batches: the parts of a batch for different partitions are processed or left unprocessed
+//! independently.
 
 use std::collections::BTreeSet;
 
@@ -13,21 +14,22 @@ use super::{consumed, refusal, size};
 use crate::batch::{add, entries, unprocessed};
 use crate::wire::Answer;
 
-/// Bytes of items of one partition in one answer: "more than 1MB per partition is requested"
+/// Maximum size of one partition's items in a response, in bytes: "more than 1MB per partition is
+/// requested"
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
 const READ_OF_A_PARTITION: usize = 1 << 20;
 
-/// The part of a batch that is about one partition.
+/// The part of a batch for one partition.
 struct Part {
     table: String,
     partition: String,
-    /// The request of the table, without entries.
+    /// The table's request, without its entries.
     empty: Value,
     entries: Vec<(Named, Value)>,
 }
 
 impl Part {
-    /// The request of the table for some entries.
+    /// Returns the table's request for some of the entries.
     fn request<'a>(&self, some: impl IntoIterator<Item = &'a (Named, Value)>) -> Value {
         let mut request = self.empty.clone();
         if let Some(entries) = entries(&mut request) {
@@ -37,7 +39,7 @@ impl Part {
     }
 }
 
-/// The answer to a batch as it is put together.
+/// The response to a batch, as it is assembled.
 struct Whole {
     answer: Value,
     unprocessed: &'static str,
@@ -48,7 +50,7 @@ impl Whole {
         add(&mut self.answer[self.unprocessed], part.table.clone(), part.request(some));
     }
 
-    /// Adds the answer about one partition to those about others.
+    /// Adds the response for one partition.
     fn merge(&mut self, mut answer: Value) {
         consumed::add(&mut self.answer, &answer);
         for (table, rest) in taken(&mut answer, self.unprocessed) {
@@ -76,7 +78,7 @@ fn taken(answer: &mut Value, name: &str) -> Map<String, Value> {
 impl Limited {
     pub(super) async fn batch(&self, operation: &str, mut body: Value) -> Result<Answer, ConnectorError> {
         let direction = Direction::of(operation);
-        // The engine refuses it as a whole.
+        // Without parts, the engine rejects the batch as a whole.
         let Some(parts) = self.parts(operation, &body).await? else { return self.run(operation, &body).await };
         let is_wanted = consumed::ask(&mut body);
         let unprocessed = unprocessed(operation);
@@ -108,7 +110,7 @@ impl Limited {
         Ok(Answer::ok(whole.answer.to_string()))
     }
 
-    /// Reads of a partition as much as one answer has of it.
+    /// Reads as many items of a partition as fit into one response.
     async fn read_part(
         &self,
         body: &mut Value,
@@ -138,7 +140,7 @@ impl Limited {
         Ok(None)
     }
 
-    /// Writes to a partition but for items that transactions under way have: of a batch, these are left over.
+    /// Writes to a partition, except to items of transactions in flight, which stay unprocessed.
     async fn write_part(
         &self,
         body: &mut Value,
@@ -183,7 +185,8 @@ impl Limited {
         Ok(None)
     }
 
-    /// A batch by partitions, in the order in which it names them; nothing where it has too many entries or names a key twice.
+    /// Splits a batch by partitions, in the order in which it names them. Returns `None` for an
+    /// empty batch, and if it has too many entries or names a key twice.
     async fn parts(&self, operation: &str, body: &Value) -> Result<Option<Vec<Part>>, ConnectorError> {
         let most = if operation == "BatchGetItem" { 100 } else { 25 };
         let (mut parts, mut seen) = (Vec::<Part>::new(), BTreeSet::new());
@@ -208,7 +211,8 @@ impl Limited {
     }
 }
 
-/// How many of the entries fit into an answer, with the items that were found of them: at least one does.
+/// Returns how many of the entries, with the items found for them, fit into a response. At least
+/// one does.
 fn fitting(entries: &[(Named, Value)], items: &[Value]) -> usize {
     let is_of =
         |item: &Value, key: &Value| key.as_object().into_iter().flatten().all(|(name, value)| item[name] == *value);

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// Units that are left. They come back at a rate, up to the amount of a burst.
+/// A bucket of remaining units. They are refilled at a constant rate, up to the size of a burst.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bucket {
     left: f64,
-    /// When that was counted; nothing for a bucket that was not used yet.
+    /// Time of the last refill. `None` if the bucket has not been used yet.
     counted: Option<Duration>,
 }
 
 impl Bucket {
-    /// Whether a request is admitted, which it is while any unit is left. Its consumption is known,
-    /// and [taken](Self::take), afterwards. So the last request may take more than was left, and
-    /// the next ones wait for that.
+    /// Refills the bucket and returns whether a request is admitted. It is if any unit is left. Its
+    /// consumption is only known, and [taken](Self::take), afterwards. So the last admitted request
+    /// may take more than was left, and the next ones have to wait until that is made up.
     pub(super) fn admits(&mut self, now: Duration, rate: f64, burst: Duration) -> bool {
         let most = rate * burst.as_secs_f64().max(1.0);
         self.left = match self.counted {
-            // It was idle.
+            // Not used yet.
             None => most,
             Some(counted) => (self.left + rate * now.saturating_sub(counted).as_secs_f64()).min(most),
         };
@@ -25,7 +25,7 @@ impl Bucket {
         self.left > 0.0
     }
 
-    /// Takes the units that a request consumed.
+    /// Takes the units that a request has consumed.
     pub(super) fn take(&mut self, units: f64) {
         self.left -= units;
     }

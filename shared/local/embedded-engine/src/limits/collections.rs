@@ -1,4 +1,5 @@
-//! The size of item collections: all items of one partition key, and their entries in local indexes
+//! The size of item collections: all items of one partition key, with their entries in local
+//! indexes
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.ItemCollections.SizeLimit>).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,14 +17,14 @@ use super::{refusal, size};
 use crate::Engine;
 use crate::wire::Answer;
 
-/// Where an answer says how large collections are.
+/// Field of a response that reports the sizes of collections.
 pub(super) const SIZES: &str = "ItemCollectionMetrics";
-/// The largest size of an item together with its entries in indexes.
+/// Maximum size of an item with its entries in five local indexes, in bytes.
 const LARGEST_FOOTPRINT: usize = 6 * 400 * 1_024;
 
 impl Limited {
-    /// The refusal of a write that would make a collection grow beyond its limit. Writes that make
-    /// it smaller, or leave its size as it is, pass.
+    /// Returns the error for a write that would make a collection grow beyond its limit. Writes
+    /// that make the collection smaller, or keep its size, pass.
     pub(super) async fn outgrown(
         &self,
         operation: &str,
@@ -67,8 +68,8 @@ impl Limited {
         }))
     }
 
-    /// DynamoDB's report of the size of a written collection, as if its limit were 10 GB. `None`
-    /// where the request does not ask, or the collection has no limit.
+    /// Returns DynamoDB's report of the size of a written collection, scaled as if its limit were
+    /// 10 GB. `None` if the request does not ask for it, or the collection has no limit.
     pub(super) async fn size_report(
         &self,
         body: &Value,
@@ -86,7 +87,8 @@ impl Limited {
         })))
     }
 
-    /// The same of all collections that a request wrote to, by table; nothing where there is none to report.
+    /// Returns the size reports of all collections that a request wrote to, by table. `None` if
+    /// there is nothing to report.
     pub(super) async fn size_reports(
         &self,
         body: &Value,
@@ -102,7 +104,7 @@ impl Limited {
         Ok((!reports.is_empty()).then(|| json!(reports)))
     }
 
-    /// The bytes of a collection.
+    /// Returns the size of a collection in bytes.
     pub(super) async fn collection_size(&self, table: &str, partition: &str) -> Result<i64, ConnectorError> {
         let schema = self.schema(table).await?;
         let mut query = json!({
@@ -123,14 +125,15 @@ impl Limited {
         }
     }
 
-    /// By how many bytes each of the named items would grow; nothing where the request would fail.
+    /// Returns how many bytes each of the named items would grow by. `None` if the request would
+    /// fail.
     async fn growth(&self, operation: &str, body: &Value, named: &[Named]) -> Result<Option<Vec<i64>>, ConnectorError> {
         let footprints = self.footprints(operation, body, named).await?;
         Ok(footprints.map(|all| all.into_iter().map(|(before, after)| after - before).collect()))
     }
 
-    /// The bytes of each of the named items with its entries, before and after a request. It is
-    /// tried on a copy of them. Nothing where it would be refused.
+    /// Returns the size in bytes of each named item with its index entries, before and after a
+    /// request, by executing the request on a copy of the items. `None` if the request would fail.
     pub(super) async fn footprints(
         &self,
         operation: &str,
@@ -154,7 +157,7 @@ impl Limited {
         }
         let mut body = body.clone();
         if let Some(body) = body.as_object_mut() {
-            // On the copy, it was never sent before.
+            // The copy has not seen this token, and must execute the request.
             body.remove("ClientRequestToken");
         }
         let outcome = scratch.run(operation, &body).await?;
@@ -167,7 +170,7 @@ impl Limited {
         Ok((outcome.status == 200).then_some(footprints))
     }
 
-    /// Makes the table in another engine, where it is missing.
+    /// Creates the table in another engine if it is missing there.
     async fn copy_table(&self, scratch: &Self, table: &str) -> Result<(), ConnectorError> {
         let name = json!({ "TableName": table });
         if scratch.run("DescribeTable", &name).await?.status == 200 {
@@ -196,7 +199,7 @@ impl Limited {
     }
 }
 
-/// The bytes of an item and of its entries in local indexes; 0 where there is none.
+/// Returns the size in bytes of an item with its entries in local indexes. 0 if there is no item.
 pub(super) fn footprint(item: &Value, schema: &Schema) -> i64 {
     let projected = schema.local.values().filter_map(|index| {
         let sort = index.keys.sort.as_ref()?;

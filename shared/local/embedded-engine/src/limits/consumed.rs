@@ -1,5 +1,5 @@
-//! The report of consumed capacity in requests and answers. It is always requested from the engine,
-//! and taken out of the answers to clients that did not ask for it.
+//! The reports of consumed capacity. They are always requested from the engine, and removed from
+//! the responses to clients that did not request them.
 
 use serde_json::{Value, json};
 
@@ -8,14 +8,15 @@ use super::throughput::Direction;
 const ASKED: &str = "ReturnConsumedCapacity";
 const REPORT: &str = "ConsumedCapacity";
 
-/// Asks for the report; whether the caller asked for it, too.
+/// Requests the report, and returns whether the caller requested it as well.
 pub(super) fn ask(body: &mut Value) -> bool {
     let is_wanted = !matches!(body[ASKED].as_str(), None | Some("NONE"));
     body[ASKED] = "INDEXES".into();
     is_wanted
 }
 
-/// The units in an answer. Writes to a global index go to partitions of its own, and are left out.
+/// Returns the units reported in a response. Writes to a global index are left out, because they go
+/// to partitions of the index.
 pub(super) fn units(answer: &Value, direction: Direction) -> f64 {
     match &answer[REPORT] {
         Value::Array(reports) => reports.iter().map(|report| of_report(report, direction)).sum(),
@@ -32,14 +33,14 @@ fn of_report(report: &Value, direction: Direction) -> f64 {
     }
 }
 
-/// Takes the report out of an answer.
+/// Removes the report from a response.
 pub(super) fn drop(answer: &mut Value) {
     if let Some(answer) = answer.as_object_mut() {
         answer.remove(REPORT);
     }
 }
 
-/// Adds the reports of one answer to those of another, table by table.
+/// Adds the reports of one response to those of another, table by table.
 pub(super) fn add(sum: &mut Value, answer: &Value) {
     let Some(reports) = answer[REPORT].as_array() else { return };
     if !sum[REPORT].is_array() {

@@ -1,6 +1,6 @@
-//! Expressions as sequences of tokens: enough to count their parts.
+//! A tokenizer for expressions, sufficient to count their parts.
 
-/// Words, names and placeholders, and operators.
+/// Splits an expression into words (including names and placeholders), operators and punctuation.
 pub(super) fn tokens(expression: &str) -> Vec<&str> {
     let is_word = |character: char| character.is_alphanumeric() || "_#:.[]".contains(character);
     let mut tokens = Vec::new();
@@ -19,13 +19,14 @@ pub(super) fn tokens(expression: &str) -> Vec<&str> {
     tokens
 }
 
-/// The operators and functions of an update. `SET a = :x + :y` has one.
+/// Counts the operators and functions of an update. `SET a = :x + :y` has one.
 pub(super) fn operators_of_update(tokens: &[&str]) -> usize {
     let is_operator = |(at, token): (usize, &&str)| matches!(*token, "+" | "-") || is_function(tokens, at);
     tokens.iter().enumerate().filter(|one| is_operator(*one)).count()
 }
 
-/// The comparators, logical operators and functions of a condition. The `AND` of a `BETWEEN` belongs to it.
+/// Counts the comparators, logical operators and functions of a condition. The `AND` of a `BETWEEN`
+/// is part of it.
 pub(super) fn operators_of_condition(tokens: &[&str]) -> usize {
     let mut between = false;
     let mut operators = 0;
@@ -44,7 +45,7 @@ pub(super) fn operators_of_condition(tokens: &[&str]) -> usize {
     operators
 }
 
-/// Whether a token is the name of a function: a word before a parenthesis that is no operator.
+/// Whether a token is the name of a function, followed by a parenthesis.
 fn is_function(tokens: &[&str], at: usize) -> bool {
     const FUNCTIONS: [&str; 8] = [
         "attribute_exists",
@@ -59,7 +60,7 @@ fn is_function(tokens: &[&str], at: usize) -> bool {
     tokens.get(at + 1) == Some(&"(") && FUNCTIONS.contains(&tokens[at])
 }
 
-/// The operands of the longest `IN`.
+/// Counts the operands of the longest `IN`.
 pub(super) fn operands_of_in(tokens: &[&str]) -> usize {
     let lists = tokens.windows(2).enumerate().filter(|(_, pair)| pair[0].eq_ignore_ascii_case("IN") && pair[1] == "(");
     let operands = lists.map(|(at, _)| {
@@ -69,7 +70,8 @@ pub(super) fn operands_of_in(tokens: &[&str]) -> usize {
     operands.max().unwrap_or_default()
 }
 
-/// The placeholder of the value that an update sets an attribute to, which goes by one of these names.
+/// Returns the placeholder of the value that an update sets an attribute to. `is_name` recognizes
+/// the attribute's names.
 pub(super) fn value_set<'a>(tokens: &[&'a str], is_name: impl Fn(&str) -> bool) -> Option<&'a str> {
     let mut assignments = tokens.windows(3).filter(|three| three[1] == "=" && three[2].starts_with(':'));
     assignments.find(|three| is_name(three[0])).map(|three| three[2])

@@ -1,23 +1,23 @@
-//! Items that requests under way write or check.
+//! Items of requests in flight that write or check them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::touch::ItemKey;
 
-/// The requests that hold items until they are answered. Clones share it.
+/// The requests that hold items until they are answered. Clones share the state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight(Arc<Mutex<Holders>>);
 
 #[derive(Debug, Default)]
 struct Holders {
-    /// Requests that write one item, by the item; it may be several.
+    /// Number of single writes in flight, by item.
     writes: BTreeMap<ItemKey, usize>,
-    /// Items of transactions that write. Each is in one.
+    /// Items of transactions that write. Each belongs to a single transaction.
     transactions: BTreeSet<ItemKey>,
 }
 
-/// A request that holds items. Dropped, it holds them no longer.
+/// The items that a request holds. Dropping it releases them.
 #[derive(Debug)]
 pub(super) struct Held {
     in_flight: InFlight,
@@ -26,7 +26,8 @@ pub(super) struct Held {
 }
 
 impl InFlight {
-    /// Takes the items of a transaction that writes; which of them others hold, by position, if any. Items that are only checked are held, too.
+    /// Acquires the items of a transaction that writes, including those that are only checked. If
+    /// other requests hold any of them, returns which, by position.
     pub(super) fn transaction(&self, items: Vec<ItemKey>) -> Result<Held, Vec<bool>> {
         let mut holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let held: Vec<_> = items.iter().map(|item| holders.has(item)).collect();
@@ -37,13 +38,14 @@ impl InFlight {
         Ok(Held { in_flight: self.clone(), items, is_transaction: true })
     }
 
-    /// Whether others hold the items of a transaction that reads, by position. It holds none itself.
+    /// Returns which items of a transaction that reads are held by others, by position. The
+    /// transaction itself holds no items.
     pub(super) fn of_reader(&self, items: &[ItemKey]) -> Vec<bool> {
         let holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         items.iter().map(|item| holders.has(item)).collect()
     }
 
-    /// Takes an item that a request by itself writes; nothing, if a transaction holds it.
+    /// Acquires the item of a single write. Returns `None` if a transaction holds it.
     pub(super) fn write(&self, item: ItemKey) -> Option<Held> {
         let mut holders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if holders.transactions.contains(&item) {
@@ -95,7 +97,7 @@ mod tests {
         drop(first);
         let (one, two) = (in_flight.write(item("a")).unwrap(), in_flight.write(item("a")).unwrap());
         drop(one);
-        assert_eq!(in_flight.transaction(vec![item("a")]).unwrap_err(), [true], "one write is still under way");
+        assert_eq!(in_flight.transaction(vec![item("a")]).unwrap_err(), [true], "one write is still in flight");
         drop((two, others));
         in_flight.transaction(vec![item("a"), item("b"), item("c")]).unwrap();
     }

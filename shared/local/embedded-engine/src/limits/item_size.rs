@@ -1,4 +1,5 @@
-//! The size of an item together with its entries in local indexes: 400 KB, as the item alone
+//! The size of an item with its entries in local indexes, which is limited to 400 KB, like the size
+//! of the item alone
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/LSI.html#LSI.StorageConsiderations>,
 //! <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html#limits-items>).
 
@@ -12,15 +13,16 @@ use super::size;
 use super::touch::Named;
 use crate::wire::Answer;
 
-/// Bytes of an item and its entries.
+/// Maximum size of an item with its entries, in bytes.
 const LARGEST: i64 = 400 * 1_024;
-/// Of an item that has less, with all of the request, no update makes one that is too large.
+/// Size in bytes, of the stored item and the request together, up to which no update can make the
+/// item too large.
 const SAFE: usize = 100 * 1_024;
 
 impl Limited {
-    /// The refusal of a write that would make an item too large, counted with its entries in local
-    /// indexes. `parts` are what the request has about each of the named items: of a batch or a
-    /// transaction its entries, else the request itself.
+    /// Returns the error for a write that would make an item too large, including its entries in
+    /// local indexes. `parts` has the part of the request for each named item: the entries of a
+    /// batch or a transaction, or otherwise the request itself.
     pub(super) async fn too_large(
         &self,
         operation: &str,
@@ -56,7 +58,7 @@ impl Limited {
     }
 }
 
-/// The item that a part of a request puts.
+/// Returns the item that a part of a request puts.
 fn put(part: &Value) -> Option<&Value> {
     let items = [&part["Item"], &part["Put"]["Item"], &part["PutRequest"]["Item"]];
     items.into_iter().find(|item| item.is_object())

@@ -1,4 +1,4 @@
-//! The engine, the set limits, and the counts, which all steps of a request share.
+//! The engine with its limits and counters, shared by all steps of a request.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,24 +15,25 @@ use crate::Engine;
 use crate::connector::{InProcess, failed};
 use crate::wire::Answer;
 
-/// Time since some beginning.
+/// A clock: the time since an arbitrary start.
 type Clock = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// How many bytes a collection may have, by its partition key.
+/// Returns the maximum size of a collection in bytes, by its partition key.
 pub(super) type LimitOf = Arc<dyn Fn(&str) -> Option<usize> + Send + Sync>;
 
-/// An engine within limits. A clone is the same one.
+/// An engine within limits. Clones share the same engine and limits.
 #[derive(Clone)]
 pub(super) struct Limited {
     engine: InProcess,
     clock: Clock,
     state: Arc<Mutex<State>>,
     pub(super) in_flight: InFlight,
-    /// Another engine, on which it is tried how much a write makes of an item. One write at a time.
+    /// Another engine, where writes are tried in order to measure the resulting items. Used by one
+    /// write at a time.
     pub(super) scratch: Arc<tokio::sync::Mutex<Option<Limited>>>,
 }
 
-/// The set limits, and the counts.
+/// The configured limits, and the counters.
 #[derive(Default)]
 pub(super) struct State {
     schemas: BTreeMap<String, Arc<Schema>>,
@@ -56,24 +57,25 @@ impl Limited {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one operation, whatever the limits say.
+    /// Runs one operation, regardless of the limits.
     pub(super) async fn run(&self, operation: &str, body: &Value) -> Result<Answer, ConnectorError> {
         let answer = self.engine.call(operation.to_owned(), body.to_string().into_bytes()).await;
         answer.ok_or_else(failed)
     }
 
-    /// The same; the JSON of its answer.
+    /// Runs one operation, regardless of the limits, and returns the JSON of its response.
     pub(super) async fn read(&self, operation: &str, body: &Value) -> Result<Value, ConnectorError> {
         read(&self.run(operation, body).await?)
     }
 
-    /// An item as it is; null where there is none.
+    /// Returns the current item. Null if it does not exist.
     pub(super) async fn item(&self, table: &str, key: &Value) -> Result<Value, ConnectorError> {
         let get = json!({ "TableName": table, "Key": key, "ConsistentRead": true });
         Ok(self.read("GetItem", &get).await?["Item"].take())
     }
 
-    /// The schema of a table; an empty one where there is no such table, which the engine then says.
+    /// Returns the schema of a table. An empty schema if there is no such table, so that the engine
+    /// reports the error.
     pub(super) async fn schema(&self, table: &str) -> Result<Arc<Schema>, ConnectorError> {
         if let Some(schema) = self.state().schemas.get(table) {
             return Ok(Arc::clone(schema));
@@ -86,18 +88,18 @@ impl Limited {
         Ok(schema)
     }
 
-    /// Whether a partition takes one more request now.
+    /// Whether a partition admits another request now.
     pub(super) fn admits(&self, partition: &str, direction: Direction) -> bool {
         let now = (self.clock)();
         self.state().partitions.admits(partition, direction, now)
     }
 
-    /// Charges the units that a request consumed.
+    /// Charges the units that a request has consumed.
     pub(super) fn charge(&self, partition: &str, direction: Direction, units: f64) {
         self.state().partitions.charge(partition, direction, units);
     }
 
-    /// Lets a request that holds something last as long as requests do; then it is held no longer.
+    /// Holds something for as long as requests take, then drops it.
     pub(super) async fn last<T>(&self, held: T) {
         let latency = self.state().latency;
         if !latency.is_zero() {
@@ -107,7 +109,7 @@ impl Limited {
     }
 }
 
-/// The JSON of an answer.
+/// Parses the JSON of a response.
 pub(super) fn read(answer: &Answer) -> Result<Value, ConnectorError> {
     serde_json::from_str(&answer.body).map_err(|error| ConnectorError::other(error.into(), None))
 }

@@ -1,8 +1,8 @@
-//! DynamoDB's limits that the engine by itself does not have: an HTTP client in front of an engine.
+//! Limits of DynamoDB that the engine itself does not have: an HTTP client in front of an engine.
 //!
-//! [`faults`](crate::faults) do what a test asks for. This does what DynamoDB would do to the same
-//! requests. It is for tests and for models of a load. The `README.md` of this crate says what it
-//! imitates, and what it does not.
+//! [`faults`](crate::faults) does what a test requests. This module does what DynamoDB would do to
+//! the same requests, for tests and for load models. The `README.md` of this crate lists what it
+//! imitates and what it does not.
 
 mod batches;
 mod bucket;
@@ -40,9 +40,11 @@ use crate::{Engine, Error, client_over};
 use limited::Limited;
 pub use throughput::{PartitionUsage, Throughput};
 
-/// An engine within DynamoDB's limits, and the handle that sets them. A clone is the same one.
+/// An engine within DynamoDB's limits, and the handle that configures them. Clones share the same
+/// limits.
 ///
-/// It is made for engines that have one table: partitions of several are told apart by their keys only.
+/// Only for engines with a single table, because partitions are identified by their keys,
+/// regardless of the table.
 #[derive(Clone)]
 pub struct Limits(Limited);
 
@@ -53,65 +55,70 @@ impl fmt::Debug for Limits {
 }
 
 impl Limits {
-    /// In front of an engine. No partition's throughput is limited until [`set_throughput`](Self::set_throughput) says so.
+    /// Puts limits in front of an engine. Partitions have unlimited throughput until
+    /// [`set_throughput`](Self::set_throughput) is called.
     #[must_use]
     pub fn new(engine: &Engine) -> Self {
         let begin = Instant::now();
         Self::with_clock(engine, move || begin.elapsed())
     }
 
-    /// The same with a clock of the caller's: the time since some beginning, which never goes back.
+    /// Puts limits in front of an engine, with a custom clock. It returns the time since an
+    /// arbitrary start, and must never go back.
     #[must_use]
     pub fn with_clock(engine: &Engine, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         Self(Limited::new(engine, Arc::new(clock)))
     }
 
-    /// A client whose requests are within the limits.
+    /// Returns a client whose requests are subject to the limits.
     #[must_use]
     pub fn client(&self) -> Client {
         client_over(self.http_client())
     }
 
-    /// The HTTP client of [`client`](Self::client), for a
-    /// [`FaultInjector`](crate::faults::FaultInjector), for example.
+    /// Returns the HTTP client of [`client`](Self::client), for example for a
+    /// [`FaultInjector`](crate::faults::FaultInjector).
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let connector = SharedHttpConnector::new(LimitedConnector(self.clone()));
         http_client_fn(move |_, _| connector.clone())
     }
 
-    /// Sets the throughput of each partition, by its key; `None` is without limit.
+    /// Sets the throughput of each partition, by its key. `None` means unlimited.
     /// [`Throughput::NONE`] throttles every request.
     pub fn set_throughput(&self, of: impl Fn(&str) -> Option<Throughput> + Send + Sync + 'static) {
         self.0.state().partitions.set_throughput(Arc::new(of));
     }
 
-    /// Sets how many bytes each item collection may have, by its partition key; `None` is without
-    /// limit, as it is until this is called. DynamoDB's is 10 GB for tables with local indexes. A
-    /// write to a limited collection reads all of it.
+    /// Sets the maximum size of each item collection in bytes, by its partition key. `None` means
+    /// unlimited, which is the default. DynamoDB's limit is 10 GB for tables with local indexes. A
+    /// write to a limited collection reads the whole collection.
     pub fn set_collection_limit(&self, of: impl Fn(&str) -> Option<usize> + Send + Sync + 'static) {
         self.0.state().collection_limit = Some(Arc::new(of));
     }
 
-    /// Sets how long a write lasts at the least, of this process's time. Meanwhile its items are in conflict with transactions. Nothing until
-    /// this is called: then requests conflict while the engine carries them out.
+    /// Sets the minimum duration of a write, in the time of this process. Until then, transactions
+    /// conflict on its items. By default, there is no minimum, and requests only conflict while the
+    /// engine executes them.
     pub fn set_latency(&self, latency: Duration) {
         self.0.state().latency = latency;
     }
 
-    /// The bytes of an item collection: its items, and their entries in local indexes.
+    /// Returns the size of an item collection in bytes: its items, and their entries in local
+    /// indexes.
     pub async fn collection_bytes(&self, table: &str, partition: &str) -> Result<u64, Error> {
         let size = self.0.collection_size(table, partition).await.map_err(|error| Error::Refused(error.to_string()))?;
         Ok(size.unsigned_abs())
     }
 
-    /// The consumed capacity and the throttled requests of partitions, by their keys.
+    /// Returns the consumed capacity and the number of throttled requests of partitions, by their
+    /// keys.
     #[must_use]
     pub fn usage(&self) -> BTreeMap<String, PartitionUsage> {
         self.0.state().partitions.usage()
     }
 
-    /// Starts a new count of usage; the capacity that partitions have left stays as it is.
+    /// Resets the usage counters. The remaining capacity of partitions is unaffected.
     pub fn reset_usage(&self) {
         self.0.state().partitions.reset_usage();
     }

@@ -1,4 +1,4 @@
-//! The partitions that requests were sent to.
+//! The partitions that requests have been sent to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ impl Partitions {
         self.throughput = Some(of);
     }
 
-    /// Whether a partition takes one more request; one that it does not take is counted.
+    /// Whether a partition admits another request. Requests that are not admitted are counted.
     pub(super) fn admits(&mut self, partition: &str, direction: Direction, now: Duration) -> bool {
         let throughput = self.throughput.as_ref().and_then(|of| of(partition));
         let partition = self.partitions.entry(partition.to_owned()).or_default();
@@ -44,7 +44,7 @@ impl Partitions {
         is_admitted
     }
 
-    /// Charges the units that a request consumed.
+    /// Charges the units that a request has consumed.
     pub(super) fn charge(&mut self, partition: &str, direction: Direction, units: f64) {
         let partition = self.partitions.entry(partition.to_owned()).or_default();
         let (bucket, used) = match direction {

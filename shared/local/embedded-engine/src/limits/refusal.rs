@@ -1,4 +1,4 @@
-//! DynamoDB's refusals of requests that exceed a limit.
+//! DynamoDB's error responses to requests that exceed a limit.
 
 use serde_json::{Value, json};
 
@@ -7,44 +7,45 @@ use crate::wire::Answer;
 const THROTTLED: &str = "Throughput exceeds the current capacity of your table or index. Please try again shortly.";
 const CONFLICT: &str = "Transaction is ongoing for the item";
 const TOO_LARGE: &str = "Collection size exceeded.";
-/// Of an item that is too large with its entries in local indexes. No document has the words for
-/// it: these are the ones for an item that is too large by itself.
+/// Message for an item that is too large together with its entries in local indexes. It is
+/// undocumented: this is the message for an item that is too large by itself.
 pub(super) const ITEM_TOO_LARGE: &str = "Item size has exceeded the maximum allowed size";
 
-/// A request that DynamoDB refuses with this code.
+/// Returns an error response with this code.
 fn refused(code: &str, message: &str) -> Answer {
     let body = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message });
     Answer { status: 400, body: body.to_string() }
 }
 
-/// A request to a partition that has nothing left, of a table that is billed per request.
+/// Returns the response to a request to a partition without remaining units, in a table with
+/// on-demand billing.
 pub(super) fn throttled() -> Answer {
     refused("ThrottlingException", THROTTLED)
 }
 
-/// The refusal of a batch when none of its parts can be processed
+/// Returns the response to a batch of which no part can be processed
 /// (<https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>).
 pub(super) fn batch_throttled() -> Answer {
     refused("ProvisionedThroughputExceededException", "The level of configured provisioned throughput was exceeded.")
 }
 
-/// A request that breaks a rule.
+/// Returns the response to an invalid request.
 pub(super) fn invalid(message: &str) -> Answer {
     let body = json!({ "__type": "com.amazon.coral.validate#ValidationException", "message": message });
     Answer { status: 400, body: body.to_string() }
 }
 
-/// A write to an item that a transaction under way has.
+/// Returns the response to a write to an item that belongs to a transaction in flight.
 pub(super) fn conflict() -> Answer {
     refused("TransactionConflictException", CONFLICT)
 }
 
-/// A write by which an item collection would grow beyond its limit.
+/// Returns the response to a write that would make an item collection grow beyond its limit.
 pub(super) fn collection_too_large() -> Answer {
     refused("ItemCollectionSizeLimitExceededException", TOO_LARGE)
 }
 
-/// Why a part of a transaction cancelled it.
+/// The reason why a part of a transaction cancelled it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
     None,
@@ -55,7 +56,7 @@ pub(super) enum Reason {
 }
 
 impl Reason {
-    /// Code and message, as listed in
+    /// Returns the code and message, as listed in
     /// <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html>.
     fn texts(self) -> (&'static str, Option<&'static str>) {
         match self {
@@ -68,7 +69,8 @@ impl Reason {
     }
 }
 
-/// A transaction that was cancelled: a reason per part, in their order.
+/// Returns the response to a cancelled transaction, with one reason per part, in the order of the
+/// parts.
 pub(super) fn cancelled(reasons: &[Reason]) -> Answer {
     let codes: Vec<_> = reasons.iter().map(|reason| reason.texts().0).collect();
     let reasons: Vec<_> = reasons

@@ -1,10 +1,10 @@
-//! Which attributes are the keys of a table and of its indexes.
+//! The key attributes of a table and its indexes.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// The keys of a table and of its indexes.
+/// The keys of a table and its indexes.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) keys: Keys,
@@ -16,7 +16,7 @@ pub(super) struct Schema {
 #[derive(Debug, Default)]
 pub(super) struct LocalIndex {
     pub(super) keys: Keys,
-    /// The attributes that are held in addition to keys; `None` for all.
+    /// Projected attributes in addition to the keys. `None` if all are projected.
     others: Option<Vec<String>>,
 }
 
@@ -29,7 +29,7 @@ impl LocalIndex {
         Self { keys: Keys::read(description), others: (!is_of_all).then_some(others) }
     }
 
-    /// Whether it holds an attribute of the items that are in it.
+    /// Whether the index projects an attribute.
     pub(super) fn holds(&self, attribute: &str, table: &Keys) -> bool {
         let Some(others) = &self.others else { return true };
         let keys = [&self.keys.partition, &table.partition].into_iter().chain(&self.keys.sort).chain(&table.sort);
@@ -56,7 +56,7 @@ impl Keys {
 }
 
 impl Schema {
-    /// That of a table as it is described.
+    /// Reads the schema from the description of a table.
     pub(super) fn read(description: &Value) -> Self {
         Self {
             keys: Keys::read(description),

@@ -1,4 +1,4 @@
-//! Requests about one item, and queries: each is about one partition.
+//! Requests for single items, and queries: each concerns one partition.
 
 use std::slice::from_ref;
 
@@ -59,8 +59,9 @@ impl Limited {
     }
 }
 
-/// A write whose condition does not hold consumes the units of writing the existing item. They are
-/// only known if that is in the answer. Other errors consume nothing.
+/// Returns the units of a failed request. A write whose condition does not hold consumes the units
+/// of writing the existing item, which are only known if the response contains it. Other errors
+/// consume nothing.
 fn of_refusal(answer: &Value) -> f64 {
     let is_refusal = answer["__type"].as_str().is_some_and(|kind| kind.ends_with("ConditionalCheckFailedException"));
     if is_refusal { size::write_units(size::of_item(&answer["Item"])) } else { 0.0 }

@@ -1,20 +1,21 @@
-//! How large DynamoDB takes items to be
+//! The size of items, as DynamoDB computes it
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html>).
 
 use serde_json::Value;
 
-/// The bytes of an item, in DynamoDB's JSON: names and values of its attributes.
+/// Returns the size of an item in bytes: names and values of its attributes. The item is given as
+/// DynamoDB's JSON.
 pub(super) fn of_item(item: &Value) -> usize {
     of_attributes(item, |_| true)
 }
 
-/// The bytes of some attributes of an item.
+/// Returns the size of some attributes of an item in bytes.
 pub(super) fn of_attributes(item: &Value, is_one: impl Fn(&str) -> bool) -> usize {
     let attributes = item.as_object().into_iter().flatten().filter(|(name, _)| is_one(name));
     attributes.map(|(name, value)| name.len() + of_value(value)).sum()
 }
 
-/// The write units of an item: one for each KB, and at least one.
+/// Returns the write units of an item: one per KB, and at least one.
 pub(super) fn write_units(bytes: usize) -> f64 {
     f64::from(u32::try_from(bytes.div_ceil(1_024).max(1)).unwrap_or(u32::MAX))
 }
@@ -49,7 +50,7 @@ fn of_base64(value: &Value) -> usize {
     text.len() / 4 * 3 - text.bytes().rev().take_while(|byte| *byte == b'=').count()
 }
 
-/// About a byte for two significant digits, and one.
+/// Returns the approximate size of a number: one byte for every two significant digits, plus one.
 fn of_number(value: &Value) -> usize {
     let digits = value.as_str().unwrap_or_default().bytes().filter(u8::is_ascii_digit).count();
     digits.div_ceil(2) + 1

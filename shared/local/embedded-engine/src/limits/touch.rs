@@ -1,10 +1,10 @@
-//! Which items, and so which partitions, a request names.
+//! The items, and thus the partitions, that a request names.
 
 use serde_json::Value;
 
 use super::schema::{Keys, Schema};
 
-/// An item of a table, to tell it from others.
+/// The identity of an item of a table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ItemKey {
     pub(super) table: String,
@@ -16,12 +16,12 @@ pub(super) struct ItemKey {
 pub(super) struct Named {
     pub(super) table: String,
     pub(super) partition: String,
-    /// In DynamoDB's JSON.
+    /// The key, as DynamoDB's JSON.
     pub(super) key: Value,
 }
 
 impl Named {
-    /// Of a table with these keys, by the item or its key.
+    /// Returns the item of a table with these keys, given the item or its key.
     pub(super) fn of(table: &str, item: &Value, keys: &Keys) -> Self {
         let attributes = std::iter::once(&keys.partition).chain(&keys.sort);
         let key = attributes.map(|attribute| (attribute.clone(), item[attribute].clone())).collect();
@@ -33,17 +33,17 @@ impl Named {
     }
 }
 
-/// The key of the partition that an item, or its key, belongs to.
+/// Returns the partition key of an item, given the item or its key.
 pub(super) fn partition(item: &Value, keys: &Keys) -> String {
     printed(&item[&keys.partition])
 }
 
-/// A key's value: texts as they are, others as DynamoDB writes them.
+/// Returns a key's value: strings as they are, other types as DynamoDB's JSON.
 fn printed(value: &Value) -> String {
     value["S"].as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The table of an entry of a transaction, and the item or key that it names.
+/// Returns the table of a transaction's entry, and the item or key that it names.
 pub(super) fn of_transaction(part: &Value) -> (&str, &Value) {
     for (kind, what) in
         [("Put", "Item"), ("Update", "Key"), ("Delete", "Key"), ("ConditionCheck", "Key"), ("Get", "Key")]
@@ -55,7 +55,8 @@ pub(super) fn of_transaction(part: &Value) -> (&str, &Value) {
     ("", &Value::Null)
 }
 
-/// The item or key that an entry of a batch names: a write request, or a key to get.
+/// Returns the item or key that an entry of a batch names. The entry is a write request or a key to
+/// get.
 pub(super) fn of_batch(entry: &Value) -> &Value {
     match (entry.get("PutRequest"), entry.get("DeleteRequest")) {
         (Some(put), _) => &put["Item"],
@@ -64,12 +65,13 @@ pub(super) fn of_batch(entry: &Value) -> &Value {
     }
 }
 
-/// The item that a request names by itself; nothing for a query.
+/// Returns the item that a request for a single item names. `None` for a query.
 pub(super) fn of_single(body: &Value) -> Option<&Value> {
     ["Key", "Item"].map(|name| &body[name]).into_iter().find(|item| item.is_object())
 }
 
-/// The partition that a query is about. One of a global index has the index's name before it.
+/// Returns the partition that a query reads. For a global index, it is prefixed with the index's
+/// name.
 pub(super) fn of_query(body: &Value, schema: &Schema) -> String {
     let global = body["IndexName"].as_str().and_then(|name| Some((name, schema.global.get(name)?)));
     match global {
@@ -78,7 +80,7 @@ pub(super) fn of_query(body: &Value, schema: &Schema) -> String {
     }
 }
 
-/// The value that a query's key condition wants of the partition key.
+/// Returns the value of the partition key in a query's key condition.
 fn queried<'a>(body: &'a Value, attribute: &str) -> &'a Value {
     let condition = body["KeyConditionExpression"].as_str().unwrap_or_default();
     let is_inner = |character: char| !character.is_whitespace() && !matches!(character, '(' | ')');

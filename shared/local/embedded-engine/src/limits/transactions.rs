@@ -1,4 +1,4 @@
-//! Transactions, which are about several partitions at once.
+//! Transactions, which may concern several partitions.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Limited {
             }
             answer.body = read.to_string();
         } else if read["CancellationReasons"].is_array() {
-            // At the least: how large the items are that it would have written is not known.
+            // A lower bound, because the size of the items that would have been written is unknown.
             for one in &named {
                 self.charge(&one.partition, direction, 2.0);
             }
@@ -64,7 +64,8 @@ impl Limited {
         Ok(answer)
     }
 
-    /// The refusal, if one of the partitions has nothing left. Each is asked once.
+    /// Returns the error if one of the partitions has no units left. Each partition is checked
+    /// once.
     fn throttled(&self, named: &[Named], direction: Direction) -> Option<Answer> {
         let mut admitted = BTreeMap::new();
         for Named { partition, .. } in named {
@@ -74,7 +75,8 @@ impl Limited {
         cancelled(&throttled, Reason::Throttled)
     }
 
-    /// Holds the items of a transaction until it is answered, or refuses it, if others have one. One that reads holds none.
+    /// Holds the items of a transaction until it is answered, or returns the error if other
+    /// requests hold any of them. A transaction that reads holds no items.
     fn hold(&self, named: &[Named], direction: Direction) -> Result<Option<Held>, Answer> {
         let items: Vec<_> = named.iter().map(Named::item_key).collect();
         let (held, of_others) = match direction {
@@ -87,8 +89,9 @@ impl Limited {
         cancelled(&of_others, Reason::Conflict).map_or(Ok(held), Err)
     }
 
-    /// Charges the units that a transaction consumed. The engine reports the sum. If it is about
-    /// several partitions, each gets a share by the sizes of its items, and indexes likewise.
+    /// Charges the units that a transaction has consumed. The engine reports their sum. If the
+    /// transaction concerns several partitions, the units, including those of indexes, are divided
+    /// in proportion to the sizes of their items.
     async fn charge_parts(
         &self,
         parts: &[Value],
@@ -103,7 +106,7 @@ impl Limited {
         }
         let mut weights = Vec::new();
         for (part, one) in parts.iter().zip(named) {
-            // As it is now, unless the part has it whole.
+            // The item in its current state, unless the part contains the whole item.
             let put = &part["Put"]["Item"];
             let item = if put.is_object() { put.clone() } else { self.item(&one.table, &one.key).await? };
             weights.push(size::write_units(size::of_item(&item)));
@@ -116,7 +119,8 @@ impl Limited {
     }
 }
 
-/// The refusal of a transaction, if any of its parts has this reason. `parts` says which.
+/// Returns the error of a transaction if at least one part has this reason. `parts` has a flag for
+/// each part.
 fn cancelled(parts: &[bool], reason: Reason) -> Option<Answer> {
     let reasons: Vec<_> = parts.iter().map(|has_it| if *has_it { reason } else { Reason::None }).collect();
     reasons.contains(&reason).then(|| refusal::cancelled(&reasons))

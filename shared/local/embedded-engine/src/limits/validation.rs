@@ -1,6 +1,6 @@
-//! Requests that DynamoDB refuses and the engine does not
+//! Requests that DynamoDB rejects and the engine does not
 //! (<https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html>).
-//! `tests/it/limits.rs` has those that the engine refuses itself.
+//! `tests/it/limits.rs` covers those that the engine itself rejects.
 
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use serde_json::Value;
@@ -10,18 +10,18 @@ use super::schema::Schema;
 use super::{expression, refusal, touch};
 use crate::wire::Answer;
 
-/// Operators and functions of one expression.
+/// Maximum number of operators and functions in an expression.
 const OPERATORS: usize = 300;
-/// Operands of one `IN`.
+/// Maximum number of operands of `IN`.
 const OPERANDS: usize = 100;
-/// Bytes of a partition key, and of a sort key.
+/// Maximum length in bytes of a partition key, and of a sort key.
 const PARTITION_KEY: usize = 2_048;
 const SORT_KEY: usize = 1_024;
 
 const CONDITIONS: [&str; 3] = ["ConditionExpression", "FilterExpression", "KeyConditionExpression"];
 
 impl Limited {
-    /// The refusal of a request, if DynamoDB would refuse it without looking at the stored items.
+    /// Returns the error of a request that DynamoDB would reject without reading the stored items.
     pub(super) async fn invalid(&self, operation: &str, body: &Value) -> Result<Option<Answer>, ConnectorError> {
         match operation {
             "TransactWriteItems" | "TransactGetItems" => {
@@ -53,7 +53,7 @@ impl Limited {
     }
 }
 
-/// Why a request about one item, or a part of a transaction, is refused.
+/// Returns why a request for one item, or a part of a transaction, is invalid.
 fn of_one(request: &Value, schema: &Schema) -> Option<&'static str> {
     let expression = |name: &str| expression::tokens(request[name].as_str().unwrap_or_default());
     let update = expression("UpdateExpression");
@@ -75,7 +75,7 @@ fn of_one(request: &Value, schema: &Schema) -> Option<&'static str> {
     })
 }
 
-/// Why the values of keys of indexes are refused.
+/// Returns why the values of index keys are invalid.
 fn of_index_keys<'a>(schema: &Schema, value_of: impl Fn(&str) -> Option<&'a Value>) -> Option<&'static str> {
     let is_longer = |attribute: &str, most: usize| {
         value_of(attribute).and_then(|value| value["S"].as_str()).is_some_and(|text| text.len() > most)

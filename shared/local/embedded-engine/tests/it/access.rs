@@ -1,4 +1,4 @@
-//! Access to a server: every client with its access key has it, and no page in a browser.
+//! Access to a server: granted to clients with its access key, and never to a page in a browser.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::table::{TABLE, engine, get, indexed_item, key, put};
 
-/// A server with an item that nobody else may see.
+/// Starts a server with an item that must stay secret.
 async fn server() -> (Engine, Server) {
     let engine = engine().await;
     put(&engine.client(), indexed_item("secret", "a", 1)).await;
@@ -25,7 +25,7 @@ async fn server() -> (Engine, Server) {
 
 type Change = fn(&mut HttpRequest);
 
-/// An HTTP client that changes requests when they are signed.
+/// An HTTP client that modifies requests after they are signed.
 #[derive(Clone)]
 struct Changing<C> {
     inner: C,
@@ -52,8 +52,8 @@ impl HttpConnector for Changing<SharedHttpConnector> {
     }
 }
 
-/// What a request for all items is answered that was changed after it was signed: status, type and body. No header lets a
-/// page of another origin read it.
+/// Sends a scan that is modified after it was signed, and returns status, error type and body.
+/// Checks that no response header lets a page of another origin read it.
 async fn answer(client: &Client, change: Change) -> (u16, String, String) {
     let inner = aws_smithy_http_client::Builder::new().build_http();
     let config = client.config().to_builder().http_client(Changing { inner, change }).build();
@@ -89,13 +89,13 @@ async fn its_own_key_opens_a_server_and_no_other() {
 async fn a_request_is_answered_only_as_it_was_signed() {
     let (_engine, server) = server().await;
     let client = server.client();
-    assert_eq!(answer(&client, |_| {}).await.0, 200, "as it was signed");
+    assert_eq!(answer(&client, |_| {}).await.0, 200, "the unmodified request");
     let changes: [(&str, Change); 10] = [
         ("MissingAuthenticationTokenException", |request| drop(request.headers_mut().remove("authorization"))),
         ("IncompleteSignatureException", |request| drop(request.headers_mut().remove("x-amz-date"))),
         ("IncompleteSignatureException", |request| replace(request, "authorization", "Signature=", "Nothing=")),
         ("IncompleteSignatureException", |request| replace(request, "x-amz-date", "T", "X")),
-        // Long ago. The day is that of the scope, too.
+        // Long ago. The scope contains the day as well.
         ("InvalidSignatureException", |request| {
             let day = request.headers().get("x-amz-date").unwrap()[..8].to_owned();
             replace(request, "x-amz-date", &day, "20200101");
@@ -129,7 +129,7 @@ fn replace(request: &mut HttpRequest, header: &'static str, old: &str, new: &str
     request.headers_mut().insert(header, value);
 }
 
-/// Even one that knew the key: a page may not even ask whether it might.
+/// Even a page that knew the key: it is rejected at the preflight request.
 #[tokio::test]
 async fn a_page_in_a_browser_gets_nothing() {
     let (_engine, server) = server().await;

@@ -1,5 +1,6 @@
-//! What requests cost, by the engine's account. Where DynamoDB's documentation states a rule, these figures follow it; that a
-//! transaction doubles the table's share but not the indexes' is not documented but observed.
+//! The cost of requests, as the engine reports it. Where DynamoDB's documentation states a rule,
+//! these figures follow it. That a transaction doubles the units of the table but not those of
+//! indexes is undocumented, but was observed.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ use crate::table::{Item, LOCAL_INDEXES, TABLE, engine, indexed_item, key, put, t
 
 const INDEXES: ReturnConsumedCapacity = ReturnConsumedCapacity::Indexes;
 
-/// The units of the table and of each local index that costs anything.
+/// Returns the units of the table, and of each local index that consumed any.
 fn cost(capacity: Option<&ConsumedCapacity>) -> (f64, Vec<(&str, f64)>) {
     let capacity = capacity.unwrap();
     let table = capacity.table().unwrap().capacity_units().unwrap();
@@ -67,7 +68,7 @@ async fn a_put_costs_one_unit_per_kilobyte_and_one_per_index_it_is_new_in() {
     assert_eq!(cost(new.consumed_capacity()), (1.0, each_index(1.0)));
 
     let same = put(item.clone()).send().await.unwrap();
-    assert_eq!(cost(same.consumed_capacity()), (1.0, vec![]), "an index whose entry stays as it is costs nothing");
+    assert_eq!(cost(same.consumed_capacity()), (1.0, vec![]), "an unchanged index entry costs nothing");
 
     let mut moved = item;
     moved.insert("lsi1sk".to_owned(), text("elsewhere"));
@@ -116,7 +117,8 @@ async fn a_transaction_doubles_what_the_table_costs() {
     }
 }
 
-/// DynamoDB charges a failed condition like the write, but an error has no room for the figure.
+/// DynamoDB charges a failed condition like the write, but the error response has no field for the
+/// units.
 #[tokio::test]
 async fn a_failed_condition_reports_no_cost() {
     let engine = engine().await;
@@ -140,7 +142,7 @@ async fn reads_cost_by_what_they_read() {
         let keys = (0..number).map(|number| key("p", &number.to_string())).collect();
         let keys = KeysAndAttributes::builder().set_keys(Some(keys)).consistent_read(consistent).build().unwrap();
         let answer = client.batch_get_item().request_items(TABLE, keys).return_consumed_capacity(INDEXES).send().await;
-        assert_eq!(cost(answer.unwrap().consumed_capacity().first()), (expected, vec![]), "each item rounds up alone");
+        assert_eq!(cost(answer.unwrap().consumed_capacity().first()), (expected, vec![]), "each item is rounded up");
     }
 
     let query = || {
@@ -148,7 +150,7 @@ async fn reads_cost_by_what_they_read() {
         query.expression_attribute_values(":p", text("p")).return_consumed_capacity(INDEXES)
     };
     let table = query().send().await.unwrap();
-    assert_eq!(cost(table.consumed_capacity()), (25.0, vec![]), "the sum rounds up");
+    assert_eq!(cost(table.consumed_capacity()), (25.0, vec![]), "the sum is rounded up");
     let index = query().index_name("LSI1").send().await.unwrap();
     assert_eq!(cost(index.consumed_capacity()), (0.0, vec![("LSI1", 1.0)]), "ten keys are under 4 KB");
     let fetching = query().index_name("LSI1").select(Select::AllAttributes).send().await.unwrap();

@@ -1,4 +1,4 @@
-//! A power cut leaves every acknowledged write.
+//! A power cut loses no acknowledged write.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use power_cut::{Disk, Image};
 
 use crate::table::{TABLE, create, get, indexed_item, key, put};
 
-/// The engine on what is left of a disk; the directory lasts as long.
+/// Opens the engine on what is left on a disk. The returned directory has to outlive it.
 fn after(image: &Image) -> (tempfile::TempDir, Engine) {
     let directory = tempfile::tempdir().unwrap();
     image.write_to(directory.path()).unwrap();
@@ -16,7 +16,7 @@ fn after(image: &Image) -> (tempfile::TempDir, Engine) {
     (directory, engine)
 }
 
-/// The engine in a directory that is watched.
+/// Opens the engine in a directory that is watched.
 fn on(directory: &Path) -> Engine {
     let sync = |log: &Path| {
         Disk::sync(log);
@@ -35,7 +35,7 @@ async fn the_engine_syncs_what_it_acknowledges() {
     for number in 0..20 {
         let before = disk.syncs();
         put(&client, indexed_item("p", &number.to_string(), 1)).await;
-        assert_eq!(disk.syncs(), before + 1, "the engine waits for the disk, and SQLite does not, too");
+        assert_eq!(disk.syncs(), before + 1, "the engine syncs, and SQLite does not sync as well");
         let (_directory, left) = after(&disk.cut());
         assert!(get(&left.client(), key("p", &number.to_string())).await.is_some(), "{number}");
     }
@@ -48,7 +48,7 @@ async fn the_engine_syncs_what_it_acknowledges() {
     assert_eq!(left.items(TABLE).await.unwrap(), engine.items(TABLE).await.unwrap());
 }
 
-/// Whichever unsynced parts the disk took, a write is there or it is not.
+/// Whichever unsynced parts reached the disk, a write is there completely or not at all.
 #[tokio::test]
 async fn a_write_under_way_is_whole_or_nothing() {
     let directory = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
     create(&engine.client()).await;
     let mut states = vec![engine.items(TABLE).await.unwrap()];
     let mut images = 0;
-    // Enough that the log of writes is copied into the database, and starts again.
+    // Enough writes that the log is checkpointed into the database and starts over.
     for number in 0..25 {
         let _ = disk.images();
         put(&engine.client(), indexed_item("p", &(number % 20).to_string(), 120_000)).await;
@@ -72,7 +72,7 @@ async fn a_write_under_way_is_whole_or_nothing() {
     assert!(images >= 25, "{images}");
 }
 
-/// The test itself can fail.
+/// Checks that the test above can fail.
 #[tokio::test]
 async fn a_disk_that_does_not_sync_loses_writes() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Each fault as a caller meets it.
+//! Each fault, as callers experience it.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn injector() -> (Engine, FaultInjector) {
     (engine, faults)
 }
 
-/// Adds 1 to a counter, and answers with the error's code if there is one; that of a lost connection is `io`.
+/// Adds 1 to a counter. Returns the code of the error, or `io` for a lost connection.
 async fn count(client: &Client) -> Result<(), String> {
     let update =
         client.update_item().table_name(TABLE).set_key(Some(key("p", "counter"))).update_expression("ADD n :one");
@@ -64,8 +64,8 @@ async fn a_refused_call_is_not_executed() {
     for read in reads {
         answers.push(code(read.send().await));
     }
-    assert_eq!(errors(&answers), ["ThrottlingException", throughput, "ThrottlingException"], "reads meet no conflict");
-    assert!(client.list_tables().send().await.is_ok(), "tables meet no fault");
+    assert_eq!(errors(&answers), ["ThrottlingException", throughput, "ThrottlingException"], "reads do not conflict");
+    assert!(client.list_tables().send().await.is_ok(), "operations on tables have no faults");
 
     faults.refuse_every(0);
     assert_eq!(count(&client).await, Ok(()));
@@ -102,7 +102,7 @@ async fn a_trouble_begins_and_ends_where_it_was_asked_to() {
     }
     assert_eq!(errors(&answers), ["", "TransactionConflictException", "TransactionConflictException", ""]);
     assert_eq!(counted(&engine).await.as_deref(), Some("2"));
-    // What cannot be in conflict, or be halved, passes.
+    // Calls that cannot be in conflict, or be halved, pass.
     for trouble in [Trouble::Conflict, Trouble::Halved] {
         faults.trouble_at(trouble, 1, 1);
         assert!(get(&client, key("p", "counter")).await.is_some());
@@ -165,7 +165,7 @@ async fn half_a_batch_is_left_over() {
         wanted = answer.unprocessed_keys.and_then(|mut keys| keys.remove(TABLE));
         assert!(wanted.as_ref().is_none_or(|keys| keys.projection_expression() == Some("SK")));
     }
-    assert_eq!(rounds, [2, 1], "one key is always answered");
+    assert_eq!(rounds, [2, 1], "at least one key is processed");
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn a_frozen_global_index_is_behind_until_it_catches_up() {
     client.delete_item().table_name(TABLE).set_key(Some(key("p", "goes"))).send().await.unwrap();
 
     assert_eq!(query(&client, "GSI1").await, ["stays", "moves", "goes"]);
-    assert_eq!(query(&client, "LSI1").await, ["moves", "stays", "comes"], "local indexes are never behind");
+    assert_eq!(query(&client, "LSI1").await, ["moves", "stays", "comes"], "local indexes are never stale");
     assert!(get(&client, key("p", "comes")).await.is_some());
 
     faults.freeze_global_indexes(&engine).unwrap();
@@ -234,7 +234,7 @@ async fn a_call_waits_at_a_gate() {
     gate.reached().await;
     assert_eq!(counted(&engine).await.as_deref(), Some("1"), "held before it is executed");
     count(&faults.client()).await.unwrap();
-    assert_eq!(counted(&engine).await.as_deref(), Some("2"), "the third went past");
+    assert_eq!(counted(&engine).await.as_deref(), Some("2"), "the third call passes");
     gate.open();
     held.await.unwrap().unwrap();
     assert_eq!(counted(&engine).await.as_deref(), Some("3"));
@@ -243,7 +243,7 @@ async fn a_call_waits_at_a_gate() {
     let client = faults.client();
     let held = tokio::spawn(async move { count(&client).await });
     gate.reached().await;
-    assert_eq!(counted(&engine).await.as_deref(), Some("4"), "held when it is executed");
+    assert_eq!(counted(&engine).await.as_deref(), Some("4"), "held after it was executed");
     assert!(!held.is_finished());
     drop(gate);
     held.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Opening, copying, sweeping.
+//! Opening, copying and sweeping.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -65,7 +65,7 @@ async fn a_snapshot_stays_as_it_is() {
     }
 }
 
-/// An engine in memory and one in a file, each with the table.
+/// Returns an engine in memory and one in a file, each with the table.
 async fn both(directory: &Path) -> [Engine; 2] {
     let on_disk = Engine::open(directory).unwrap();
     create(&on_disk.client()).await;
@@ -77,7 +77,7 @@ async fn expire_by(client: &Client, attribute: &str, enabled: bool) {
     client.update_time_to_live().table_name(TABLE).time_to_live_specification(ttl).send().await.unwrap();
 }
 
-/// An item that expires so many seconds from now, by an attribute.
+/// Returns an item with this number of seconds until it expires, by an attribute.
 fn expiring(sort: &str, attribute: &str, seconds: i64) -> Item {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let at = AttributeValue::N(now.saturating_add_signed(seconds).to_string());
@@ -89,7 +89,7 @@ async fn expired_items_are_swept() {
     let directory = tempfile::tempdir().unwrap();
     for engine in both(directory.path()).await {
         let client = engine.client();
-        // One is there before the table has a time to live.
+        // One item is written before the table has a time to live.
         put(&client, expiring("before", "ttl", -3600)).await;
         expire_by(&client, "ttl", true).await;
         put(&client, expiring("past", "ttl", -60)).await;

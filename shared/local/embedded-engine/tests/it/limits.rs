@@ -1,4 +1,5 @@
-//! DynamoDB's limits: those the engine keeps, and those it does not, which the code must keep by itself.
+//! DynamoDB's limits: those that the engine enforces, and those that it does not, which callers
+//! have to observe themselves.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
@@ -13,7 +14,7 @@ use crate::table::{Item, TABLE, binary_set, engine, indexed_item, item, key, put
 const LARGEST_ITEM: usize = 400 * 1024;
 const LONGEST_EXPRESSION: usize = 4096;
 
-/// The error's code, or nothing if there is none.
+/// Returns the code of the error, or `None` if there is none.
 fn code<T, E: ProvideErrorMetadata, R>(answer: Result<T, SdkError<E, R>>) -> Option<&'static str> {
     let error = answer.err()?;
     Some(if error.code() == REFUSED { "ValidationException" } else { "another error" })
@@ -44,7 +45,7 @@ async fn an_expression_has_4096_bytes() {
     }
 }
 
-/// DynamoDB refuses all of these; `limits` does for it.
+/// DynamoDB rejects all of these, and so does `limits`.
 #[tokio::test]
 async fn limits_the_engine_does_not_keep() {
     let engine = engine().await;
@@ -56,7 +57,8 @@ async fn limits_the_engine_does_not_keep() {
         for (operators, expected) in [(300, None), (301, beyond)] {
             let sums: Vec<_> = (0..operators).map(|number| format!("a{number}=n+:x")).collect();
             assert_eq!(code_of_update(&client, format!("SET {}", sums.join(","))).await, expected, "of an update");
-            // A function, then two operators each time, and one that makes an even number of it.
+            // A function, then two operators for each repetition, and a `NOT` if the number has to
+            // be even.
             let not = if operators % 2 == 0 { "NOT " } else { "" };
             let condition = format!("{not}attribute_not_exists(a){}", " OR a<b".repeat((operators - 1) / 2));
             let check = client.put_item().table_name(TABLE).set_item(Some(key("p", "a")));
@@ -101,7 +103,7 @@ async fn limits_the_engine_does_not_keep() {
     }
 }
 
-/// What DynamoDB refuses and the engine does, too.
+/// Limits that both DynamoDB and the engine enforce.
 #[tokio::test]
 async fn limits_the_engine_keeps() {
     let engine = engine().await;
@@ -133,7 +135,7 @@ async fn limits_the_engine_keeps() {
             let put = PutRequest::builder().set_item(Some(key("p", &sort.to_string()))).build().unwrap();
             WriteRequest::builder().put_request(put).build()
         };
-        // Of one partition and of several.
+        // In a single partition and in several.
         for (number, expected) in [(25, None), (26, REFUSED)] {
             let batch = client.batch_write_item().request_items(TABLE, (0..number).map(put).collect());
             assert_eq!(code(batch.send().await), expected, "a batch of {number}");
@@ -158,7 +160,7 @@ async fn limits_the_engine_keeps() {
     }
 }
 
-/// A page of a query ends before the item with which it would have more than a megabyte.
+/// A page of a query ends before the item that would make it exceed 1 MB.
 #[tokio::test]
 async fn a_page_has_a_megabyte() {
     let engine = engine().await;
@@ -185,7 +187,7 @@ async fn an_item_has_400_kilobytes_with_its_names() {
     assert_eq!(code_of_update(&client, "SET n = :x".to_owned()).await, REFUSED, "an item that grows too large");
 }
 
-/// An entry is the keys of the table and of the index, with their names.
+/// An entry consists of the keys of the table and of the index, with their names.
 #[tokio::test]
 async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
     let engine = engine().await;
@@ -214,7 +216,7 @@ async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
             let batch = client.batch_write_item().request_items(TABLE, vec![put]);
             assert_eq!(code(batch.send().await), expected, "a batch of {size} bytes");
         }
-        // An update that adds no more than the item's place in another index.
+        // An update that only adds the item's entry in another index.
         for (room, expected) in [(0, beyond), ("lsi2skkeyPKpSKalsi2skkey".len(), None)] {
             put(&engine.client(), sized(LARGEST_ITEM - room)).await;
             let update = client.update_item().table_name(TABLE).set_key(Some(key("p", "a")));
@@ -224,11 +226,12 @@ async fn an_item_has_400_kilobytes_with_its_entries_in_local_indexes() {
         }
         let update =
             client.update_item().table_name(TABLE).set_key(Some(key("p", "a"))).update_expression("REMOVE filling");
-        assert_eq!(code(update.send().await), None, "what makes it smaller");
+        assert_eq!(code(update.send().await), None, "an update that makes it smaller");
     }
 }
 
-/// A binary set weighs as much as its members together, a list 3 bytes and 1 for each element besides.
+/// The size of a binary set is that of its members; a list takes 3 bytes, and 1 more for each
+/// element.
 #[tokio::test]
 async fn the_weight_of_sets_and_lists() {
     let client = engine().await.client();
@@ -258,7 +261,7 @@ async fn a_request_has_16_megabytes_and_a_transaction_4_of_100_items() {
     let engine = engine().await;
     let server = engine.serve(([127, 0, 0, 1], 0)).await.unwrap();
     for client in [engine.client(), server.client()] {
-        // Each character takes six bytes in JSON, so that the items stay within their limit.
+        // Each character takes six bytes in JSON, so that the items stay within their own limit.
         let put = |number: usize| {
             let mut item = key("p", &number.to_string());
             item.insert("filling".to_owned(), text("\u{1}".repeat(150_000)));

@@ -1,4 +1,4 @@
-//! The engine as its clients see it.
+//! The engine as its clients use it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod access;

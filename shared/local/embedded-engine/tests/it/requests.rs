@@ -1,4 +1,4 @@
-//! The same requests without a socket and over loopback, with the SDK's results.
+//! Requests without a socket and over loopback, checked through the SDK's results.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::ProvideErrorMetadata;
@@ -18,7 +18,7 @@ async fn without_a_socket() {
     every_request(&engine().await.client()).await;
 }
 
-/// Where a batch of writes is one commit.
+/// On disk, a batch of writes is one commit.
 #[tokio::test]
 async fn on_disk() {
     let directory = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ async fn binary_sets_add_and_delete(client: &Client) {
     let left = update("DELETE points :x", &[b"one", b"three", b"none"]).await;
     assert_eq!(left["points"], binary_set(&[b"two"]));
     let emptied = update("DELETE points :x", &[b"two"]).await;
-    assert_eq!(emptied, key("p", "set"), "the last member takes the attribute with it");
+    assert_eq!(emptied, key("p", "set"), "removing the last member removes the attribute");
 }
 
 async fn local_indexes_are_queried_by_prefix(client: &Client) {

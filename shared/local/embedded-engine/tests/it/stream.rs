@@ -1,4 +1,4 @@
-//! Reading the stream and forgetting it.
+//! Reading and deleting the records of the stream.
 
 use embedded_engine::{Engine, StreamReader};
 use serde_json::{Value, json};

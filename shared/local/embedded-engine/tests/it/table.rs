@@ -1,4 +1,4 @@
-//! A table to test with: four local indexes and a global one, keys only, and a stream.
+//! The test table: four local indexes and a global one, keys only, and a stream.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(crate) const LOCAL_INDEXES: [(&str, &str); 4] =
 
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// An engine in memory that has the table.
+/// Returns an engine in memory with the table.
 pub(crate) async fn engine() -> Engine {
     let engine = Engine::memory().unwrap();
     create(&engine.client()).await;
@@ -76,7 +76,7 @@ pub(crate) fn item<const N: usize>(attributes: [(&str, AttributeValue); N]) -> I
     attributes.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An item with a key in each local index and a filling of so many bytes.
+/// Returns an item with a key in each local index, and this number of bytes of filling.
 pub(crate) fn indexed_item(pk: &str, sk: &str, filling: usize) -> Item {
     let mut item = key(pk, sk);
     for (_, sort) in LOCAL_INDEXES {

@@ -1,4 +1,4 @@
-//! What `limits` adds to the engine, as a caller meets it.
+//! What `limits` adds to the engine, as callers experience it.
 #![expect(clippy::float_cmp, reason = "units are whole or half, and so exact")]
 
 use std::collections::HashMap;
@@ -46,7 +46,8 @@ fn check_part(key: Item) -> TransactWriteItem {
     TransactWriteItem::builder().condition_check(check).build()
 }
 
-/// The codes of the reasons why a transaction was cancelled; nothing if it was not.
+/// Executes a transaction. Returns the codes of its cancellation reasons, or `None` if it was not
+/// cancelled.
 async fn reasons(client: &Client, parts: Vec<TransactWriteItem>) -> Option<Vec<String>> {
     let answer = client.transact_write_items().set_transact_items(Some(parts)).send().await;
     let error = answer.err()?.into_service_error();
@@ -54,7 +55,7 @@ async fn reasons(client: &Client, parts: Vec<TransactWriteItem>) -> Option<Vec<S
     Some(cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap().to_owned()).collect())
 }
 
-/// A clock that goes when it is told to.
+/// A clock that only advances on request.
 #[derive(Clone, Default)]
 struct Clock(Arc<AtomicU64>);
 
@@ -86,7 +87,7 @@ async fn a_partition_takes_its_units_a_second_and_no_more() {
             assert_eq!(code_of_put(&client, key("hot", "a")).await, None);
         }
         assert_eq!(code_of_put(&client, key("hot", "a")).await.as_deref(), THROTTLED);
-        assert_eq!(code_of_put(&client, key("cold", "a")).await, None, "others take what they get");
+        assert_eq!(code_of_put(&client, key("cold", "a")).await, None, "other partitions are unlimited");
         for _ in 0..4 {
             assert_eq!(code_of_get(&client, key("hot", "a")).await, None);
         }
@@ -98,7 +99,7 @@ async fn a_partition_takes_its_units_a_second_and_no_more() {
     assert_eq!((usage.throttled_writes, usage.throttled_reads), (3, 3));
     assert_eq!(limits.usage()["cold"].throttled_writes, 0);
     limits.reset_usage();
-    // A large item takes what the next ones would have had: 25 units of 10.
+    // A large item is admitted, and its 25 units have to be made up for at 10 per second.
     assert_eq!(code_of_put(&client, filled("hot", "b", 25_000)).await, None);
     clock.advance(1_000);
     assert_eq!(code_of_put(&client, key("hot", "a")).await.as_deref(), THROTTLED);
@@ -124,11 +125,11 @@ async fn unused_units_are_kept_for_a_burst() {
         }
         admitted
     };
-    assert_eq!(admitted().await, 40, "it was idle before");
+    assert_eq!(admitted().await, 40, "the burst is full at first");
     clock.advance(5_000);
     assert_eq!(admitted().await, 10);
     clock.advance(3_600_000);
-    assert_eq!(admitted().await, 40, "no more is kept");
+    assert_eq!(admitted().await, 40, "the burst is limited");
     assert_eq!(Throughput::BURST, Duration::from_mins(5));
 }
 
@@ -141,8 +142,8 @@ async fn indexes_are_charged_to_the_partition_unless_they_are_global() {
     indexed.insert("gsi1pk".to_owned(), text("g"));
     indexed.insert("gsi1sk".to_owned(), text("g"));
     let answer = client.put_item().table_name(TABLE).set_item(Some(indexed.clone())).send().await.unwrap();
-    assert!(answer.consumed_capacity().is_none(), "nobody asked for it");
-    // The item, and an entry in each of four local indexes.
+    assert!(answer.consumed_capacity().is_none(), "it was not requested");
+    // One unit for the item, and one for its entry in each of four local indexes.
     assert_eq!(limits.usage()["p"].write_units, 5.0);
     let update = client.update_item().table_name(TABLE).set_key(Some(key("p", "a"))).update_expression("SET n = :x");
     let update = update.expression_attribute_values(":x", text("x"));
@@ -158,7 +159,7 @@ async fn indexes_are_charged_to_the_partition_unless_they_are_global() {
     let query = query.expression_attribute_values(":p", text("p")).expression_attribute_values(":l", text("l"));
     assert_eq!(query.send().await.unwrap().count(), 1);
     assert_eq!(limits.usage()["p"].read_units, 1.0);
-    // A refused condition costs what the item would.
+    // A refused condition costs as much as the write.
     let refused = client.put_item().table_name(TABLE).set_item(Some(key("p", "a")));
     refused.condition_expression("attribute_not_exists(PK)").send().await.unwrap_err();
     assert_eq!(limits.usage()["p"].write_units, 7.0);
@@ -203,12 +204,12 @@ async fn a_throttled_part_cancels_a_transaction() {
     assert_eq!(get(&engine.client(), key("cold", "a")).await, None);
     limits.set_throughput(|_| None);
     assert_eq!(reasons(&client, parts()).await, None);
-    // Two units each; and two more for each refused part of one that is cancelled.
+    // Two units each for the transaction that succeeded, and none for the throttled one.
     let usage = limits.usage();
     assert_eq!((usage["cold"].write_units, usage["hot"].write_units), (2.0, 2.0));
 }
 
-/// Requests that are under way at once. Whatever is refused did not happen, and one always goes through.
+/// Concurrent requests. Refused ones have no effect, and at least one always succeeds.
 #[tokio::test]
 async fn transactions_that_only_check_the_same_item_conflict() {
     let engine = engine().await;
@@ -223,9 +224,9 @@ async fn transactions_that_only_check_the_same_item_conflict() {
         assert_eq!(is_there, outcome.is_none());
     }
     for number in 0..10 {
-        assert_eq!(reasons(&client, parts(number)).await, None, "one after another they do not");
+        assert_eq!(reasons(&client, parts(number)).await, None, "sequential transactions do not conflict");
     }
-    // Plain engines have one lock and no conflicts.
+    // The engine itself has a single lock and no conflicts.
     let client = engine.client();
     let outcomes = join_all((0..10).map(|number| reasons(&client, parts(number)))).await;
     assert!(outcomes.iter().all(Option::is_none));
@@ -249,13 +250,15 @@ async fn a_write_conflicts_with_a_transaction_and_not_with_a_write() {
     }
 }
 
-/// For how long a request is under way, and how much later others come.
+/// Duration of a request, and delay of the ones that overlap with it.
 const UNDER_WAY: Duration = Duration::from_millis(300);
 const LATER: Duration = Duration::from_millis(50);
-/// On a busy machine the others may come before it or when it is over; hardly each time.
+/// On a busy machine, the others may start before the request, or after it has ended. That is
+/// unlikely in every round.
 const ROUNDS: u32 = 20;
 
-/// Whether a write and a batch do with a transaction that is under way when they come. A read never does.
+/// Whether a write and a batch conflict with a transaction that is in flight when they start. A
+/// read never does.
 async fn writes_conflict_with_a_transaction(client: &Client) -> bool {
     let transaction = reasons(client, vec![put_part(key("p", "a")), put_part(key("p", "b"))]);
     let others = async {
@@ -273,7 +276,7 @@ async fn writes_conflict_with_a_transaction(client: &Client) -> bool {
     transaction.is_none() && are_refused
 }
 
-/// Whether a transaction does with a write that is under way when it comes.
+/// Whether a transaction conflicts with a write that is in flight when it starts.
 async fn a_transaction_conflicts_with_a_write(client: &Client) -> bool {
     let transaction = async {
         tokio::time::sleep(LATER).await;
@@ -304,8 +307,8 @@ async fn a_batch_reads_a_megabyte_of_a_partition() {
         rounds.push(answer.responses.unwrap()[TABLE].len());
         wanted = answer.unprocessed_keys.and_then(|mut tables| tables.remove(TABLE));
     }
-    assert_eq!(rounds, [6, 6], "three of each partition");
-    // 76 for each item, and one for the missing item.
+    assert_eq!(rounds, [6, 6], "three items of each partition");
+    // 76 units for each item, and one for the missing item.
     assert_eq!(units, 12.0 * 76.0 + 1.0);
 }
 
@@ -339,10 +342,10 @@ async fn a_collection_at_its_limit_takes_what_does_not_let_it_grow() {
         let update = update.expression_attribute_values(":x", text(value));
         async move { update.send().await.err().map(|error| error.code().unwrap().to_owned()) }
     };
-    assert_eq!(update("SET n = :x", "x").await.as_deref(), FULL, "a little more");
-    assert_eq!(update("SET filling = :x", &"y".repeat(10_000)).await, None, "as much");
+    assert_eq!(update("SET n = :x", "x").await.as_deref(), FULL, "slightly larger");
+    assert_eq!(update("SET filling = :x", &"y".repeat(10_000)).await, None, "the same size");
     indexed.insert("lsi1sk".to_owned(), text("longer than it was before"));
-    assert_eq!(code_of_put(&client, indexed.clone()).await.as_deref(), FULL, "an index grows");
+    assert_eq!(code_of_put(&client, indexed.clone()).await.as_deref(), FULL, "the index entry grows");
     let batch = client.batch_write_item().request_items(TABLE, vec![put_request(key("full", "new"))]);
     assert_eq!(batch.send().await.unwrap_err().code(), FULL);
     let swap = vec![put_part(filled("full", "b", 10_000)), delete_part(key("full", "a")), put_part(key("other", "b"))];
@@ -351,11 +354,11 @@ async fn a_collection_at_its_limit_takes_what_does_not_let_it_grow() {
     let codes = reasons(&client, grow).await.unwrap();
     assert_eq!(codes, ["None", "ItemCollectionSizeLimitExceeded", "None", "ItemCollectionSizeLimitExceeded"]);
     assert_eq!(get(&engine.client(), key("other", "b")).await, None);
-    assert_eq!(reasons(&client, swap).await, None, "one in the place of another");
-    assert_eq!(update("SET filling = :x", "y").await.as_deref(), FULL, "what was deleted would be new");
+    assert_eq!(reasons(&client, swap).await, None, "one item replaces another");
+    assert_eq!(update("SET filling = :x", "y").await.as_deref(), FULL, "the deleted item would be created again");
     client.delete_item().table_name(TABLE).set_key(Some(key("full", "b"))).send().await.unwrap();
-    assert_eq!(code_of_put(&client, key("full", "new")).await, None, "there is room again");
-    // A refused condition is what the caller learns, and not that it would have grown.
+    assert_eq!(code_of_put(&client, key("full", "new")).await, None, "there is space again");
+    // The caller gets the refused condition, not the exceeded limit.
     let refused = client.put_item().table_name(TABLE).set_item(Some(filled("full", "new", 20_000)));
     let refused = refused.condition_expression("attribute_not_exists(PK)").send().await.unwrap_err();
     assert_eq!(refused.code(), Some("ConditionalCheckFailedException"));
@@ -366,7 +369,7 @@ fn delete_part(key: Item) -> TransactWriteItem {
     TransactWriteItem::builder().delete(delete).build()
 }
 
-/// Makes an item of the full collection longer.
+/// Returns a transaction part that enlarges an item of the full collection.
 fn update_part() -> TransactWriteItem {
     let update = Update::builder().table_name(TABLE).set_key(Some(key("full", "indexed")));
     let update =
@@ -374,7 +377,7 @@ fn update_part() -> TransactWriteItem {
     TransactWriteItem::builder().update(update.build().unwrap()).build()
 }
 
-/// Partitions, and the GB that each has at the least.
+/// Returns the partitions, with the lower bound of the size of each in GB.
 fn sizes(metrics: Option<&HashMap<String, Vec<ItemCollectionMetrics>>>) -> Vec<(String, f64)> {
     let of_table = metrics.and_then(|metrics| metrics.get(TABLE)).map(Vec::as_slice).unwrap_or_default();
     let mut sizes: Vec<_> = of_table
@@ -400,7 +403,7 @@ async fn who_asks_for_the_sizes_of_collections_gets_them() {
     let answer = batch.set_return_item_collection_metrics(asked.clone()).send().await.unwrap();
     assert_eq!(sizes(answer.item_collection_metrics()), [("a".to_owned(), 8.0), ("b".to_owned(), 6.0)]);
     let batch = client.batch_write_item().request_items(TABLE, vec![put_request(key("a", "3"))]);
-    assert_eq!(sizes(batch.send().await.unwrap().item_collection_metrics()), [], "nobody asked");
+    assert_eq!(sizes(batch.send().await.unwrap().item_collection_metrics()), [], "not requested");
     let parts = vec![put_part(filled("b", "2", 1_000)), put_part(filled("c", "1", 2_000))];
     let transaction = client.transact_write_items().set_transact_items(Some(parts));
     let answer = transaction.set_return_item_collection_metrics(asked.clone()).send().await.unwrap();

@@ -26,7 +26,7 @@ fn row(number: u32, steps: Range<i64>) -> ChartRow {
     }
 }
 
-/// The points that MLflow's SQL takes.
+/// The sample that MLflow's SQL takes.
 fn plain(points: &[Point], count: usize) -> Vec<Point> {
     let Some(last) = points.last() else { return Vec::new() };
     let buckets = count.min(points.len());
@@ -94,7 +94,7 @@ proptest! {
         prop_assert_eq!((row.after, row.through), (None, (from - 1, 0)));
         prop_assert_eq!((row.points[0].step, row.points.last().unwrap().step), (0, from - 1));
         prop_assert!(row.points.len() <= ROW_POINTS && row.points.is_sorted_by(|one, other| one.step < other.step));
-        // Each level may shift a point by as many steps as a point of the level below represents.
+        // Each level may move a point by as many steps as a point of the level below represents.
         let widest = row.points.windows(2).map(|pair| pair[1].step - pair[0].step).max().unwrap_or(0);
         prop_assert!(widest <= 3 * (from / 256), "{} of {}", widest, from);
     }

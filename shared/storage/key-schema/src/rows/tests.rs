@@ -1,11 +1,11 @@
-//! Keys of different rows are different, and have the right order.
+//! Keys of different rows are distinct, and sort in the intended order.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::Level;
 
-/// Which rows read this key as theirs.
+/// Returns the names of the rows that parse this key.
 fn readers(key: &Key) -> Vec<&'static str> {
     ROWS.iter().filter(|row| (row.reads)(key)).map(|row| row.name).collect()
 }
@@ -20,7 +20,7 @@ fn full_text(experiment: ExperimentId, chosen: &Name, other: &Name, time: i64) -
     FullText::key(&experiment, &part, other, &field, &token, &Descending(time), chosen)
 }
 
-/// The key of a name in the default workspace.
+/// Returns the key of a name in the default workspace.
 fn model_key(name: &Name) -> ModelKey {
     ModelKey::of(&model::Workspace::default(), &name.0)
 }
@@ -112,11 +112,12 @@ proptest! {
     }
 }
 
-/// A query for all rows of one of these types brings the others, too. Of no other types.
+/// Querying all rows of one of these types also returns rows of the others in its group. There are
+/// no other such groups.
 #[test]
 fn only_rows_of_one_entity_begin_alike() {
     let literal = |pattern: &'static str| pattern.split_once('<').map_or(pattern, |(literal, _)| literal);
-    // Without the names of segments.
+    // Without the names of the segments.
     let literals = |pattern: &'static str| pattern.split('>').map(literal).collect::<Vec<_>>();
     let mut alike = std::collections::BTreeSet::new();
     for row in ROWS {

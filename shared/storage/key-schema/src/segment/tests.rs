@@ -1,4 +1,4 @@
-//! Segments come back from keys, and keep their order.
+//! Encoded segments can be parsed back, and keep the order of their values.
 
 use proptest::prelude::*;
 

@@ -21,12 +21,12 @@ fn shown(lists: &[RunList]) -> Vec<String> {
     lists.iter().map(ToString::to_string).collect()
 }
 
-/// What is known of a list.
+/// The known facts about a list.
 #[derive(Clone, Copy, Debug)]
 enum Known {
-    /// It has so many entries.
+    /// The list has exactly this many entries.
     Whole(usize),
-    /// It has more than were looked at, one in so many ms.
+    /// The list has more entries than were read. One run starts per this number of ms.
     Every(i64),
 }
 
@@ -43,7 +43,7 @@ impl Known {
     }
 }
 
-/// Heads of the lists that are printed so.
+/// Returns the heads of the lists with these display names.
 fn heads(options: &RunOptions, known: &[(&str, Known)]) -> Heads {
     let probes = options.probes();
     for (name, _) in known {

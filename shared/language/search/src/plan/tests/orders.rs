@@ -1,9 +1,9 @@
-//! Plans in words: orders, with a filter and without.
+//! Tests of plans in their displayed form: orders, with and without a filter.
 
 use super::Known::Every;
 use super::plans::check;
 
-/// A search without a filter reads the list in its order.
+/// A search without a filter reads the list that is in its order.
 #[test]
 fn without_a_filter() {
     check(&[
@@ -97,7 +97,7 @@ fn without_a_filter() {
     ]);
 }
 
-/// In either direction, and with the runs that have not ended at the end.
+/// Another time is supported in either direction. Runs that have not ended come last.
 #[test]
 fn by_another_time() {
     check(&[
@@ -177,7 +177,7 @@ fn in_the_order_of_a_list() {
     ]);
 }
 
-/// Without a list in the order, all that may pass is read.
+/// If no list is in the order, all runs that may pass are read.
 #[test]
 fn in_an_order_without_a_list() {
     check(&[

@@ -1,4 +1,4 @@
-//! The figures of `docs/search.md` are the planner's.
+//! Checks that the figures in `docs/design/search.md` match the planner.
 
 use super::Known::{self, Every, Whole};
 use super::plans::plan;
@@ -7,7 +7,7 @@ use super::plans::plan;
 /// their lists.
 type Row<'a> = (&'a str, &'a [(&'a str, &'a [&'a str], &'a [(&'a str, Known)])]);
 
-const PAGE: &str = include_str!("../../../../../../docs/search.md");
+const PAGE: &str = include_str!("../../../../../../docs/design/search.md");
 
 const ROWS: &[Row] = &[
     ("none |", &[("", &[], &[])]),
@@ -53,7 +53,7 @@ const ROWS: &[Row] = &[
     ("one of these, with a predicate", &[("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))])]),
 ];
 
-/// `102`, or `102 to 205` if several searches differ.
+/// Formats figures as `102`, or as `102 to 205` if they differ.
 fn range(mut figures: Vec<f64>) -> String {
     figures.sort_by(f64::total_cmp);
     let [least, most] = [figures[0], figures[figures.len() - 1]].map(|figure| format!("{figure:.0}"));
@@ -78,7 +78,7 @@ fn the_page_says_what_the_planner_estimates() {
 
 #[test]
 fn every_row_with_plain_figures_is_held() {
-    let runs = PAGE.split("## What is indexed").next().unwrap();
+    let runs = PAGE.split("## Indexed fields").next().unwrap();
     for line in runs.lines() {
         let mut cells = line.trim_matches('|').rsplit('|').map(str::trim);
         let (requests, units) = (cells.next().unwrap_or(""), cells.next().unwrap_or(""));

@@ -1,4 +1,4 @@
-//! Plans in words: predicates and sizes, and the plans that follow from them.
+//! Tests of plans in their displayed form: predicates and sizes, and the resulting plans.
 
 use super::Known::{self, Every, Whole};
 use super::{heads, options, parsed, shown};
@@ -9,7 +9,7 @@ pub(super) fn plan(filter: &str, order_by: &[&str], known: &[(&str, Known)]) -> 
     choose(&options, &heads(&options, known), 100)
 }
 
-/// A filter, an order, heads and the plan that they make, without what it repeats of the search.
+/// A filter, an order, the known heads, and the displayed form of the resulting plan.
 pub(super) type Case<'a> = (&'a str, &'a [&'a str], &'a [(&'a str, Known)], &'a str);
 
 #[track_caller]
@@ -22,7 +22,7 @@ pub(super) fn check(cases: &[Case]) {
     }
 }
 
-/// A small experiment is read whole where that is cheaper.
+/// A small experiment is read as a whole if that is cheaper.
 #[test]
 fn of_small_experiments() {
     check(&[
@@ -59,7 +59,7 @@ fn of_small_experiments() {
     ]);
 }
 
-/// A list of few runs is gathered, whatever the order.
+/// A list with few runs is gathered, regardless of the order.
 #[test]
 fn of_short_lists() {
     check(&[
@@ -169,7 +169,7 @@ fn by_equality() {
     ]);
 }
 
-/// What is in another order than the search narrows it.
+/// A list that is in a different order than the search narrows the search.
 #[test]
 fn by_ranges() {
     check(&[
@@ -230,7 +230,7 @@ fn by_ranges() {
     ]);
 }
 
-/// What no list answers is checked on the runs, the newest first.
+/// Conditions that no list can answer are checked on the runs, newest first.
 #[test]
 fn without_an_index() {
     check(&[
@@ -253,7 +253,7 @@ fn without_an_index() {
     ]);
 }
 
-/// A tag that is indexed by its text alone is found by trigrams, and no list is in its order.
+/// A tag that is only indexed by its text is found by trigrams, and no list is in its order.
 #[test]
 fn by_text_alone() {
     let text = vec!["tags.note".to_owned()];
@@ -273,7 +273,7 @@ fn by_text_alone() {
     );
 }
 
-/// Runs that are named are read.
+/// If the filter names runs, only these are read.
 #[test]
 fn by_id() {
     check(&[
@@ -315,7 +315,7 @@ fn a_plan_in_words() {
 #[test]
 fn a_path_is_narrowed_when_few_pass() {
     let rare = plan("params.a = 'x'", &["metrics.acc DESC"], &[("params.`a` = 'x'", Every(9))]);
-    // The cost of a page of candidates, and then that of going on.
+    // First the cost of a page of candidates, then the cost of continuing.
     assert_eq!(rare.narrow_limit(0, 0, 100), 4_100);
     assert_eq!(rare.narrow_limit(100, 50, 50), 0);
     assert_eq!(rare.narrow_limit(100, 10, 90), 36_900);

@@ -1,4 +1,4 @@
-//! What lists promise: that no run is missing from them, and that they are in order.
+//! Tests of the guarantees of lists: no run is missing from them, and they are in order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn texts(run: &TestRun, column: &RunColumn) -> Vec<String> {
     let texts = match column {
         RunColumn::Status => run.status.into_iter().collect(),
         RunColumn::Name => run.name.into_iter().collect(),
-        // As in keys: digits that sort like the number.
+        // Encoded as in keys: digits that sort like the number.
         RunColumn::EndTime => return run.end_time.map(|ended| format!("{ended:016x}")).into_iter().collect(),
         RunColumn::Param(key) => run.param(key).into_iter().collect(),
         RunColumn::Field(field) => field_texts(run, field),
@@ -43,7 +43,7 @@ fn number(run: &TestRun, Metric(key): &Metric) -> Option<f64> {
     run.metric(key)
 }
 
-/// Whether the indexer puts the run on the list.
+/// Checks whether the indexer adds the run to the list.
 fn stands_in(run: &TestRun, list: &RunList) -> bool {
     match list {
         RunList::All => true,
@@ -56,7 +56,7 @@ fn stands_in(run: &TestRun, list: &RunList) -> bool {
     }
 }
 
-/// Whether a run comes before or after another in a list. Zeros are stored without a sign.
+/// Compares the positions of two runs in a list. Zeros are stored without a sign.
 fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     let text = |run: &TestRun| match list {
         RunList::ByText { column, .. } => texts(run, column).into_iter().next(),
@@ -75,7 +75,7 @@ fn compare_in(list: &RunList, left: &TestRun, right: &TestRun) -> Ordering {
     text(left).cmp(&text(right)).then(descending(value(left), value(right))).then(by_time)
 }
 
-/// The runs in the order of a walk.
+/// Returns the runs in the order of a walk.
 fn walked(runs: &[TestRun], walk: &RunWalk) -> Vec<TestRun> {
     let segments = walk.segments.iter().map(|list| {
         let mut segment: Vec<_> = runs.iter().filter(|run| stands_in(run, list)).cloned().collect();
@@ -205,12 +205,12 @@ fn fields() -> impl Strategy<Value = CommonFields> {
     let owned = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
     let all = IndexedFields { values: owned(&["*"]), text: owned(&["*"]) };
     let texts = IndexedFields { values: Vec::new(), text: owned(&["tags.*", "params.*"]) };
-    // A search goes through one experiment or several, each with its own.
+    // A search covers one or several experiments, each of which has its own settings.
     prop::collection::vec(prop::sample::select(vec![IndexedFields::default(), all, texts]), 1..3)
         .prop_map(CommonFields::of)
 }
 
-/// The head of a list of these runs, as the store would read it with a smaller limit.
+/// Returns the head of a list of these runs, as the store would read it with a smaller limit.
 fn head(runs: &[TestRun], options: &RunOptions, list: &RunList, limit: usize) -> Head {
     let in_time = |run: &&TestRun| {
         !list.is_newest_first() || run.start_time.is_some_and(|started| options.started.contains(started))

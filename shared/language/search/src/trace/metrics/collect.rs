@@ -1,32 +1,34 @@
-//! Puts readings together.
+//! Aggregation of measured values into points.
 
 use std::collections::{BTreeMap, HashSet};
 
 use super::kinds::Aggregation;
 use super::question::MetricsQuestion;
 
-/// Texts of one point that are told apart at most: the sessions of a count.
+/// Maximum number of distinct texts that one point counts. These texts are the sessions of a
+/// session count.
 const TEXTS: usize = 1_000_000;
 
-/// One point of the answer.
+/// A point of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricPoint {
     /// The name of the metric.
     pub metric: String,
-    /// The dimensions of the point, by name; the time as ISO 8601 has it.
+    /// The names and values of the point's dimensions. The time is in ISO 8601 format.
     pub dimensions: Vec<(String, String)>,
-    /// Its values, by the name of the aggregation.
+    /// The aggregated values, by the name of the aggregation.
     pub values: Vec<(String, f64)>,
 }
 
-/// Something that was measured.
+/// A measured value.
 pub(super) enum Reading {
     One,
     Number(f64),
     Text(String),
 }
 
-/// The figures of a question. Keeps the points that come first in the answer, and no more than are asked for.
+/// An accumulator for the points of a query. It only keeps the points that come first in the
+/// response, up to the requested number.
 pub struct Metrics {
     question: MetricsQuestion,
     groups: BTreeMap<(i64, Vec<String>), Group>,
@@ -43,7 +45,7 @@ struct Group {
     texts: HashSet<String>,
 }
 
-/// A sum that keeps track of rounding errors, as in SQLite (Kahan, Babuška, Neumaier).
+/// A sum that compensates for rounding errors, as in SQLite (Kahan, Babuška, Neumaier).
 #[derive(Default)]
 struct Sum {
     sum: f64,
@@ -63,21 +65,21 @@ impl Sum {
 }
 
 impl Metrics {
-    /// Figures of nothing so far.
+    /// Creates an accumulator without any values.
     #[must_use]
     pub fn of(question: MetricsQuestion) -> Self {
         let keeps_values = question.aggregations.iter().any(|kind| matches!(kind, Aggregation::Percentile(_)));
         Self { question, groups: BTreeMap::new(), keeps_values }
     }
 
-    /// The question.
+    /// Returns the query.
     #[must_use]
     pub fn question(&self) -> &MetricsQuestion {
         &self.question
     }
 
-    /// Counts a reading in the interval of its time. Nothing is counted if there is none, or if it
-    /// lacks a dimension.
+    /// Adds a value to the point of its interval and dimensions. Does nothing if there is no value,
+    /// or if a dimension is missing.
     pub(super) fn count(
         &mut self,
         bucket: impl Fn(i64) -> i64,
@@ -90,18 +92,19 @@ impl Metrics {
         let bucket = self.question.interval.map_or(0, bucket);
         let group = self.groups.entry((bucket, dimensions)).or_default();
         group.add(reading, self.keeps_values);
-        // A group after the requested points never comes to be among them, so it is dropped.
+        // A group that sorts after the requested points can never become one of them, so it is
+        // dropped.
         if self.groups.len() > self.question.most {
             self.groups.pop_last();
         }
     }
 
-    /// The points, by time and then by dimensions.
+    /// Returns the points, sorted by time and then by dimensions.
     #[must_use]
     pub fn finish(mut self) -> Vec<MetricPoint> {
         let is_split = self.question.interval.is_some() || !self.question.dimensions.is_empty();
         if self.groups.is_empty() && !is_split && self.question.most > 0 {
-            // SQL counts nothing, where nothing is grouped.
+            // Without GROUP BY, an SQL query returns a row even if there are no values.
             self.groups.insert((0, Vec::new()), Group::default());
         }
         let groups = std::mem::take(&mut self.groups);
@@ -157,7 +160,7 @@ impl Group {
     }
 }
 
-/// A percentile of sorted values, between two of them where it falls there.
+/// Returns a percentile of sorted values, with linear interpolation between adjacent values.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -171,7 +174,7 @@ fn percentile(sorted: &[f64], percent: f64) -> Option<f64> {
     Some(low + (place - below as f64) * (high - low))
 }
 
-/// A time in whole seconds, as Python's `isoformat` has it.
+/// Formats a time in whole seconds like Python's `isoformat`.
 fn iso(ms: i64) -> String {
     let time = mlflow_api::proto_json::time_text(ms);
     format!("{}+00:00", time.trim_end_matches('Z'))

@@ -1,4 +1,5 @@
-//! Filters of figures: one comparison each, with `=` only (`SearchTraceMetricsUtils`).
+//! Filters of trace metrics, each of which is a single comparison with `=`
+//! (`SearchTraceMetricsUtils`).
 
 use mlflow_api::{Error, Result};
 
@@ -11,7 +12,7 @@ use crate::comparison::single_comparisons;
 use crate::identifier::{between, unquoted_key};
 use crate::value::text;
 
-/// A condition.
+/// A condition on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MetricFilter {
     field: Field,
@@ -30,7 +31,7 @@ enum Field {
     AssessmentType,
 }
 
-/// Reads a filter for this kind of counted entity.
+/// Parses a filter of a query about this kind of entity.
 pub(super) fn parse_filter(filter: &str, view: MetricView) -> Result<MetricFilter> {
     let comparisons = single_comparisons(filter)?.collect::<Result<Vec<_>>>()?;
     let [comparison] = comparisons.as_slice() else {
@@ -122,7 +123,7 @@ impl Field {
 }
 
 impl MetricFilter {
-    /// The other entity that it selects traces by, if there is one.
+    /// Returns the kind of other entity by which the filter selects traces, if there is one.
     pub(super) fn related(&self) -> Option<Related> {
         match &self.field {
             Field::Metadata(key) => Related::of_metadata(key),
@@ -131,7 +132,8 @@ impl MetricFilter {
         }
     }
 
-    /// Whether it asks for the state, the name, the session or the tokens of a trace.
+    /// Checks whether the filter is about the state, the name, the session or the tokens of a
+    /// trace.
     pub(super) fn is_about_columns(&self) -> bool {
         match &self.field {
             Field::Status => true,
@@ -141,7 +143,7 @@ impl MetricFilter {
         }
     }
 
-    /// Whether a trace passes; conditions on spans and assessments are left aside.
+    /// Checks whether a trace passes. Conditions on spans and assessments are ignored.
     pub(super) fn lets_trace(&self, trace: &impl TraceFields) -> bool {
         let value = Some(self.value.as_str());
         match &self.field {
@@ -154,7 +156,7 @@ impl MetricFilter {
         }
     }
 
-    /// Whether a span passes.
+    /// Checks whether a span passes.
     pub(super) fn lets_span(&self, span: &impl SpanFields) -> bool {
         let value = Some(self.value.as_str());
         match &self.field {
@@ -165,7 +167,7 @@ impl MetricFilter {
         }
     }
 
-    /// Whether an assessment passes.
+    /// Checks whether an assessment passes.
     pub(super) fn lets_assessment(&self, assessment: &AssessmentFields) -> bool {
         match &self.field {
             Field::AssessmentName => assessment.name == self.value,

@@ -1,8 +1,8 @@
-//! The measures, their aggregations, and the dimensions by which they can be split.
+//! The measures, their aggregations, and the dimensions by which they can be grouped.
 
 use mlflow_api::python::float;
 
-/// The kind of entity that is counted.
+/// The kind of entity that a metric is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricView {
     /// Traces.
@@ -22,7 +22,7 @@ impl MetricView {
         }
     }
 
-    /// The measures of it, in MLflow's order.
+    /// Returns the measures of this kind of entity, in MLflow's order.
     pub(super) const fn measures(self) -> &'static [(&'static str, Measure)] {
         match self {
             Self::Traces => &[
@@ -49,18 +49,18 @@ impl MetricView {
     }
 }
 
-/// Which cost of a call.
+/// The part of the cost of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanCost {
-    /// Of the model's input.
+    /// The cost of the model's input.
     Input,
-    /// Of its output.
+    /// The cost of the model's output.
     Output,
-    /// Of both.
+    /// The cost of both.
     Total,
 }
 
-/// A measure.
+/// A quantity that is measured for each entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Measure {
     Traces,
@@ -78,7 +78,7 @@ const OF_VALUES: &[&str] = &["AVG", "MAX", "MIN", "PERCENTILE"];
 const OF_SUMS: &[&str] = &["AVG", "MAX", "MIN", "PERCENTILE", "SUM"];
 
 impl Measure {
-    /// How it can be put together, sorted.
+    /// Returns the supported aggregations, sorted by name.
     pub(super) const fn aggregations(self) -> &'static [&'static str] {
         match self {
             Self::Traces | Self::Sessions | Self::Spans | Self::Assessments => &["COUNT"],
@@ -87,7 +87,7 @@ impl Measure {
         }
     }
 
-    /// The dimensions that it can be split by, sorted.
+    /// Returns the supported dimensions, sorted by name.
     pub(super) const fn dimensions(self) -> &'static [&'static str] {
         match self {
             Self::Traces => &["trace_name", "trace_status"],
@@ -102,21 +102,20 @@ impl Measure {
     }
 }
 
-/// How readings are put together.
+/// The way in which values are aggregated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aggregation {
-    /// How many.
+    /// The number of values.
     Count,
-    /// All added.
+    /// The sum.
     Sum,
     /// The mean.
     Average,
-    /// Between 0 and 100: the value that is greater than so many percent of the values, by linear
-    /// interpolation.
+    /// A percentile between 0 and 100, with linear interpolation between values.
     Percentile(f64),
-    /// The least.
+    /// The minimum.
     Least,
-    /// The greatest.
+    /// The maximum.
     Greatest,
 }
 
@@ -132,7 +131,7 @@ impl Aggregation {
         }
     }
 
-    /// The name of its value in the answer.
+    /// Returns the name of the aggregated value in the response.
     pub(super) fn label(self) -> String {
         match self {
             Self::Percentile(percent) => format!("P{}", float(percent)),

@@ -1,4 +1,4 @@
-//! The readings that a trace adds to figures.
+//! The values that a trace contributes to metrics.
 
 use mlflow_api::json::read_value;
 use serde_json::Value;
@@ -9,23 +9,23 @@ use super::super::predicate::TraceText;
 use super::collect::{Metrics, Reading};
 use super::kinds::{Measure, SpanCost};
 
-/// The figures of a span that trace metrics need, in addition to the fields that searches need.
+/// The fields of a span that trace metrics use, in addition to the fields that searches use.
 pub trait SpanFigures: SpanFields {
-    /// When it ended, in nanoseconds, if it has.
+    /// Returns the end time in nanoseconds, or `None` if the span has not ended.
     fn end(&self) -> Option<i64>;
 
-    /// The model that was called.
+    /// Returns the model that was called.
     fn model(&self) -> Option<&str>;
 
-    /// The provider that runs the model.
+    /// Returns the provider that hosts the model.
     fn provider(&self) -> Option<&str>;
 
-    /// The cost of the call, in US dollars.
+    /// Returns the cost of the call, in US dollars.
     fn cost(&self, kind: SpanCost) -> Option<f64>;
 }
 
 impl Metrics {
-    /// Takes a trace into account, with its spans where spans are counted.
+    /// Adds the values of a trace. `spans` is only used if the query measures spans.
     pub fn add<S: SpanFigures>(&mut self, trace: &impl TraceFields, spans: impl IntoIterator<Item = S>) {
         let question = self.question();
         let is_asked = question.is_by_span_time() || question.times.contains(trace.request_time());
@@ -111,18 +111,20 @@ fn tokens(trace: &impl TraceFields, kind: &str) -> Option<f64> {
     usage.get(kind)?.as_f64()
 }
 
-/// When the interval of a time began, all in ms.
+/// Returns the start of the interval that contains a time. All arguments are in ms.
 fn bucket_of(time: i64, interval: i64) -> i64 {
     time.div_euclid(interval).saturating_mul(interval)
 }
 
-/// The same of a time in nanoseconds, which SQLite divides as floats: the last hundred before an interval count for it.
+/// Returns the start, in ms, of the interval that contains a time in nanoseconds. SQLite divides
+/// these times as floats, so the last hundred nanoseconds before an interval are counted as part of
+/// it.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "as SQLite does it")]
 fn bucket_of_nanos(time: i64, interval: i64) -> i64 {
     ((time as f64 / 1e6 / interval as f64).floor() as i64).saturating_mul(interval)
 }
 
-/// The number that an assessment counts as (`assessment_aggregate`).
+/// Returns the number that the value of an assessment is counted as (`assessment_aggregate`).
 fn aggregate_value(json: &str) -> Option<f64> {
     match read_value(json.as_bytes()).ok()? {
         Value::Bool(value) => Some(f64::from(u8::from(value))),

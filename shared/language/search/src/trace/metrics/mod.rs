@@ -1,6 +1,6 @@
-//! Figures about traces, spans and assessments: counts, sums, percentiles, by dimensions and by
-//! time (`query_metrics` in MLflow's `sql_trace_metrics_utils.py`). Questions are checked here, and
-//! readings are counted here. A store hands over traces one by one.
+//! Metrics of traces, spans and assessments: counts, sums and percentiles, grouped by dimensions
+//! and by time (`query_metrics` in MLflow's `sql_trace_metrics_utils.py`). This module validates
+//! queries and aggregates values. A store passes it the traces one by one.
 
 mod collect;
 mod filter;

@@ -1,4 +1,4 @@
-//! The question of a request (`validate_query_trace_metrics_params`).
+//! Queries of trace metrics, and their validation (`validate_query_trace_metrics_params`).
 
 use std::collections::BTreeSet;
 
@@ -10,35 +10,36 @@ use super::filter::{MetricFilter, parse_filter};
 use super::kinds::{Aggregation, Measure, MetricView};
 use crate::range::TimeRange;
 
-/// Points of one answer at most.
+/// Maximum number of points in a response.
 const MOST: i32 = 100_000;
-/// Aggregations, dimensions and filters of one question, each.
+/// Maximum number of aggregations, of dimensions, and of filters in a query.
 const MOST_OF_EACH: usize = 100;
-/// Before a range of spans' times, their traces may have begun so long ago, in ms.
+/// Maximum time, in ms, by which a trace is assumed to begin before its spans.
 const DAY: i64 = 86_400_000;
 
-/// The question, as it was sent.
+/// A query, as received.
 #[derive(Clone, Debug)]
 pub struct AskedMetrics<'a> {
-    /// The kind of entity that is counted.
+    /// The kind of entity that the metric is about.
     pub view: MetricView,
     /// The name of the metric.
     pub metric: &'a str,
-    /// How it is put together.
+    /// The aggregations of its values.
     pub aggregations: Vec<Aggregation>,
-    /// The dimensions that it is split by.
+    /// The dimensions by which the values are grouped.
     pub dimensions: &'a [String],
-    /// Filters; all of them have to pass.
+    /// The filters, all of which must pass.
     pub filters: &'a [String],
-    /// Length of the intervals of time by which it is split, in seconds; 0 for none.
+    /// The length of the time intervals by which the values are grouped, in seconds. 0 for no
+    /// intervals.
     pub interval: i64,
-    /// Which times count, in ms, both ends included.
+    /// The range of times, in ms, inclusive at both ends.
     pub times: TimeRange,
-    /// How many points are wanted.
+    /// The maximum number of points to return. Negative for no limit.
     pub max_results: i32,
 }
 
-/// A question that can be answered.
+/// A validated query.
 #[derive(Clone, Debug)]
 pub struct MetricsQuestion {
     pub(super) metric: String,
@@ -46,14 +47,14 @@ pub struct MetricsQuestion {
     pub(super) aggregations: Vec<Aggregation>,
     pub(super) dimensions: Vec<String>,
     pub(super) filters: Vec<MetricFilter>,
-    /// In ms.
+    /// The length of the time intervals, in ms.
     pub(super) interval: Option<i64>,
     pub(super) times: TimeRange,
     pub(super) most: usize,
 }
 
 impl MetricsQuestion {
-    /// Checks a question, in MLflow's order.
+    /// Validates a query, with the checks in MLflow's order.
     pub fn of(asked: AskedMetrics) -> Result<Self> {
         let measures = asked.view.measures();
         let measure = measures.iter().find(|(name, _)| *name == asked.metric).map(|(_, measure)| *measure);
@@ -90,13 +91,13 @@ impl MetricsQuestion {
         }
         let filters = asked.filters.iter().map(|filter| parse_filter(filter, asked.view)).collect::<Result<_>>()?;
         let interval = asked.interval.checked_mul(1_000).filter(|interval| *interval >= 0);
-        let interval = interval.ok_or_else(|| Error::invalid("`time_interval_seconds` has to be a length of time."))?;
-        // SQL takes less than none for all.
+        let interval = interval.ok_or_else(|| Error::invalid("`time_interval_seconds` is negative or too large."))?;
+        // In SQL, a negative limit means that there is no limit.
         let most = if asked.max_results < 0 { MOST } else { asked.max_results.min(MOST) };
         Ok(Self {
             metric: asked.metric.to_owned(),
             measure,
-            // Repeated aggregations and dimensions are answered once.
+            // Duplicate aggregations and dimensions are only returned once.
             aggregations: once(asked.aggregations),
             dimensions: once(asked.dimensions.to_vec()),
             filters,
@@ -106,29 +107,30 @@ impl MetricsQuestion {
         })
     }
 
-    /// The entities other than traces and their spans that are counted, or that traces are selected
-    /// by.
+    /// Returns the kinds of entities, other than traces and their spans, that are measured or by
+    /// which traces are selected.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         let is_of_assessments = matches!(self.measure, Measure::Assessments | Measure::AssessmentValue);
         let counted = is_of_assessments.then_some(Related::Assessment);
         counted.into_iter().chain(self.filters.iter().filter_map(MetricFilter::related))
     }
 
-    /// Whether spans are counted.
+    /// Checks whether the query measures spans.
     #[must_use]
     pub fn asks_for_spans(&self) -> bool {
         matches!(self.measure, Measure::Spans | Measure::SpanDuration | Measure::Cost(_))
     }
 
-    /// Whether no more is asked of traces than when they began, how long they took, their states, names, sessions and tokens.
+    /// Checks whether the query only depends on the start times, durations, states, names, sessions
+    /// and tokens of traces.
     #[must_use]
     pub fn is_about_columns(&self) -> bool {
         matches!(self.measure, Measure::Traces | Measure::Sessions | Measure::Duration | Measure::Tokens(_))
             && self.filters.iter().all(MetricFilter::is_about_columns)
     }
 
-    /// The times of traces that have a part in it. The cost of a call counts at the time of its
-    /// span, whose trace may have begun a day before.
+    /// Returns the range of request times of the traces to read. The cost of a model call counts at
+    /// the time of its span, whose trace may have begun up to a day earlier.
     #[must_use]
     pub fn request_times(&self) -> TimeRange {
         if self.is_by_span_time() {
@@ -138,7 +140,7 @@ impl MetricsQuestion {
         }
     }
 
-    /// Whether the time of a span decides, and not that of its trace.
+    /// Checks whether values count at the time of their span instead of the time of the trace.
     pub(super) fn is_by_span_time(&self) -> bool {
         matches!(self.measure, Measure::Cost(_))
     }
