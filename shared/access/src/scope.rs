@@ -43,6 +43,13 @@ pub struct Scope {
     shown: HashSet<(Resource, Target)>,
 }
 
+/// The answer of the authorizer to the needs of a request.
+enum Decision {
+    Allowed(Scope),
+    /// The first need that was refused, and the caller.
+    Denied(Identity, Need),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Resolved),
@@ -67,6 +74,18 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
+        match Self::decide(authorizer, identity, table, needs).await? {
+            Decision::Allowed(scope) => Ok(scope),
+            Decision::Denied(identity, need) => Err(denied(&identity, &need)),
+        }
+    }
+
+    async fn decide(
+        authorizer: &Arc<dyn Authorizer>,
+        identity: Identity,
+        table: &Table,
+        needs: &Needs,
+    ) -> Result<Decision> {
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
@@ -96,7 +115,7 @@ impl Scope {
                     may_list &= resolved != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
-                (false, _, _) => return Err(denied(&identity, need)),
+                (false, _, _) => return Ok(Decision::Denied(identity, need.clone())),
             };
             // A hidden entity stays hidden, even if another need names it, too.
             match found.get_mut(&need.target) {
@@ -112,7 +131,25 @@ impl Scope {
             Visible::nothing()
         };
         let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
-        Ok(Self { identity, along, visible, found, shown })
+        Ok(Decision::Allowed(Self { identity, along, visible, found, shown }))
+    }
+
+    /// Whether the caller of this request may do something else as well, with entities that were
+    /// not known when the request was authorized. A refusal is neither an error nor logged.
+    ///
+    /// Takes the same requests as [`enter`](Self::enter), and none if the authorizer does not look
+    /// at guards. Users and grants that were read a moment ago are not read again.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn may(&self, table: &Table, needs: &Needs) -> Result<bool> {
+        let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
+            return Ok(true);
+        };
+        Ok(match Self::decide(authorizer, identity.clone(), table, needs).await? {
+            Decision::Allowed(scope) => scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_))),
+            Decision::Denied(..) => false,
+        })
     }
 
     /// The caller, with workspace and credentials.
