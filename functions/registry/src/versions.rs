@@ -1,6 +1,7 @@
 //! Endpoints of `model-versions/…`.
 
 use access::{Action, Needs, Resource, Scope, Target};
+use artifact_access::VersionDirectory;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
@@ -57,18 +58,19 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// The model, the run, the logged model, whose tag lists its versions, and the model of the
-    /// source version. An impossible id names an entity that is not there. A version that is sent
+    /// The model, the run, the logged model, whose tag lists its versions, and the version that is
+    /// the source: who may read the new version may read its files. An impossible id names an entity that is not there. A version that is sent
     /// as a prompt's is one, whatever its model is.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
         let run = run_id.as_ref().map(|_| self.run().map_or(Target::Nothing(Resource::Run), Target::Run));
         let logged = self.logged_model().map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel);
+        let source = self.new.source.registered_model().map(Target::RegisteredModel);
         let needs = Needs::create_in(model.clone(), Resource::ModelVersion)
             .and(Action::Read, run)
             .and(Action::Read, model_id.as_ref().map(|_| logged))
-            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel))
+            .and_in(Action::Read, Resource::ModelVersion, source)
             .showing([Resource::Run]);
         if self.new.is_prompt { needs.and_in(Action::Create, Resource::PromptVersion, [model]) } else { needs }
     }
@@ -121,7 +123,15 @@ impl Endpoint for GetDownloadUri {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
         let store = &store.along(scope.along());
-        let artifact_uri = store.version_download_uri(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        // Clients read files by the location alone. A caller without a right to the run or the
+        // logged model there gets the version's own directory, which the right to the version opens.
+        let artifact_uri = match version.needs_of_storage(store.artifacts()) {
+            Some(needs) if !scope.may(service::Store::table(store), &needs).await? => {
+                VersionDirectory { name: self.0.name, version: version.number }.uri()
+            }
+            _ => version.storage().to_owned(),
+        };
         Ok(DownloadUri { artifact_uri })
     }
 }
@@ -156,7 +166,8 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let store = &store.along(scope.along());
-        let artifacts = store.version_artifacts(&scope.registered_model(&self.name)?, &self.version).await?;
+        let version = store.version_stored(&scope.registered_model(&self.name)?, &self.version).await?;
+        let artifacts = version.artifacts(service::Store::table(store), store.artifacts()).await?;
         artifacts.answer(&self.path, self.presigned).await
     }
 }
