@@ -80,6 +80,7 @@
 //! 4. `shared/artifact-store` lists and sends their artifacts.
 
 pub mod absent;
+mod artifact_location;
 mod declaration;
 mod experiments;
 mod logged_models;

@@ -96,6 +96,12 @@ impl Store {
         Self { search_bounds: bounds, ..self }
     }
 
+    /// The directory that relative locations are resolved against, if clients may know it.
+    #[must_use]
+    pub fn working_directory(&self) -> Option<&str> {
+        self.working_directory.as_deref()
+    }
+
     /// The artifacts that the server keeps itself.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
