@@ -239,6 +239,7 @@ rows! {
     TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
         ARRIVED: Number required "when it came, in ms: of two exports of a span, the later counts",
         PARTS: Count required "of how many parts this is one",
+        ADDS_ONLY: Number "of a sender who may not change traces: a span of any other export counts instead, or of two of these the earlier",
         CONTENT: Bytes required "the spans, packed"
     };
     /// A mark: a trace of the experiment that began at this time of this UTC day, newest first. It
