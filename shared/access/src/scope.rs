@@ -74,7 +74,7 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        match Self::decide(authorizer, identity, table, needs).await? {
+        match Self::decide(authorizer, identity, table, needs, false).await? {
             Decision::Allowed(scope) => Ok(scope),
             Decision::Denied(identity, need) => Err(denied(&identity, &need)),
         }
@@ -85,6 +85,7 @@ impl Scope {
         identity: Identity,
         table: &Table,
         needs: &Needs,
+        further: bool,
     ) -> Result<Decision> {
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
@@ -93,7 +94,12 @@ impl Scope {
             resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
         let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, targets).await?;
         let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
-        let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
+        let answers = if further {
+            authorizer.authorize_further(&identity, &all, &read)
+        } else {
+            authorizer.authorize(&identity, &all, &read)
+        };
+        let mut allowed = answers.await?.into_iter();
         let (mut found, mut shown) = (HashMap::new(), HashSet::new());
         let mut may_list = true;
         for (need, Asked { resolved, asks }) in needs.iter().zip(asked) {
@@ -146,7 +152,7 @@ impl Scope {
         let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
             return Ok(true);
         };
-        Ok(match Self::decide(authorizer, identity.clone(), table, needs).await? {
+        Ok(match Self::decide(authorizer, identity.clone(), table, needs, true).await? {
             Decision::Allowed(scope) => scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_))),
             Decision::Denied(..) => false,
         })
