@@ -8,7 +8,7 @@ use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
-use search::parse_version_search;
+use search::{VersionFilter, parse_version_search};
 use service::{Answer, Endpoint};
 
 use crate::shown;
@@ -189,11 +189,12 @@ impl Endpoint for Search {
         }))
     }
 
-    /// The found versions would give away the runs that the filter names. If a filter cannot be
-    /// read, it may name any; the store refuses it afterwards.
+    /// The found versions would give away the runs that the filter names. Sources have ids of runs,
+    /// too. If a filter cannot be read, it may name any; the store refuses it afterwards.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
-        let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| !filter.runs.is_empty());
+        let names_runs = |filter: &VersionFilter| !filter.runs.is_empty() || !filter.sources.is_empty();
+        let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| names_runs(&filter));
         versions.and(Action::Read, by_runs.then_some(Target::Any(Resource::Run)))
     }
 

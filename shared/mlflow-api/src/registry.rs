@@ -88,7 +88,8 @@ pub struct ModelVersion {
     /// Left out where there is none; an empty one is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where the model is.
+    /// Where the model is; empty and left out if the caller may not see it.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// The run that made it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -114,10 +115,20 @@ impl RegisteredModel {
 }
 
 impl ModelVersion {
-    /// Leaves out which run made it.
+    /// Leaves out which run made it. So it leaves out a source that names this run, or has a part
+    /// that looks like the id of some run.
     pub fn hide_run(&mut self) {
-        (self.run_id, self.run_link) = (None, None);
+        let run = self.run_id.take().filter(|run| !run.is_empty());
+        if run.is_some_and(|run| self.source.contains(&run)) || self.source.split('/').any(is_run) {
+            self.source.clear();
+        }
+        self.run_link = None;
     }
+}
+
+/// Whether a text looks like the id of a run, as MLflow makes them.
+fn is_run(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// `registered-models/create`, `get`, `update`, `rename`
