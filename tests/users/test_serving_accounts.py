@@ -167,7 +167,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return world
 
 
-@pytest.mark.parametrize("version", ["1", "2", "3", "@alias1", "@alias2"])
+@pytest.mark.parametrize("version", ["1", "2", "3", "latest", "@alias1", "@alias2"])
 def test_a_version_is_loaded_with_read_on_its_model_alone(version: str, world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     uri = f"models:/{world.name}{version if '@' in version else '/' + version}"
     with _as(monkeypatch, world, world.account):
