@@ -2,7 +2,7 @@
 //! then, after which its client sends or reads the file through the proxy.
 
 use access::{Action, Needs, Scope};
-use artifact_access::{VersionDirectory, needs};
+use artifact_access::{check_writable, needs};
 use artifact_store::{ArtifactPath, DOWNLOAD, SentPart};
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::tracking::Empty;
@@ -19,7 +19,7 @@ fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
     // Clients send the path of the file on their own machine.
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let file = directory.join(&ArtifactPath::of_new_file(name)?);
-    VersionDirectory::check_writable(&file).map(|()| file)
+    check_writable(&file).map(|()| file)
 }
 
 /// `POST mpu/create/{artifact_path}`

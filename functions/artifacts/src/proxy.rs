@@ -1,7 +1,7 @@
 //! The proxy that serves `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
 
 use access::{Action, Needs, Scope};
-use artifact_access::{VersionDirectory, needs};
+use artifact_access::{check_writable, needs};
 use artifact_store::ArtifactPath;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::requests::artifacts as message;
@@ -69,7 +69,7 @@ impl Upload for Put {
 
     fn read(request: &Request) -> Result<Self> {
         let path = ArtifactPath::of_new_file(request.path_part("artifact_path"))?;
-        VersionDirectory::check_writable(&path).map(|()| Self(path))
+        check_writable(&path).map(|()| Self(path))
     }
 
     fn needs(&self) -> Needs {
@@ -91,7 +91,7 @@ impl Endpoint for Delete {
 
     fn read(request: &Request) -> Result<Self> {
         let path = of_path(request)?;
-        VersionDirectory::check_writable(&path).map(|()| Self(path))
+        check_writable(&path).map(|()| Self(path))
     }
 
     fn needs(&self) -> Needs {

@@ -1,7 +1,7 @@
 //! Checks the artifact location that a client chose for a new experiment.
 
 use access::Scope;
-use artifact_access::{VersionDirectory, needs_to_share};
+use artifact_access::{check_writable, needs_to_share};
 use mlflow_api::{Error, ErrorCode, Result, location};
 
 use crate::store::Store;
@@ -28,7 +28,7 @@ pub(crate) async fn check(scope: &Scope, store: &Store, location: &str) -> Resul
     if store.artifacts().at(location).is_err() {
         return Err(Error::invalid(format!("Write the scheme of the artifact location '{location}' in lower case.")));
     }
-    VersionDirectory::check_writable(path)?;
+    check_writable(path)?;
     if scope.may(service::Store::table(store), &needs_to_share(path)).await? {
         return Ok(());
     }

@@ -9,6 +9,6 @@ mod path;
 mod version;
 mod version_directory;
 
-pub use path::{experiment_of, in_workspace, is_run, needs, needs_to_share};
+pub use path::{check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share};
 pub use version::{StoredVersion, read_version};
 pub use version_directory::VersionDirectory;

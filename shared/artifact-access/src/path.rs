@@ -2,9 +2,9 @@
 
 use access::{Action, Needs, Resource, Target};
 use artifact_store::ArtifactPath;
-use mlflow_api::ExperimentId;
+use mlflow_api::{Error, ExperimentId, Result};
 
-use crate::version_directory::VersionDirectory;
+use crate::version_directory::{ROOT as VERSIONS, VersionDirectory};
 
 /// The directory of those of workspaces.
 const WORKSPACES: &str = "workspaces";
@@ -35,6 +35,19 @@ pub fn needs_to_share(path: &ArtifactPath) -> Needs {
     let kinds = [Resource::Experiment, Resource::Run, Resource::LoggedModel, Resource::Trace];
     let in_experiment = |needs: Needs, kind| needs.and_in(Action::Update, kind, [Target::Experiment(experiment)]);
     kinds.into_iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// Refuses a path below `model-versions/`, in whatever workspace: for requests that write.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`.
+pub fn check_writable(path: &ArtifactPath) -> Result<()> {
+    if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
+        return Err(Error::invalid(format!(
+            "Invalid path: '{path}'. The artifacts of model versions below '{VERSIONS}' cannot be changed."
+        )));
+    }
+    Ok(())
 }
 
 /// The kinds of entities whose artifacts are at a path in an experiment's directory. Deleting the
@@ -111,6 +124,13 @@ mod tests {
         let version = Needs::of_in(Action::Read, Resource::ModelVersion, model);
         for path in ["model-versions/bQ/1", "model-versions/bQ/1/x", "model%2dversions/bQ//1/./x"] {
             assert_eq!(of(path), version, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_artifacts_of_versions_are_not_writable() {
+        for (path, writable) in [("model-versions/x", false), ("workspaces/a/model-versions", false), ("1/x", true)] {
+            assert_eq!(check_writable(&ArtifactPath::parse(path).unwrap()).is_ok(), writable, "{path}");
         }
     }
 

@@ -3,10 +3,10 @@
 use artifact_store::ArtifactPath;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mlflow_api::{Error, RegisteredModelName, Result};
+use mlflow_api::RegisteredModelName;
 
 /// The directory that has those of all versions.
-const ROOT: &str = "model-versions";
+pub(crate) const ROOT: &str = "model-versions";
 
 /// The directory of a model version below `mlflow-artifacts:/`: `model-versions/<name>/<version>`.
 ///
@@ -37,19 +37,6 @@ impl VersionDirectory {
         let number = version.parse().ok().filter(|number: &u32| number.to_string() == *version)?;
         let directory = Self { name: RegisteredModelName::named(&name), version: number };
         (root == ROOT).then(|| (directory, path.without_first(3)))
-    }
-
-    /// Refuses a path below `model-versions/`, in whatever workspace: for requests that write.
-    ///
-    /// # Errors
-    /// `INVALID_PARAMETER_VALUE`.
-    pub fn check_writable(path: &ArtifactPath) -> Result<()> {
-        if crate::in_workspace(path).first().is_some_and(|first| first == ROOT) {
-            return Err(Error::invalid(format!(
-                "Invalid path: '{path}'. The artifacts of model versions below '{ROOT}' cannot be changed."
-            )));
-        }
-        Ok(())
     }
 }
 
@@ -82,10 +69,6 @@ mod tests {
             "x/bQ/1",
         ] {
             assert_eq!(VersionDirectory::split(&ArtifactPath::parse(path).unwrap()), None, "{path}");
-        }
-        for (path, writable) in [("model-versions/x", false), ("workspaces/a/model-versions", false), ("1/x", true)] {
-            let path = ArtifactPath::parse(path).unwrap();
-            assert_eq!(VersionDirectory::check_writable(&path).is_ok(), writable, "{path}");
         }
     }
 }
