@@ -86,7 +86,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     directory = tmp_path_factory.mktemp("deployed")
     with ExitStack() as stops:
         s3 = stops.enter_context(local_s3())
-        bucket = s3.make_bucket("users")
+        bucket = s3.make_bucket(directory.name)
         engine = start_engine(directory, directory / "data")
         stops.callback(engine.process.stop)
         settings = {

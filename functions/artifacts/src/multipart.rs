@@ -2,6 +2,7 @@
 //! then, after which its client sends or reads the file through the proxy.
 
 use access::{Action, Needs, Scope};
+use artifact_access::{check_writable, needs};
 use artifact_store::{ArtifactPath, DOWNLOAD, SentPart};
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::tracking::Empty;
@@ -9,7 +10,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Endpoint, FileUrl};
 
-use crate::served_path::{needs, within};
+use crate::served_path::{read_from, within};
 use crate::store::Store;
 
 /// The file that a path names a directory of, and a body the name.
@@ -17,7 +18,8 @@ fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
     let directory = ArtifactPath::to_write(request.path_part("artifact_path"))?;
     // Clients send the path of the file on their own machine.
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default();
-    Ok(directory.join(&ArtifactPath::of_new_file(name)?))
+    let file = directory.join(&ArtifactPath::of_new_file(name)?);
+    check_writable(&file).map(|()| file)
 }
 
 /// `POST mpu/create/{artifact_path}`
@@ -134,8 +136,8 @@ impl Endpoint for Presigned {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<FileUrl> {
-        let path = within(scope, store, &self.0).await?;
-        let found = store.artifacts().root()?.download_url(&path, DOWNLOAD, "Multipart download").await?;
+        let file = read_from(scope, store, &self.0).await?;
+        let found = file.download_url(&ArtifactPath::default(), DOWNLOAD, "Multipart download").await?;
         Ok(FileUrl::new(found.url, found.length))
     }
 }

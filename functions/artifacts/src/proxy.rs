@@ -1,6 +1,7 @@
 //! The proxy that serves `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
 
 use access::{Action, Needs, Scope};
+use artifact_access::{check_writable, needs};
 use artifact_store::ArtifactPath;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::requests::artifacts as message;
@@ -9,7 +10,7 @@ use mlflow_api::{Request, Result};
 use serde::Serialize;
 use service::{Answer, BodyStream, Endpoint, Upload};
 
-use crate::served_path::{needs, shows, with_runs, within};
+use crate::served_path::{read_from, shows, with_runs, within};
 use crate::store::Store;
 
 /// `GET mlflow-artifacts/artifacts`: each file by its name.
@@ -35,12 +36,8 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Files> {
-        let path = within(scope, store, &self.0).await?;
-        let mut files = store.artifacts().root()?.list(&path).await?;
-        for file in &mut files {
-            file.path = file.path.rsplit('/').next().unwrap_or_default().to_owned();
-        }
-        files.retain(|file| shows(scope, &path, &file.path));
+        let mut files = read_from(scope, store, &self.0).await?.list(&ArtifactPath::default()).await?;
+        files.retain(|file| shows(scope, &self.0, &file.path));
         Ok(Files { files })
     }
 }
@@ -60,8 +57,7 @@ impl Endpoint for Download {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let path = within(scope, store, &self.0).await?;
-        store.artifacts().root()?.send(&path).await
+        read_from(scope, store, &self.0).await?.send(&ArtifactPath::default()).await
     }
 }
 
@@ -72,7 +68,8 @@ impl Upload for Put {
     type Answer = Answer;
 
     fn read(request: &Request) -> Result<Self> {
-        ArtifactPath::of_new_file(request.path_part("artifact_path")).map(Self)
+        let path = ArtifactPath::of_new_file(request.path_part("artifact_path"))?;
+        check_writable(&path).map(|()| Self(path))
     }
 
     fn needs(&self) -> Needs {
@@ -93,7 +90,8 @@ impl Endpoint for Delete {
     type Answer = Empty;
 
     fn read(request: &Request) -> Result<Self> {
-        of_path(request).map(Self)
+        let path = of_path(request)?;
+        check_writable(&path).map(|()| Self(path))
     }
 
     fn needs(&self) -> Needs {

@@ -1,26 +1,26 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Delete, Read, Update};
+use access::Permission::{Delete, Read, ReadFiles, Update};
 use access::Resource::{Experiment, Run};
 use service::{Paths, Route};
 
 use crate::store::Store;
 use crate::{multipart, presigned, proxy, run};
 
-/// The routes of this function. Requests below `mlflow-artifacts/` need the experiment that the
-/// path names, or all experiments.
+/// The routes of this function. Requests below `mlflow-artifacts/` need the experiment or the model
+/// version that the path names, or all experiments.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     let proxied = |route: Route<Store>| route.under(Paths::Artifacts);
     vec![
-        proxied(Route::to::<proxy::List>("GET", "artifacts", Read(Experiment))),
-        proxied(Route::to::<proxy::Download>("GET", "artifacts/{*artifact_path}", Read(Experiment))),
+        proxied(Route::to::<proxy::List>("GET", "artifacts", ReadFiles)),
+        proxied(Route::to::<proxy::Download>("GET", "artifacts/{*artifact_path}", ReadFiles)),
         proxied(Route::upload::<proxy::Put>("PUT", "artifacts/{*artifact_path}", Update(Experiment))),
         proxied(Route::to::<proxy::Delete>("DELETE", "artifacts/{*artifact_path}", Delete(Experiment))),
         proxied(Route::to::<multipart::Create>("POST", "mpu/create/{*artifact_path}", Update(Experiment))),
         proxied(Route::to::<multipart::Complete>("POST", "mpu/complete/{*artifact_path}", Update(Experiment))),
         proxied(Route::to::<multipart::Abort>("POST", "mpu/abort/{*artifact_path}", Update(Experiment))),
-        proxied(Route::to::<multipart::Presigned>("GET", "presigned/{*artifact_path}", Read(Experiment))),
+        proxied(Route::to::<multipart::Presigned>("GET", "presigned/{*artifact_path}", ReadFiles)),
         //
         Route::to::<run::List>("GET", "artifacts/list", Read(Run)),
         Route::to::<run::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),

@@ -1,43 +1,30 @@
-//! Paths of the proxy, and the needs of a caller who acts on them.
+//! Paths of requests to the proxy.
 
-use access::{Action, Needs, Resource, Scope, Target};
-use artifact_store::ArtifactPath;
-use mlflow_api::{Error, ExperimentId, Result, Workspace};
+use access::{Needs, Resource, Scope, Target};
+use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, read_version};
+use artifact_store::{ArtifactPath, Location};
+use mlflow_api::registry::VersionNumber;
+use mlflow_api::{Error, Result, Workspace};
+use service::Store as _;
 
 use crate::store::Store;
 
 /// The directory of those of workspaces.
 const WORKSPACES: &str = "workspaces";
 
-/// The needs of an action on a path below `mlflow-artifacts:/`. Its first part names the
-/// experiment. The rest shows whether the artifacts are those of runs, of logged models or of
-/// traces. A path in no experiment's directory needs the right to all experiments
-/// (`docs/adr/0021-artifacts.md`).
-pub(crate) fn needs(action: Action, path: &ArtifactPath) -> Needs {
-    let Some(experiment) = experiment_of(path) else {
-        return Needs::of(action, [Target::Any(Resource::Experiment)]);
+/// The place that a request reads: the path itself, or the same path in the artifacts of a model
+/// version. One request for a version, and up to three more ([`read_version`]).
+///
+/// # Errors
+/// Those of [`within`]; `RESOURCE_DOES_NOT_EXIST` for a version that is not there.
+pub(crate) async fn read_from(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<Location> {
+    let Some((directory, below)) = VersionDirectory::split(path) else {
+        return Ok(store.artifacts().root()?.below(&within(scope, store, path).await?));
     };
-    let kinds = kinds(in_workspace(path).get(1..).unwrap_or_default(), action == Action::Delete);
-    let in_experiment = |needs: Needs, kind: &Resource| needs.and_in(action, *kind, [Target::Experiment(experiment)]);
-    kinds.iter().fold(Needs::nothing(), in_experiment)
-}
-
-/// The kinds of entities whose artifacts are at a path in an experiment's directory. Deleting the
-/// path deletes everything below it.
-fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
-    let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
-    match path {
-        [] if is_deleted => &[Resource::Run, Resource::Trace, Resource::LoggedModel],
-        [first, ..] if first == "models" => &[Resource::LoggedModel],
-        [first, ..] if first == "traces" => &[Resource::Trace],
-        [first, ..] if is_deleted || is_of_run(path) || is_run(first) => &[Resource::Run],
-        _ => &[Resource::Experiment],
-    }
-}
-
-/// Whether the name of a directory is the id of a run, as MLflow makes them.
-fn is_run(name: &str) -> bool {
-    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    let name = scope.registered_model(&directory.name)?;
+    let found = read_version(store.table(), scope.along(), name.as_str(), directory.version).await?;
+    let found = found.ok_or_else(|| VersionNumber::from(directory.version).not_found(name.as_str()))?;
+    Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
 }
 
 /// These needs, and the right to show the files of a directory: that of an experiment has those of
@@ -92,60 +79,5 @@ pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) ->
         }
         _ if *workspace == Workspace::default() => Ok(path.clone()),
         _ => Ok(path.below(&[WORKSPACES, workspace.as_str()])),
-    }
-}
-
-/// The experiment whose directory a path is in. Directories are named as the server writes its ids: `007` is not that of experiment 7.
-fn experiment_of(path: &ArtifactPath) -> Option<ExperimentId> {
-    let first = in_workspace(path).first()?;
-    ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == *first)
-}
-
-/// The parts of a path in the directory of its workspace.
-fn in_workspace(path: &ArtifactPath) -> &[String] {
-    match path.parts() {
-        [first, _, rest @ ..] if first == WORKSPACES => rest,
-        all => all,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_its_experiments_or_everybodys() {
-        let whole = Needs::of(Action::Read, [Target::Any(Resource::Experiment)]);
-        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
-        let seven = |kind| Needs::of_in(Action::Read, kind, Target::Experiment(ExperimentId::parse("7").unwrap()));
-        for path in ["7", "7/x", "./7//x", "%37/x", "7/x/y/artifacts"] {
-            assert_eq!(of(path), seven(Resource::Experiment), "{path}");
-        }
-        let run = format!("7/{}", "0123456789abcdef".repeat(2));
-        for (path, kind) in [
-            ("7/run/artifacts", Resource::Run),
-            ("workspaces/team-a/7/run/artifacts", Resource::Run),
-            ("workspaces/team-a/7", Resource::Experiment),
-            ("7/run/artifacts/x", Resource::Run),
-            (&run, Resource::Run),
-            ("7/models", Resource::LoggedModel),
-            ("7/models/m-1/artifacts/x", Resource::LoggedModel),
-            ("7/traces/tr-1/artifacts/x", Resource::Trace),
-        ] {
-            assert_eq!(of(path), seven(kind), "{path}");
-        }
-        for path in ["", "007/x", "+7/x", " 7/x", "models/x", "workspaces/a", "7 /x", "-7/x"] {
-            assert_eq!(of(path), whole, "{path}");
-        }
-    }
-
-    #[test]
-    fn who_deletes_a_directory_deletes_what_is_below_it() {
-        let of = |path| {
-            let needs = needs(Action::Delete, &ArtifactPath::parse(path).unwrap());
-            needs.iter().map(|need| need.kind).collect::<Vec<_>>()
-        };
-        assert_eq!(of("7"), [Resource::Run, Resource::Trace, Resource::LoggedModel]);
-        assert_eq!((of("7/x"), of("7/traces")), (vec![Resource::Run], vec![Resource::Trace]));
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use access::{
-    AdmitEverybody, Arrived, Authorizer, InWorkspaces, Needs, Resource, Restriction, Scope, Target, Visible,
+    Action, AdmitEverybody, Arrived, Authorizer, InWorkspaces, Needs, Resource, Restriction, Scope, Target, Visible,
     WORKSPACE_HEADER,
 };
 use auth::store::{NewToken, Store};
@@ -237,6 +237,7 @@ async fn of_users(ledger: &mut Ledger) {
     }
     Box::pin(one_experiment(ledger, &senders)).await;
     Box::pin(within_the_lease(ledger, &senders[GRANTS.len()])).await;
+    Box::pin(authorized_twice(ledger, &senders[GRANTS.len()])).await;
     Box::pin(lists(ledger, &senders)).await;
 }
 
@@ -284,6 +285,34 @@ async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
         let cold = [2.0, 0.0, 7.0 + signed(kind)];
         ledger
             .row(&call, budget(cold, [0.0; 3]), bench, [by; 2], async |process, by| enter(process, by, &needs).await)
+            .await;
+    }
+}
+
+/// Calls that authorize something else once they have read what the request names.
+async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
+    ledger.section("Authorized twice in one request");
+    let of = |action, kind, number| {
+        let experiment = Target::Experiment(ExperimentId::from_number(number).unwrap());
+        Needs::of_in(action, kind, experiment)
+    };
+    let first = of(Action::Read, Resource::Experiment, 1);
+    let (read, changed) = (of(Action::Read, Resource::Run, 2), of(Action::Update, Resource::Trace, 1));
+    let Sender { sent, bench, .. } = sender;
+    let (_, by) = &sent[0];
+    for (call, then, requests, units) in [
+        ("another experiment: the location of a version's files, which are a run's", read, 3.0, 9.0),
+        ("the same experiment: a trace that is sent, which may be there already", changed, 2.0, 7.0),
+    ] {
+        let clock = Simulation::begin();
+        let budget = budget([requests, 0.0, units], [requests - 1.0, 0.0, units]);
+        ledger
+            .row(call, budget, bench, [by; 2], async |process, by| {
+                after_the_lease(&clock).await;
+                let identity = process.authorizer.authenticate(by).await.unwrap();
+                let scope = Scope::enter(&process.authorizer, identity, &process.table, &first).await.unwrap();
+                scope.may(&process.table, &then).await.unwrap();
+            })
             .await;
     }
 }

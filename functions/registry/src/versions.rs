@@ -1,13 +1,14 @@
 //! Endpoints of `model-versions/…`.
 
 use access::{Action, Needs, Resource, Scope, Target};
+use artifact_access::VersionDirectory;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
 use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
-use search::parse_version_search;
+use search::{VersionFilter, parse_version_search};
 use service::{Answer, Endpoint};
 
 use crate::shown;
@@ -57,18 +58,20 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// Includes the model, the run, the logged model (whose tag lists its versions), and the model
-    /// of the source version. An invalid id refers to an entity that does not exist. A version that
-    /// is sent as a prompt's needs the rights for prompts, regardless of its model.
+    /// Includes the model, the run, the logged model (whose tag lists its versions), and the version
+    /// that is the source, because whoever may read the new version may read its files. An invalid id
+    /// refers to an entity that does not exist. A version that is sent as a prompt's needs the rights
+    /// for prompts, regardless of its model.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
         let run = run_id.as_ref().map(|_| self.run().map_or(Target::Nothing(Resource::Run), Target::Run));
         let logged = self.logged_model().map_or(Target::Nothing(Resource::LoggedModel), Target::LoggedModel);
+        let source = self.new.source.registered_model().map(Target::RegisteredModel);
         let needs = Needs::create_in(model.clone(), Resource::ModelVersion)
             .and(Action::Read, run)
             .and(Action::Read, model_id.as_ref().map(|_| logged))
-            .and(Action::Read, self.new.source.registered_model().map(Target::RegisteredModel))
+            .and_in(Action::Read, Resource::ModelVersion, source)
             .showing([Resource::Run]);
         if self.new.is_prompt { needs.and_in(Action::Create, Resource::PromptVersion, [model]) } else { needs }
     }
@@ -121,7 +124,15 @@ impl Endpoint for GetDownloadUri {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
         let store = &store.along(scope.along());
-        let artifact_uri = store.version_download_uri(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
+        // Clients read files by the location alone. A caller without a right to the run or the
+        // logged model there gets the version's own directory, which the right to the version opens.
+        let artifact_uri = match version.needs_of_storage(store.artifacts()) {
+            Some(needs) if !scope.may(service::Store::table(store), &needs).await? => {
+                VersionDirectory { name: self.0.name, version: version.number }.uri()
+            }
+            _ => version.storage().to_owned(),
+        };
         Ok(DownloadUri { artifact_uri })
     }
 }
@@ -157,7 +168,8 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let store = &store.along(scope.along());
-        let artifacts = store.version_artifacts(&scope.registered_model(&self.name)?, &self.version).await?;
+        let version = store.version_stored(&scope.registered_model(&self.name)?, &self.version).await?;
+        let artifacts = version.artifacts(service::Store::table(store), store.artifacts()).await?;
         artifacts.answer(&self.path, self.presigned).await
     }
 }
@@ -179,11 +191,13 @@ impl Endpoint for Search {
         }))
     }
 
-    /// Which versions are found would otherwise reveal the runs that the filter names. A filter
-    /// that cannot be parsed may name any run. The store rejects it later.
+    /// Which versions are found would otherwise reveal the runs that the filter names. Sources contain
+    /// ids of runs as well. A filter that cannot be parsed may name any run. The store rejects it
+    /// later.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
-        let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| !filter.runs.is_empty());
+        let names_runs = |filter: &VersionFilter| !filter.runs.is_empty() || !filter.sources.is_empty();
+        let by_runs = parse_version_search(&self.0.filter, &[]).map_or(true, |(filter, _)| names_runs(&filter));
         versions.and(Action::Read, by_runs.then_some(Target::Any(Resource::Run)))
     }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use service::{Answer, Endpoint};
 use spans::Format;
 
+use crate::start::may_change;
 use crate::store::{Store, day_of};
 
 const EXPERIMENT: &str = "x-mlflow-experiment-id";
@@ -83,7 +84,8 @@ impl Endpoint for Export {
         };
         let run = run.map(|run| scope.known_run(&run)).transpose()?.flatten();
         let traces = exports.len();
-        let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports).await?;
+        let may_change = may_change(scope, store, experiment).await?;
+        let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports, may_change).await?;
         // Where nothing was taken, the reason is an error, as of any request.
         if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
             return Err(first.error.clone());

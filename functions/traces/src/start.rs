@@ -78,10 +78,18 @@ impl Endpoint for Start {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneTrace> {
-        let info = store.trace_start(&scope.experiment(self.0.experiment)?, &self.0).await?;
+        let may_change = may_change(scope, store, self.0.experiment).await?;
+        let info = store.trace_start(&scope.experiment(self.0.experiment)?, &self.0, may_change).await?;
         let experiment = Target::Experiment(self.0.experiment);
         Ok(OneTrace::without_spans(&shown::trace(scope, &experiment, info)))
     }
+}
+
+/// Whether the caller may change traces of an experiment, and not only add some. No request where
+/// the needs of the request were about the same experiment.
+pub(crate) async fn may_change(scope: &Scope, store: &Store, experiment: ExperimentId) -> Result<bool> {
+    let needs = Needs::of_in(Action::Update, Resource::Trace, Target::Experiment(experiment));
+    scope.may(service::Store::table(store), &needs).await
 }
 
 fn entries(entries: Vec<message_v2::Entry>) -> Vec<(String, String)> {

@@ -5,9 +5,10 @@ use mlflow_api::inputs::DatasetSummaries;
 use mlflow_api::key_value::pairs;
 use mlflow_api::requests::experiments as message;
 use mlflow_api::tracking::{CUSTOM_VIEW_TAG_PREFIX, CreatedExperiment, Empty, Experiments, OneExperiment, ViewType};
-use mlflow_api::{Error, ExperimentId, Request, Result, limits, location};
+use mlflow_api::{Error, ExperimentId, Request, Result, limits};
 use service::Endpoint;
 
+use crate::artifact_location;
 use crate::store::{ExperimentSearch, NewExperiment, Store, known_experiments, too_many_custom_views};
 
 pub(crate) struct Create(NewExperiment);
@@ -25,11 +26,8 @@ impl Endpoint for Create {
         Ok(Self(NewExperiment { name: message.name, artifact_location: message.artifact_location, tags }))
     }
 
-    /// If the new experiment stores its artifacts in another experiment's directory, creating it
-    /// requires permission to update that experiment.
     fn needs(&self) -> Needs {
-        let other = location::experiment_of(&self.0.artifact_location).map(Target::Experiment);
-        Needs::create(Resource::Experiment).and_naming(Action::Update, other)
+        Needs::create(Resource::Experiment)
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<CreatedExperiment> {
@@ -38,7 +36,7 @@ impl Endpoint for Create {
             return Err(Error::invalid("artifact_location cannot be specified when workspaces are enabled"));
         }
         if !self.0.artifact_location.is_empty() {
-            location::check(&self.0.artifact_location, store.artifact_root())?;
+            artifact_location::check(scope, store, &self.0.artifact_location).await?;
         }
         let id = store.along(scope.along()).experiment_create(scope.workspace(), &self.0).await?;
         Ok(CreatedExperiment { experiment_id: id.to_string() })

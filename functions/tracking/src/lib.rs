@@ -84,6 +84,7 @@
 //! 4. `shared/storage/artifact-store` lists and serves their artifacts.
 
 pub mod absent;
+mod artifact_location;
 mod declaration;
 mod experiments;
 mod logged_models;

@@ -3,6 +3,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
+use artifact_access::VersionDirectory;
 use artifact_store::bucket::Bucket;
 use artifact_store::{Artifacts, Prefix};
 use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
@@ -12,6 +13,7 @@ use axum::body::Body;
 use embedded_engine::Engine;
 use http::Request;
 use ledger::{Bench, Ledger, budget};
+use mlflow_api::RegisteredModelName;
 use serde_json::{Value, json};
 use table::Table;
 use test_site::{Answer, Api};
@@ -234,6 +236,21 @@ async fn of_entities(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) 
     row(ledger, bench, made, ("read a version's file: a URL", "HEAD", [1.0, 2.0]), async |api, on| {
         let version = [("name", on.name.as_str()), ("version", "1"), ("path", "file")];
         api.get_at("/model-versions/get-artifact", &version).await
+    })
+    .await;
+    let directory = |on: &Made| {
+        let name = RegisteredModelName::named(&on.name);
+        let uri = VersionDirectory { name, version: 1 }.uri();
+        uri.strip_prefix("mlflow-artifacts:/").unwrap().to_owned()
+    };
+    let list = "list a version's 1,000 files, through `mlflow-artifacts:/`";
+    row(ledger, bench, made, (list, "LIST", [1.0, 2.0]), async |api, on| {
+        api.get_at(&format!("{PROXY}/artifacts"), &[("path", &directory(on))]).await
+    })
+    .await;
+    let read = "read a version's file through `mlflow-artifacts:/`: a URL";
+    row(ledger, bench, made, (read, "HEAD", [1.0, 2.0]), async |api, on| {
+        api.get_at(&format!("{PROXY}/artifacts/{}/file", directory(on)), &[]).await
     })
     .await;
 }

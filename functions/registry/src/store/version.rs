@@ -1,7 +1,7 @@
 //! Creating and reading model versions.
 
 use access::Granted;
-use artifact_store::{Location, not_read};
+use artifact_access::{StoredVersion, read_version};
 use entities::now_ms;
 use key_schema::{ModelKey, Ordinal, rows};
 use mlflow_api::registry::{ModelStage, ModelVersion, VersionNumber};
@@ -10,13 +10,11 @@ use table::{Condition, Item, Plan, Query, Write, number, text};
 
 use super::Store;
 use super::attributes::{
-    CREATED, DESCRIPTION, HOME, LATEST, NAME, RUN, RUN_LINK, SOURCE, STORAGE, TAG_ROWS, UPDATED, VERSION_STAGE,
-    VERSIONS,
+    CREATED, DESCRIPTION, HOME, LATEST, RUN, RUN_LINK, SOURCE, STORAGE, TAG_ROWS, UPDATED, VERSION_STAGE, VERSIONS,
 };
-use super::model_item::{Model, list_changed, model_key};
-use super::version_item::{Found, storage_of, version_entity};
+use super::model_item::{Model, list_changed};
+use super::version_item::{Found, version_entity};
 use super::version_source::{Owners, Resolved, VersionSource};
-use crate::source::{ModelUri, Source};
 
 /// Maximum size of a tag, in bytes, that goes into a version's document while the document is not
 /// full. It is large because versions are rarely written and always read as a whole, and because
@@ -91,20 +89,9 @@ impl Store {
     pub(super) async fn version_find(&self, name: &str, wanted: &VersionNumber) -> Result<Found> {
         let not_found = || wanted.not_found(name);
         let number = wanted.number.ok_or_else(not_found)?;
-        let key = self.key_of(name);
-        let (model_key, version_key) = (model_key(&key), rows::ModelVersion::key(&key, &Ordinal(number)));
-        let mut items = self.table.get_many(&[model_key.clone(), version_key.clone()]).await?;
-        let model = items.remove(&model_key).filter(|item| item.get(NAME) == Some(name));
-        let model = model.ok_or_else(not_found).and_then(Model::of)?;
-        if !self.along.is_asked_about(name, model.id()) {
-            return Err(not_found());
-        }
-        let item = if model.is_at_home() {
-            items.remove(&version_key)
-        } else {
-            self.table.get(&rows::ModelVersion::key(&model.home(), &Ordinal(number))).await?
-        };
-        Ok(Found { model, number, item: item.ok_or_else(not_found)? })
+        let StoredVersion { model, number, version } =
+            read_version(&self.table, &self.along, name, number).await?.ok_or_else(not_found)?;
+        Ok(Found { model: Model::of(model)?, number, item: version })
     }
 
     /// Reads a version. Takes one request, one more if its model was renamed, and one more if it
@@ -116,33 +103,17 @@ impl Store {
         self.version_whole(&found).await
     }
 
-    /// Returns the location of a version's artifacts. Takes one request.
-    pub async fn version_download_uri(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<String> {
-        let name = name.as_str();
-        limits::model_name(name)?;
-        let found = self.version_find(name, &limits::version(version)?).await?;
-        Ok(storage_of(&found.item).to_owned())
-    }
-
-    /// Returns the artifacts of a version, if the server manages them.
+    /// Returns a version as it is stored. Takes one request, or two if its model was renamed.
     ///
     /// # Errors
-    /// Returns `NOT_IMPLEMENTED` for artifacts that the server does not manage, or manages for
-    /// another entity. An object in its bucket must belong to the run or the logged model that the
-    /// version names. Otherwise, permission to read the version does not cover the object.
-    pub async fn version_artifacts(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<Location> {
+    /// Returns `RESOURCE_DOES_NOT_EXIST` if there is no such version.
+    pub async fn version_stored(&self, name: &Granted<RegisteredModelName>, version: &str) -> Result<StoredVersion> {
         let name = name.as_str();
         limits::model_name(name)?;
-        let found = self.version_find(name, &limits::version(version)?).await?;
-        let location = storage_of(&found.item);
-        let source = Source::parse(found.item.get(SOURCE).unwrap_or_default());
-        let is_logged = matches!(source.model_uri(), Some(ModelUri::Logged(_))) && source.has_scheme("models");
-        let is_owned = is_logged || found.item.get(RUN).is_some_and(|run| !run.is_empty());
-        if is_owned || !self.artifacts.keeps_object(location) {
-            self.artifacts.at(location)
-        } else {
-            Err(not_read(location))
-        }
+        let wanted = limits::version(version)?;
+        let not_found = || wanted.not_found(name);
+        let number = wanted.number.ok_or_else(not_found)?;
+        read_version(&self.table, &self.along, name, number).await?.ok_or_else(not_found)
     }
 
     /// Builds a version from its item. Reads its rows of tags, if there are any.

@@ -8,6 +8,7 @@ mod creations;
 mod deletion;
 mod documents;
 mod generated;
+mod hidden;
 mod logged_models;
 mod malformed;
 mod names;

@@ -85,8 +85,17 @@ impl Draft {
         self.item.get(STATE).unwrap_or_default()
     }
 
+    /// Whether its root has not ended yet, as far as is known.
+    pub(super) fn is_in_progress(&self) -> bool {
+        matches!(self.state(), TraceState::InProgress | TraceState::Unspecified)
+    }
+
     pub(super) fn set_state(&mut self, state: TraceState) {
         self.set(STATE.name(), Some(text(state.name())));
+    }
+
+    pub(super) fn has_client_request(&self) -> bool {
+        self.item.has(CLIENT_REQUEST)
     }
 
     /// Traces with such an id are in an index, so that searches need not look for them.
@@ -128,6 +137,10 @@ impl Draft {
         }
     }
 
+    pub(super) fn has_tag(&self, key: &str) -> bool {
+        self.entry(TAGS, key).is_some()
+    }
+
     pub(super) fn set_tag(&mut self, key: &str, value: &str) {
         let _ = self.set_entry(TAGS, key, value);
     }
@@ -147,6 +160,10 @@ impl Draft {
                 None => size += entry_name(key).len() + ENTRY,
             }
         }
+    }
+
+    pub(super) fn has_assessment(&self, id: &AssessmentId) -> bool {
+        self.entry(ASSESSMENTS, id.as_str()).is_some()
     }
 
     pub(super) fn set_assessment(&mut self, id: &AssessmentId, assessment: &Assessment) {

@@ -47,6 +47,8 @@ struct Exported {
     artifact_location: String,
     resource: Tags,
     summary: Summary,
+    /// Whether the caller may only add to a trace that is there already.
+    adds_only: bool,
     /// That of its request.
     turn: Arc<Turn>,
 }
@@ -56,6 +58,7 @@ struct Destination<'a> {
     experiment: ExperimentId,
     artifact_location: &'a str,
     run: Option<&'a Granted<RunLocation>>,
+    adds_only: bool,
     turn: Arc<Turn>,
 }
 
@@ -90,7 +93,7 @@ impl Exported {
     }
 
     fn take_root(&self, draft: &mut Draft) {
-        if matches!(draft.state(), TraceState::InProgress | TraceState::Unspecified)
+        if draft.is_in_progress()
             && let Some(state) = self.state()
         {
             draft.set_state(state);
@@ -141,7 +144,9 @@ impl Change for Exported {
                 draft
             }
         };
-        if !self.is_final(&draft) {
+        // Once the root has ended, later spans say nothing new about the times of the trace.
+        let keeps_times = self.adds_only && stored.is_some() && !draft.is_in_progress();
+        if !keeps_times && !self.is_final(&draft) {
             self.take_times(&mut draft);
         }
         self.take_root(&mut draft);
@@ -155,7 +160,9 @@ impl Change for Exported {
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
         // Tags that do not fit are left out: the spans matter more.
-        draft.set_tags_within(ROOM, self.tags());
+        let has = self.adds_only.then(|| draft.clone());
+        let may_set = |key: &str| !has.as_ref().is_some_and(|draft| draft.has_tag(key));
+        draft.set_tags_within(ROOM, self.tags().filter(|(key, _)| may_set(key)));
         Ok(draft)
     }
 }
@@ -169,7 +176,8 @@ impl Store {
     }
 
     /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given.
-    /// Returns the refused spans: those of traces of another experiment, which are never shown.
+    /// Returns the refused spans: those of traces of another experiment, which are never shown. If
+    /// the caller may not change traces, spans and fields that are there already stay.
     ///
     /// Two requests for one trace that is new or that this process wrote last; three for any other,
     /// four if it was marked more than a minute ago. One more per 25 items beyond the first, per
@@ -183,6 +191,7 @@ impl Store {
         experiment: &Granted<ExperimentId>,
         run: Option<&Granted<RunLocation>>,
         exports: Vec<Export>,
+        may_change: bool,
     ) -> Result<Vec<Rejected>> {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
@@ -191,7 +200,7 @@ impl Store {
         let bytes = exports.iter().map(|export| export.bytes).sum();
         let summarized = clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
         let (artifact_location, turn) = (&state.artifact_location, Arc::default());
-        let to = Destination { experiment: id, artifact_location, run, turn };
+        let to = Destination { experiment: id, artifact_location, run, adds_only: !may_change, turn };
         let mut rejected = Vec::new();
         for portion in portions(summarized) {
             rejected.extend(self.portion_log(&to, portion).await?);
@@ -203,7 +212,7 @@ impl Store {
     async fn portion_log(&self, to: &Destination<'_>, portion: Vec<Summarized>) -> Result<Vec<Rejected>> {
         let experiment = to.experiment;
         let (mut writes, mut exported) = (Vec::new(), Vec::new());
-        for packed in packed(experiment, portion).await? {
+        for packed in packed(experiment, portion, to.adds_only).await? {
             let Packed { trace, resource, summary, items } = packed;
             let known = self.known.trace(&trace).filter(|known| known.experiment() == experiment);
             let marked = self.marks_of_export(experiment, &trace, known.as_ref(), summary.start_ms).await?;
@@ -211,8 +220,9 @@ impl Store {
             writes.extend(marked.iter().map(|mark| mark.item_with(bytes)));
             writes.extend(items);
             let artifact_location = artifact_location(to.artifact_location, &trace);
-            let turn = Arc::clone(&to.turn);
-            exported.push((Exported { trace, experiment, artifact_location, resource, summary, turn }, known, marked));
+            let (adds_only, turn) = (to.adds_only, Arc::clone(&to.turn));
+            let change = Exported { trace, experiment, artifact_location, resource, summary, adds_only, turn };
+            exported.push((change, known, marked));
         }
         self.put_with_marks(writes).await?;
         // Each in its turn lets others have theirs: a document may get many thousand tags.

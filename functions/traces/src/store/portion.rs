@@ -46,11 +46,11 @@ pub(super) fn portions(all: Vec<Summarized>) -> impl Iterator<Item = Vec<Summari
 }
 
 /// Packs a portion.
-pub(super) async fn packed(experiment: ExperimentId, portion: Vec<Summarized>) -> Result<Vec<Packed>> {
+pub(super) async fn packed(experiment: ExperimentId, portion: Vec<Summarized>, adds_only: bool) -> Result<Vec<Packed>> {
     let bytes = portion.iter().map(|trace| trace.export.bytes).sum();
     let pack = move |Summarized { export, summary }: Summarized| {
         let trace = TraceId::new(u128::from_be_bytes(export.trace_id));
-        let items = items(experiment, &trace, &export.spans)?;
+        let items = items(experiment, &trace, &export.spans, adds_only)?;
         Ok(Packed { trace, resource: export.resource, summary, items })
     };
     let packed = clock::aside_from(bytes, move || portion.into_iter().map(pack).collect()).await;

@@ -2,7 +2,7 @@
 //! in a partition of the experiment that sends them. So an export that names a trace of another
 //! experiment cannot touch that trace's spans.
 
-use entities::attributes::{ARRIVED, CONTENT, PARTS};
+use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
 use key_schema::{Ordinal, WideDigest, rows};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TraceId};
@@ -15,18 +15,22 @@ use super::store::Store;
 /// Bytes in one part: an item has room for 400 KB, its key and names included.
 const PART: usize = 380 << 10;
 
-/// The items of one export of a trace's spans.
-pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span]) -> Result<Vec<Item>> {
+/// The items of one export of a trace's spans. If the sender may only add, the spans of other
+/// exports count instead of those with the same ids.
+pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], adds_only: bool) -> Result<Vec<Item>> {
     let packed = spans::pack(spans, PART);
     // Of the bytes: parts that another version has packed otherwise are those of another export.
-    let digest = WideDigest::of_bytes(&packed.parts.concat());
+    // An export that only adds never has the key of one that does not.
+    let prefix: &[u8] = if adds_only { b"adds only" } else { b"" };
+    let digest = WideDigest::of_bytes(&[prefix, &packed.parts.concat()].concat());
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
     let arrived = number(now_ms());
     let item = |(part, content): (u32, Vec<u8>)| {
-        Item::new(rows::TraceSpans::key(&experiment, trace, &digest, &Ordinal(part)))
+        let item = Item::new(rows::TraceSpans::key(&experiment, trace, &digest, &Ordinal(part)))
             .with(ARRIVED, arrived.clone())
             .with(PARTS, number(parts))
-            .with(CONTENT, bytes(content))
+            .with(CONTENT, bytes(content));
+        if adds_only { item.with(ADDS_ONLY, number(1)) } else { item }
     };
     Ok((0..).zip(packed.parts).map(item).collect())
 }

@@ -6,8 +6,8 @@ use experiments::check_is_active;
 use mlflow_api::json::read_value;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::traces::{
-    ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, TOKEN_USAGE, TraceInfo,
-    TraceState,
+    ARTIFACT_LOCATION_TAG, COST, FINALIZED, METADATA, NAME_TAG, SERVERS_TAGS, SESSION, SPANS_LOCATION_TAG, TOKEN_USAGE,
+    TraceInfo, TraceState,
 };
 use mlflow_api::{Error, ExperimentId, Result, limits, proto_json};
 use serde_json::{Map, Value};
@@ -32,6 +32,8 @@ struct Start<'a> {
     experiment: ExperimentId,
     artifact_location: String,
     is_final: bool,
+    /// Whether the caller may only add to a trace that is there already.
+    adds_only: bool,
 }
 
 impl Change for Start<'_> {
@@ -41,6 +43,7 @@ impl Change for Start<'_> {
             Some(stored) if stored.experiment() != self.experiment => {
                 return Err(of_another(&started.id, self.experiment));
             }
+            Some(stored) if self.adds_only => return Ok(self.added_to(Draft::of(stored))),
             Some(stored) => Draft::of(stored),
             None => Draft::new(&started.id, self.experiment, started.request_time, started.state),
         };
@@ -64,6 +67,44 @@ impl Change for Start<'_> {
             draft.set_assessment(id, assessment);
         }
         Ok(draft)
+    }
+}
+
+impl Start<'_> {
+    /// Adds the fields that the trace does not have yet. Everything else stays as it is.
+    fn added_to(&self, mut draft: Draft) -> Draft {
+        let started = self.started;
+        if draft.is_in_progress() {
+            draft.set_state(started.state);
+        }
+        if draft.duration().is_none() {
+            draft.set_duration(started.duration);
+        }
+        if !draft.has_client_request() && started.client_request_id.is_some() {
+            draft.set_client_request(started.client_request_id.as_deref());
+        }
+        if let Some(preview) = started.request_preview.as_deref().filter(|_| !draft.has_request()) {
+            draft.set_request(preview);
+        }
+        if let Some(preview) = started.response_preview.as_deref().filter(|_| !draft.has_response()) {
+            draft.set_response(preview);
+        }
+        let new = |entries: &[(String, String)], has: &dyn Fn(&str) -> bool| {
+            entries.iter().filter(|(key, _)| !has(key)).cloned().collect::<Vec<_>>()
+        };
+        let tags = new(&started.tags, &|key| draft.has_tag(key));
+        let metadata = new(&started.metadata, &|key| draft.metadata(key).is_some());
+        set_tags(&mut draft, &tags);
+        set_metadata(&mut draft, &metadata);
+        if self.is_final {
+            draft.set_metadata(FINALIZED, "true");
+        }
+        for (id, assessment) in &started.assessments {
+            if !draft.has_assessment(id) {
+                draft.set_assessment(id, assessment);
+            }
+        }
+        draft
     }
 }
 
@@ -180,16 +221,30 @@ fn finite(value: &Value) -> Option<Value> {
 
 impl Store {
     /// Keeps the fields that a client sends of a trace, which may be there already. The sent fields
-    /// win. Two requests, one if this process wrote the trace last. One more for marks if the trace
+    /// win, unless the caller may not change the trace: then they are only added, and the answer
+    /// has nothing of the stored trace. Two requests, one if this process wrote the trace last. One more for marks if the trace
     /// is new, gets another time or was marked more than a minute ago. One more for the experiment
     /// where no lease lasts.
-    pub async fn trace_start(&self, experiment: &Granted<ExperimentId>, started: &TraceInfo) -> Result<TraceInfo> {
-        let start = self.trace_started(experiment, started, true).await?;
+    pub async fn trace_start(
+        &self,
+        experiment: &Granted<ExperimentId>,
+        started: &TraceInfo,
+        may_change: bool,
+    ) -> Result<TraceInfo> {
+        let start = Start { adds_only: !may_change, ..self.trace_started(experiment, started, true).await? };
         let known = match self.known.trace(&started.id) {
             Some(known) => StartingPoint::Remembered(Some(known)),
             None => StartingPoint::Read(read_trace_item(&self.table, &started.id).await?),
         };
-        self.trace_change(&started.id, known, Vec::new(), &start).await?.info()
+        let written = self.trace_change(&started.id, known, Vec::new(), &start).await?.info()?;
+        if may_change {
+            return Ok(written);
+        }
+        let (sent, _) = start.plan(self, None).await?.finish(None);
+        let mut sent = StoredTrace::of(sent)?.info()?;
+        // By this tag, clients know whether the server has the spans.
+        sent.tags.extend(written.tags.into_iter().filter(|(key, _)| key == SPANS_LOCATION_TAG));
+        Ok(sent)
     }
 
     /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
@@ -215,7 +270,7 @@ impl Store {
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
         let artifact_location = artifact_location(&state.artifact_location, &started.id);
-        Ok(Start { started, experiment: id, artifact_location, is_final })
+        Ok(Start { started, experiment: id, artifact_location, is_final, adds_only: false })
     }
 
     /// Ends a trace for an old client. One request, two if the trace was marked more than a minute ago.

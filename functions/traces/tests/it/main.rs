@@ -1,6 +1,7 @@
 //! The traces function over the embedded engine.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
+mod adding;
 mod assessments;
 mod blocks;
 mod bounds;

@@ -1,6 +1,7 @@
 //! The function over a table of the test's own.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
@@ -99,11 +100,16 @@ pub(crate) fn info(number: u32, experiment: &str) -> Value {
 impl Server {
     /// One process on this table.
     pub(crate) async fn on(table: &Table) -> Self {
+        Self::guarded(table, test_site::everybody()).await
+    }
+
+    /// One process on this table, whose traces are guarded by this authorizer.
+    pub(crate) async fn guarded(table: &Table, authorizer: Arc<dyn access::Authorizer>) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
         Self(Api(service::joined(
-            traces::router(&traces, test_site::everybody()),
+            traces::router(&traces, authorizer),
             [tracking::router(&tracking, test_site::everybody())],
         )))
     }

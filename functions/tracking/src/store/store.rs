@@ -101,6 +101,12 @@ impl Store {
         Self { search_bounds: bounds, ..self }
     }
 
+    /// Returns the directory that relative locations are resolved against, if clients may know it.
+    #[must_use]
+    pub fn working_directory(&self) -> Option<&str> {
+        self.working_directory.as_deref()
+    }
+
     /// Returns the artifact storage that the server manages.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {

@@ -23,6 +23,7 @@ mod indexes;
 mod inputs;
 mod journal;
 mod layout;
+mod locations;
 mod logged_model_artifacts;
 mod logged_models;
 mod malformed;

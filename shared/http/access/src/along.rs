@@ -91,6 +91,11 @@ impl Along {
         self.of_event(Event::Deleted(guarded))
     }
 
+    /// The authorizer and the caller of the request, if it has any.
+    pub(crate) fn by(&self) -> Option<(&Arc<dyn Authorizer>, &Identity)> {
+        self.by.as_ref().map(|(authorizer, identity)| (authorizer, identity))
+    }
+
     fn of_event(&self, event: Event<'_>) -> Vec<Write> {
         self.by.as_ref().map(|(authorizer, identity)| authorizer.writes(identity, event)).unwrap_or_default()
     }

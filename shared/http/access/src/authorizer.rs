@@ -155,6 +155,17 @@ pub trait Authorizer: Send + Sync {
         read: &'a Read,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
+    /// The same for what a request turns out to touch while it is answered. A refusal does not
+    /// refuse the request as a whole.
+    fn authorize_further<'a>(
+        &'a self,
+        identity: &'a Identity,
+        asked: &'a [Ask],
+        read: &'a Read,
+    ) -> BoxFuture<'a, Result<Vec<bool>>> {
+        self.authorize(identity, asked, read)
+    }
+
     /// The entities that lists may show to the caller.
     fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>>;
 

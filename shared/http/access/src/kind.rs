@@ -104,6 +104,9 @@ pub enum Permission {
     List(Resource),
     /// Read the entity the request names.
     Read(Resource),
+    /// Read files at the path that the request names: of something in an experiment, or of a model
+    /// version.
+    ReadFiles,
     /// Use it.
     Use(Resource),
     /// Change it.
@@ -123,6 +126,7 @@ impl Permission {
             Self::Create(resource) => Some((Action::Create, resource)),
             Self::List(resource) => Some((Action::List, resource)),
             Self::Read(resource) => Some((Action::Read, resource)),
+            Self::ReadFiles => Some((Action::Read, Resource::Experiment)),
             Self::Use(resource) => Some((Action::Use, resource)),
             Self::Update(resource) => Some((Action::Update, resource)),
             Self::Delete(resource) => Some((Action::Delete, resource)),

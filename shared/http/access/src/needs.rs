@@ -220,12 +220,13 @@ impl Needs {
     /// guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
-        match permission.action() {
-            Some((action, kind)) => {
-                self.iter().any(|need| need.action == action && (need.kind == kind || need.kind.guard() == kind))
-            }
-            None => self.is_empty(),
-        }
+        let Some((action, kind)) = permission.action() else { return self.is_empty() };
+        let is_named = |named: Resource| {
+            named == kind
+                || named.guard() == kind
+                || (permission == Permission::ReadFiles && named == Resource::ModelVersion)
+        };
+        self.iter().any(|need| need.action == action && is_named(need.kind))
     }
 }
 
@@ -242,6 +243,10 @@ mod tests {
         let experiment = Target::Experiment(ExperimentId::from_number(7).unwrap());
         let created = Needs::create_in(experiment, Resource::Run);
         assert!(created.include(Permission::Create(Resource::Run)));
+        let model = Target::RegisteredModel(RegisteredModelName::named("m"));
+        let version = Needs::of_in(Action::Read, Resource::ModelVersion, model);
+        assert!(version.include(Permission::ReadFiles) && !version.include(Permission::Read(Resource::Experiment)));
+        assert!(!needs.include(Permission::ReadFiles));
         for other in [
             Permission::Open,
             Permission::SignedIn,

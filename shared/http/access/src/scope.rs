@@ -43,6 +43,13 @@ pub struct Scope {
     shown: HashSet<(Resource, Target)>,
 }
 
+/// The answer of the authorizer to the needs of a request.
+enum Decision {
+    Allowed(Scope),
+    /// The first need that was refused, and the caller.
+    Denied(Identity, Need),
+}
+
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Resolved),
@@ -67,6 +74,19 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
+        match Self::decide(authorizer, identity, table, needs, false).await? {
+            Decision::Allowed(scope) => Ok(scope),
+            Decision::Denied(identity, need) => Err(denied(&identity, &need)),
+        }
+    }
+
+    async fn decide(
+        authorizer: &Arc<dyn Authorizer>,
+        identity: Identity,
+        table: &Table,
+        needs: &Needs,
+        further: bool,
+    ) -> Result<Decision> {
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
@@ -74,7 +94,12 @@ impl Scope {
             resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
         let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, targets).await?;
         let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
-        let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
+        let answers = if further {
+            authorizer.authorize_further(&identity, &all, &read)
+        } else {
+            authorizer.authorize(&identity, &all, &read)
+        };
+        let mut allowed = answers.await?.into_iter();
         let (mut found, mut shown) = (HashMap::new(), HashSet::new());
         let mut may_list = true;
         for (need, Asked { resolved, asks }) in needs.iter().zip(asked) {
@@ -96,7 +121,7 @@ impl Scope {
                     may_list &= resolved != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
-                (false, _, _) => return Err(denied(&identity, need)),
+                (false, _, _) => return Ok(Decision::Denied(identity, need.clone())),
             };
             // A hidden entity stays hidden, even if another need names it, too.
             match found.get_mut(&need.target) {
@@ -112,7 +137,25 @@ impl Scope {
             Visible::nothing()
         };
         let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
-        Ok(Self { identity, along, visible, found, shown })
+        Ok(Decision::Allowed(Self { identity, along, visible, found, shown }))
+    }
+
+    /// Whether the caller of this request may do something else as well, with entities that were
+    /// not known when the request was authorized. A refusal is neither an error nor logged.
+    ///
+    /// Takes the same requests as [`enter`](Self::enter), and none if the authorizer does not look
+    /// at guards. Users and grants that were read a moment ago are not read again.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn may(&self, table: &Table, needs: &Needs) -> Result<bool> {
+        let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
+            return Ok(true);
+        };
+        Ok(match Self::decide(authorizer, identity.clone(), table, needs, true).await? {
+            Decision::Allowed(scope) => scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_))),
+            Decision::Denied(..) => false,
+        })
     }
 
     /// The caller, with workspace and credentials.

@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 
 use crate::limits::{ARTIFACT_LOCATION, at_most};
-use crate::{Error, ExperimentId, Result};
+use crate::{Error, Result};
 
 /// Schemes that name a host the server would have to connect to (`host_policy.py`).
 const HOST_ADDRESSED: &[&str] =
@@ -40,19 +40,13 @@ fn scheme_of(text: &str) -> Option<&str> {
     well_formed.then_some(scheme)
 }
 
-/// The experiment whose directory a location is in that this server keeps, as the paths of artifacts begin with the ids of experiments.
+/// The location with its scheme in lower case, as clients compare it.
 #[must_use]
-pub fn experiment_of(location: &str) -> Option<ExperimentId> {
-    let parts = split(location);
-    if parts.scheme != "mlflow-artifacts" {
-        return None;
+pub fn with_lower_scheme(location: &str) -> String {
+    match scheme_of(location) {
+        Some(scheme) => format!("{}{}", scheme.to_lowercase(), &location[scheme.len()..]),
+        None => location.to_owned(),
     }
-    let path = match parts.after_scheme.strip_prefix("//") {
-        Some(rest) => rest.split_once('/')?.1,
-        None => parts.after_scheme,
-    };
-    let first = path.split('/').find(|segment| !matches!(*segment, "" | "."))?;
-    ExperimentId::parse(first).ok()
 }
 
 /// Checks the artifact location a client chose for an experiment (`_validate_storage_location_uri`). `root` is the server's
@@ -202,18 +196,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_location_is_in_the_directory_of_an_experiment() {
-        for (location, expected) in [
-            ("mlflow-artifacts:/7/models", Some(7)),
-            ("mlflow-artifacts://host:5000/7", Some(7)),
-            ("mlflow-artifacts:///./7/x", Some(7)),
-            ("MLFLOW-ARTIFACTS:/7", Some(7)),
-            ("mlflow-artifacts:/team/7", None),
-            ("mlflow-artifacts:/", None),
-            ("s3://bucket/7", None),
-            ("", None),
-        ] {
-            assert_eq!(experiment_of(location), expected.and_then(ExperimentId::from_number), "{location}");
+    fn schemes_are_compared_in_lower_case() {
+        for (location, expected) in
+            [("MLFLOW-Artifacts:/A", "mlflow-artifacts:/A"), ("S3://B/A", "s3://B/A"), ("/A:/b", "/A:/b"), ("", "")]
+        {
+            assert_eq!(with_lower_scheme(location), expected);
         }
     }
 

@@ -89,7 +89,8 @@ pub struct ModelVersion {
     /// The description. Omitted if it is not set, but not if it is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// The location of the model.
+    /// The location of the model. Empty, and omitted, if the caller may not see it.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
     /// The run that created the version.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,10 +116,20 @@ impl RegisteredModel {
 }
 
 impl ModelVersion {
-    /// Removes the run that created the version.
+    /// Removes the run that created the version, and the source if it names this run or has a part
+    /// that looks like the id of a run.
     pub fn hide_run(&mut self) {
-        (self.run_id, self.run_link) = (None, None);
+        let run = self.run_id.take().filter(|run| !run.is_empty());
+        if run.is_some_and(|run| self.source.contains(&run)) || self.source.split('/').any(is_run) {
+            self.source.clear();
+        }
+        self.run_link = None;
     }
+}
+
+/// Checks whether a text looks like the id of a run, as MLflow creates them.
+fn is_run(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The response of `registered-models/create`, `get`, `update` and `rename`.

@@ -202,6 +202,18 @@ pub struct Location {
 }
 
 impl Location {
+    /// Its path below `mlflow-artifacts:/`.
+    #[must_use]
+    pub fn path(&self) -> &ArtifactPath {
+        &self.below
+    }
+
+    /// The location of a path below this one.
+    #[must_use]
+    pub fn below(self, path: &ArtifactPath) -> Self {
+        Self { below: self.below.join(path), ..self }
+    }
+
     /// The entries of a directory, each with its path below the location
     /// ([`ArtifactBackend::list`]).
     ///

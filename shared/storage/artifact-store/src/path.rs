@@ -105,6 +105,12 @@ impl ArtifactPath {
         Self(directories.iter().map(|part| (*part).to_owned()).chain(self.0.iter().cloned()).collect())
     }
 
+    /// The path below its first parts.
+    #[must_use]
+    pub fn without_first(&self, parts: usize) -> Self {
+        Self(self.0.iter().skip(parts).cloned().collect())
+    }
+
     /// The first part; `None` for the empty path.
     #[must_use]
     pub fn first(&self) -> Option<&str> {

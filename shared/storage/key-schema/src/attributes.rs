@@ -111,6 +111,7 @@ macro_rules! names {
 }
 
 names! {
+    ADDS_ONLY: Number = "adds",
     ALIASES: Counts = "aliases",
     ARCHIVE: Text = "archive",
     ARCHIVE_AFTER: Text = "archive_after",

@@ -248,6 +248,7 @@ rows! {
     TraceSpans = "SPANS#" <experiment: ExperimentId> "#" <trace: TraceId> / "T#SPANS#" <export: WideDigest> "#" <part: Ordinal> {
         ARRIVED: Number required "when it arrived, in ms: if a span is in two exports, the later one wins",
         PARTS: Count required "number of parts of the export",
+        ADDS_ONLY: Number "set if the sender may not change traces: a span of any other export takes precedence, and of two such exports the earlier one",
         CONTENT: Bytes required "the spans, packed"
     };
     /// A mark: a trace of the experiment that began at this time of this UTC day, newest first.

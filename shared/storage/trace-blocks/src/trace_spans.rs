@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::pin::pin;
 use std::time::Duration;
 
-use entities::attributes::{ARRIVED, CONTENT, PARTS};
+use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::unreadable;
 use futures::future::{Either, select};
 use key_schema::{Segment, rows};
@@ -165,7 +165,10 @@ fn read(items: &[Item], most: usize) -> Result<Option<Vec<Span>>> {
         let of_item = |part: &&Item| unreadable(part, "spans");
         let unpacked = unpacked.map_err(|_| parts.first().map_or_else(|| Error::internal("no parts"), of_item))?;
         let Some(unpacked) = unpacked else { return Ok(None) };
-        whole.push((arrived, digest, unpacked));
+        // The last one counts. Exports that only add come before all others, the earliest last.
+        let adds_only = parts.first().is_some_and(|part| part.has(ADDS_ONLY));
+        let place = if adds_only { (false, arrived.saturating_neg()) } else { (true, arrived) };
+        whole.push((place, digest, unpacked));
     }
     whole.sort_by(|(one, a, _), (other, b, _)| (one, a).cmp(&(other, b)));
     Ok(Some(spans::join(whole.into_iter().map(|(_, _, spans)| spans))))

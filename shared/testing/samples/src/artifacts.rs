@@ -44,4 +44,14 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.send_with("GET /get-artifact", &[], &query, json!({}), 200).await;
     walk.send(&format!("GET {V2}/artifacts/list"), &[], json!({ "run_id": run })).await;
     walk.send_with(&format!("GET {PROXY}/artifacts"), &[], "?path=0", json!({}), 200).await;
+    // The same file, as that of a version of the model `served`.
+    walk.post("registered-models/create", json!({ "name": "served" })).await;
+    let source = format!("mlflow-artifacts:/listed/{run}/artifacts");
+    walk.post("model-versions/create", json!({ "name": "served", "source": source, "run_id": run })).await;
+    let directory = "model-versions/c2VydmVk/1";
+    let query = format!("?path={directory}");
+    walk.send_with(&format!("GET {PROXY}/artifacts"), &[], &query, json!({}), 200).await;
+    let file = format!("{directory}/x");
+    walk.send(&format!("GET {PROXY}/artifacts/{{*artifact_path}}"), &[&file], json!({})).await;
+    walk.answered(&format!("GET {PROXY}/presigned/{{*artifact_path}}"), &[&file], Value::Null).await;
 }

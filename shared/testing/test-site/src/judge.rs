@@ -22,6 +22,7 @@ pub struct Judge {
     visible: Visible,
     looks: bool,
     may: Ruling,
+    may_further: Ruling,
     writes: Writing,
 }
 
@@ -35,7 +36,7 @@ impl Judge {
     /// Returns an authorizer that decides by everything that it is asked.
     pub fn of_asks(visible: Visible, may: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
         let (may, writes): (Ruling, Writing) = (Arc::new(may), Arc::new(|_, _| Vec::new()));
-        Self { identity: Identity::somebody(), visible, looks: false, may, writes }
+        Self { identity: Identity::somebody(), visible, looks: false, may_further: Arc::clone(&may), may, writes }
     }
 
     /// Authenticates all callers as this identity.
@@ -48,6 +49,12 @@ impl Judge {
     #[must_use]
     pub fn looking(self) -> Self {
         Self { looks: true, ..self }
+    }
+
+    /// Decides in another way what requests turn out to touch while they are answered.
+    #[must_use]
+    pub fn further(self, may: impl Fn(&Ask) -> bool + Send + Sync + 'static) -> Self {
+        Self { may_further: Arc::new(may), ..self }
     }
 
     /// Adds these writes to those that create, rename or delete entities.
@@ -68,6 +75,15 @@ impl Authorizer for Judge {
 
     fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
         Box::pin(async move { Ok(asked.iter().map(|ask| (self.may)(ask)).collect()) })
+    }
+
+    fn authorize_further<'a>(
+        &'a self,
+        _: &'a Identity,
+        asked: &'a [Ask],
+        _: &'a Read,
+    ) -> BoxFuture<'a, Result<Vec<bool>>> {
+        Box::pin(async move { Ok(asked.iter().map(|ask| (self.may_further)(ask)).collect()) })
     }
 
     fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {

@@ -272,7 +272,7 @@ async fn versions(ledger: &mut Ledger) {
         .await;
     ledger
         .row("get download URI", budget([1.0, 0.0, 2.0], [1.0, 0.0, 2.0]), bench, names, async |store, name| {
-            store.version_download_uri(&named(store, name).await, "7").await.unwrap();
+            store.version_stored(&named(store, name).await, "7").await.unwrap();
         })
         .await;
     ledger

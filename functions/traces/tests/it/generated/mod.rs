@@ -145,7 +145,7 @@ fn counting(body: &[u8]) -> Vec<u8> {
 async fn export_body(store: &Store, experiment: ExperimentId, body: &[u8]) {
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
     let exports = spans::read(spans::Format::Json, None, body).unwrap();
-    assert!(store.spans_log(&experiment, None, exports).await.unwrap().is_empty());
+    assert!(store.spans_log(&experiment, None, exports, true).await.unwrap().is_empty());
 }
 
 /// What a stock client says about a trace, with an id of its request or without.
@@ -177,7 +177,7 @@ async fn start_at(store: &Store, experiment: ExperimentId, number: u32, request:
         assessments: Vec::new(),
     };
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
-    store.trace_start(&experiment, &started).await.unwrap();
+    store.trace_start(&experiment, &started, true).await.unwrap();
 }
 
 async fn writes(ledger: &mut Ledger) {

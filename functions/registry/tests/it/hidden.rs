@@ -1,0 +1,45 @@
+//! Callers who may not read runs are shown no ids of runs.
+
+use std::sync::Arc;
+
+use access::{Resource, Visible};
+use serde_json::{Value, json};
+use test_site::{Api, Judge, Site};
+
+/// The ids of runs are in the sources of versions, too.
+#[tokio::test]
+async fn a_source_that_names_a_run_is_hidden_with_the_run() {
+    let site = Site::new().await;
+    let store = registry::store::Store::new(site.table.clone(), "s3://bucket/root");
+    let all = Api(registry::router(&store, test_site::everybody()));
+    let without_runs = Judge::of_asks(Visible::Everything, |ask| ask.kind != Resource::Run);
+    let without_runs = Api(registry::router(&store, Arc::new(without_runs)));
+    all.post("registered-models/create", json!({ "name": "m" })).await.ok();
+    let run = "0123456789abcdef".repeat(2);
+    for (number, source, is_hidden) in [
+        ("1", format!("s3://elsewhere/1/{run}/artifacts/model"), true),
+        ("2", format!("s3://elsewhere/{run}"), true),
+        ("3", "s3://elsewhere/a/model".to_owned(), false),
+    ] {
+        all.post("model-versions/create", json!({ "name": "m", "source": source })).await.ok();
+        let version = [("name", "m"), ("version", number)];
+        let shown = async |api: &Api| {
+            let of = |answer: Value, pointer: &str| {
+                answer.pointer(pointer).map_or(Value::Null, |version| version["source"].clone())
+            };
+            let filter = format!("name = 'm' AND version_number = {number}");
+            [
+                of(api.get("model-versions/get", &version).await.ok(), "/model_version"),
+                of(api.get("model-versions/search", &[("filter", &filter)]).await.ok(), "/model_versions/0"),
+                of(api.get("registered-models/get", &version[..1]).await.ok(), "/registered_model/latest_versions/0"),
+            ]
+        };
+        assert_eq!(shown(&all).await, [source.as_str(); 3]);
+        let expected = if is_hidden { Value::Null } else { source.as_str().into() };
+        assert_eq!(shown(&without_runs).await, [(); 3].map(|()| expected.clone()));
+        // Nor may it be guessed by filters.
+        let filter = format!("source_path = '{source}'");
+        assert_eq!(all.get("model-versions/search", &[("filter", &filter)]).await.status, 200);
+        assert_eq!(without_runs.get("model-versions/search", &[("filter", &filter)]).await.status, 403);
+    }
+}

@@ -1,0 +1,33 @@
+//! Artifact locations that clients choose.
+
+use std::sync::Arc;
+
+use access::{Action, Resource, Visible};
+use artifact_store::Artifacts;
+use serde_json::json;
+use test_site::{Api, Judge, Site};
+
+/// A relative location is resolved before it is checked: it may lead into the artifacts of the
+/// server, which the caller may not change.
+#[tokio::test]
+async fn a_relative_location_is_resolved_before_it_is_checked() {
+    let site = Site::new().await;
+    let store = tracking::store::Store::new(site.table.clone(), "mlflow-artifacts:/");
+    let store = store.with_artifacts(Artifacts::below("/srv/data/artifacts")).in_directory("/srv");
+    let create_only = |ask: &access::Ask| ask.action == Action::Create && ask.kind == Resource::Experiment;
+    let judge = Judge::of_asks(Visible::Everything, create_only).looking();
+    let api = Api(tracking::router(&store, Arc::new(judge)));
+    for (location, status) in [
+        ("data/artifacts/1", 403),
+        ("./data//artifacts", 403),
+        ("file:data/%61rtifacts/1", 403),
+        ("file:./data/artifacts/1?x=y", 403),
+        ("data/artifacts-2/1", 200),
+        ("data", 200),
+        // No path of the server leads through a step upwards.
+        ("data/artifacts/../x", 200),
+    ] {
+        let new = json!({ "name": location, "artifact_location": location });
+        assert_eq!(api.post("experiments/create", new).await.status, status, "{location}");
+    }
+}

@@ -1,0 +1,14 @@
+//! Access to paths below `mlflow-artifacts:/`, and the directories of model versions there.
+//!
+//! Most paths begin with an experiment, whose grants decide ([`needs`]). Paths below
+//! `model-versions/` are virtual: they name a version of a registered model, whose grants decide
+//! instead ([`VersionDirectory`]). The server resolves them to the place where the version has its
+//! artifacts ([`StoredVersion::artifacts`], `docs/adr/0067-artifacts-of-model-versions.md`).
+
+mod path;
+mod version;
+mod version_directory;
+
+pub use path::{check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share};
+pub use version::{StoredVersion, read_version};
+pub use version_directory::VersionDirectory;

@@ -1,0 +1,146 @@
+//! The needs of an action on a path.
+
+use access::{Action, Needs, Resource, Target};
+use artifact_store::ArtifactPath;
+use mlflow_api::{Error, ExperimentId, Result};
+
+use crate::version_directory::{ROOT as VERSIONS, VersionDirectory};
+
+/// The directory of those of workspaces.
+const WORKSPACES: &str = "workspaces";
+
+/// The needs of an action on a path below `mlflow-artifacts:/`. Its first part names the
+/// experiment. The rest shows whether the artifacts are those of runs, of logged models or of
+/// traces. A path in no experiment's directory needs the right to all experiments
+/// (`docs/adr/0021-artifacts.md`), unless it is in the directory of a model version.
+#[must_use]
+pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
+    if let Some((directory, _)) = VersionDirectory::split(path) {
+        return Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(directory.name));
+    }
+    let Some(experiment) = experiment_of(path) else {
+        return Needs::of(action, [Target::Any(Resource::Experiment)]);
+    };
+    let kinds = kinds(in_workspace(path).get(1..).unwrap_or_default(), action == Action::Delete);
+    let in_experiment = |needs: Needs, kind: &Resource| needs.and_in(action, *kind, [Target::Experiment(experiment)]);
+    kinds.iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// The needs of a caller who creates an experiment that keeps its artifacts at a path below
+/// `mlflow-artifacts:/`. Clients choose the ids of traces, so its files may be among everything that
+/// another experiment has there.
+#[must_use]
+pub fn needs_to_share(path: &ArtifactPath) -> Needs {
+    let Some(experiment) = experiment_of(path) else { return needs(Action::Update, path) };
+    let kinds = [Resource::Experiment, Resource::Run, Resource::LoggedModel, Resource::Trace];
+    let in_experiment = |needs: Needs, kind| needs.and_in(Action::Update, kind, [Target::Experiment(experiment)]);
+    kinds.into_iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// Refuses a path below `model-versions/`, in whatever workspace: for requests that write.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE`.
+pub fn check_writable(path: &ArtifactPath) -> Result<()> {
+    if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
+        return Err(Error::invalid(format!(
+            "Invalid path: '{path}'. The artifacts of model versions below '{VERSIONS}' cannot be changed."
+        )));
+    }
+    Ok(())
+}
+
+/// The kinds of entities whose artifacts are at a path in an experiment's directory. Deleting the
+/// path deletes everything below it.
+fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
+    let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
+    match path {
+        [] if is_deleted => &[Resource::Run, Resource::Trace, Resource::LoggedModel],
+        [first, ..] if first == "models" => &[Resource::LoggedModel],
+        [first, ..] if first == "traces" => &[Resource::Trace],
+        [first, ..] if is_deleted || is_of_run(path) || is_run(first) => &[Resource::Run],
+        _ => &[Resource::Experiment],
+    }
+}
+
+/// Whether the name of a directory is the id of a run, as MLflow makes them.
+#[must_use]
+pub fn is_run(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The experiment whose directory a path is in. Directories are named as the server writes its ids: `007` is not that of experiment 7.
+#[must_use]
+pub fn experiment_of(path: &ArtifactPath) -> Option<ExperimentId> {
+    let first = in_workspace(path).first()?;
+    ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == *first)
+}
+
+/// The parts of a path in the directory of its workspace.
+#[must_use]
+pub fn in_workspace(path: &ArtifactPath) -> &[String] {
+    match path.parts() {
+        [first, _, rest @ ..] if first == WORKSPACES => rest,
+        all => all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::RegisteredModelName;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_experiments_or_everybodys() {
+        let whole = Needs::of(Action::Read, [Target::Any(Resource::Experiment)]);
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let seven = |kind| Needs::of_in(Action::Read, kind, Target::Experiment(ExperimentId::parse("7").unwrap()));
+        for path in ["7", "7/x", "./7//x", "%37/x", "7/x/y/artifacts"] {
+            assert_eq!(of(path), seven(Resource::Experiment), "{path}");
+        }
+        let run = format!("7/{}", "0123456789abcdef".repeat(2));
+        for (path, kind) in [
+            ("7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7", Resource::Experiment),
+            ("7/run/artifacts/x", Resource::Run),
+            (&run, Resource::Run),
+            ("7/models", Resource::LoggedModel),
+            ("7/models/m-1/artifacts/x", Resource::LoggedModel),
+            ("7/traces/tr-1/artifacts/x", Resource::Trace),
+        ] {
+            assert_eq!(of(path), seven(kind), "{path}");
+        }
+        for path in ["", "007/x", "+7/x", " 7/x", "models/x", "workspaces/a", "7 /x", "-7/x", "model-versions"] {
+            assert_eq!(of(path), whole, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_of_a_version_needs_the_version() {
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let model = Target::RegisteredModel(RegisteredModelName::named("m"));
+        let version = Needs::of_in(Action::Read, Resource::ModelVersion, model);
+        for path in ["model-versions/bQ/1", "model-versions/bQ/1/x", "model%2dversions/bQ//1/./x"] {
+            assert_eq!(of(path), version, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_artifacts_of_versions_are_not_writable() {
+        for (path, writable) in [("model-versions/x", false), ("workspaces/a/model-versions", false), ("1/x", true)] {
+            assert_eq!(check_writable(&ArtifactPath::parse(path).unwrap()).is_ok(), writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn who_deletes_a_directory_deletes_what_is_below_it() {
+        let of = |path| {
+            let needs = needs(Action::Delete, &ArtifactPath::parse(path).unwrap());
+            needs.iter().map(|need| need.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(of("7"), [Resource::Run, Resource::Trace, Resource::LoggedModel]);
+        assert_eq!((of("7/x"), of("7/traces")), (vec![Resource::Run], vec![Resource::Trace]));
+    }
+}
