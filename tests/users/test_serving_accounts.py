@@ -56,9 +56,9 @@ class World:
     def ask(self, user: str, method: str, path: str, **content) -> requests.Response:
         return requests.request(method, f"{self.url}{path}", auth=(user, PASSWORD), timeout=300, allow_redirects=False, **content)
 
-    def change(self, method: str, path: str, body: dict) -> dict:
+    def change(self, method: str, path: str, body: dict, created: int = 200) -> dict:
         answer = self.ask(ADMIN, method, path, json=body)
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == created, answer.text
         return answer.json()
 
     def user(self) -> str:
@@ -305,3 +305,37 @@ def test_no_version_is_made_of_files_that_its_maker_may_not_read(world: World):
     # Their own files may be: the refusals have their reasons.
     answer = world.ask(maker, "POST", f"{V2}/model-versions/create", json={"name": own, "source": f"{mine}/x", "run_id": own_run["run_id"]})
     assert answer.status_code == 200, answer.text
+
+
+def test_a_version_is_that_of_the_workspace_of_the_request(tmp_path: Path) -> None:
+    site = Site("", tmp_path / "server/data")
+    site.command("admin", "create", ADMIN)
+    options = ("--auth", "basic", "--no-ui", "--workspaces")
+    server = ServerlessMlflow(tmp_path / "server", options=options, artifact_root="mlflow-artifacts:/")
+    try:
+        world = World(server.url, site.token, name="m")
+        user = world.user()
+        teams = ("team-a", "team-b")
+        for team in teams:
+            world.change("POST", f"{V3}/workspaces", {"name": team}, created=201)
+            here = {"headers": {"X-MLFLOW-WORKSPACE": team}}
+
+            def make(path: str, body: dict, here: dict = here) -> dict:
+                answer = world.ask(ADMIN, "POST", path, json=body, **here)
+                assert answer.status_code == 200, answer.text
+                return answer.json()
+
+            experiment = make(f"{V2}/experiments/create", {"name": "e"})["experiment_id"]
+            run = make(f"{V2}/runs/create", {"experiment_id": experiment})["run"]["info"]
+            path = f"{_SERVED}/artifacts/{run['artifact_uri'].removeprefix('mlflow-artifacts:/')}/model/x"
+            octets = {"content-type": "application/octet-stream", **here["headers"]}
+            assert world.ask(ADMIN, "PUT", path, data=team.encode(), headers=octets).status_code == 200
+            make(f"{V2}/registered-models/create", {"name": "m"})
+            make(f"{V2}/model-versions/create", {"name": "m", "source": f"{run['artifact_uri']}/model", "run_id": run["run_id"]})
+            if team == "team-a":
+                make(f"{V3}/users/permissions/grant", {"username": user, "resource_type": "registered_model", "resource_id": "m", "permission": "READ"})
+        for team, status in (("team-a", 200), ("team-b", 403), ("default", 403)):
+            answer = world.ask(user, "GET", f"{_SERVED}/artifacts/model-versions/bQ/1/x", headers={"X-MLFLOW-WORKSPACE": team})
+            assert (answer.status_code, answer.text == team) == (status, status == 200), (team, answer.text)
+    finally:
+        server.stop()

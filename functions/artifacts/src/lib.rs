@@ -4,8 +4,8 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and asks the [`store`]
 //! where the artifacts of a run or a logged model are. `shared/storage/artifact-store` does the rest.
 //! `proxy.rs` serves `mlflow-artifacts:/`, `multipart.rs` uploads in parts and URLs to download
-//! there. `served_path.rs` says what a path needs. `run.rs` serves the user interface,
-//! `presigned.rs` signs URLs for artifacts in a bucket.
+//! there. `shared/artifact-access` says what a path needs, and `served_path.rs` resolves it.
+//! `run.rs` serves the user interface, `presigned.rs` signs URLs for artifacts in a bucket.
 //!
 //! # A client uploads to a directory
 //!
@@ -40,10 +40,11 @@
 //! `GET mlflow-artifacts/artifacts/{path}` → `proxy::Download` →
 //! `artifact_store::ArtifactBackend::send`.
 //!
-//! 1. `Download::read` checks the path (`ArtifactPath`). `served_path::needs` says that it needs to
-//!    read the experiment that its first part names, or all experiments.
-//! 2. `Artifacts::root` is the `Location` of `mlflow-artifacts:/`: a place, and a path below it.
-//!    `Location::send` joins the paths and asks the place.
+//! 1. `Download::read` checks the path (`ArtifactPath`). `artifact_access::needs` says that it needs
+//!    to read the experiment that its first part names, all experiments, or a model version.
+//! 2. `served_path::read_from` resolves it to a `Location`, a place and a path below it. The path of a
+//!    model version leads to the artifacts that the version was made of. `Location::send` asks the
+//!    place.
 //! 3. For a bucket, `Prefix::send` looks the object up with a `HEAD`. If there is none, it lists
 //!    one key, to tell a directory (400) from a missing file (404). It signs a URL for `GET`, valid
 //!    for five minutes: an `Answer::Elsewhere`.
