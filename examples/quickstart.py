@@ -1,6 +1,6 @@
 import mlflow
 
-mlflow.is_tracking_uri_set() or mlflow.set_tracking_uri("http://127.0.0.1:5000")  # or what MLFLOW_TRACKING_URI says
+mlflow.is_tracking_uri_set() or mlflow.set_tracking_uri("http://127.0.0.1:5000")  # unless MLFLOW_TRACKING_URI is set
 mlflow.set_experiment("quickstart")
 with mlflow.start_run(tags={"stage": "demo"}) as run:
     mlflow.log_params({"optimizer": "adam", "rate": 0.1})

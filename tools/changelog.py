@@ -1,6 +1,7 @@
-"""Puts the fragments in `changes/` into the changelog: `python3 -m tools.changelog [--release 0.1.0 [--date 2030-01-31]]`.
+"""Collects the fragments in `changes/` into the changelog:
+`python3 -m tools.changelog [--release 0.1.0 [--date 2030-01-31]]`.
 
-With a version, all that is not released becomes the section of that release.
+With a version, everything unreleased becomes the section of that release.
 """
 
 import argparse
@@ -15,22 +16,22 @@ UNRELEASED = "## [Unreleased]\n"
 
 
 def fragments(folder: Path) -> dict[str, list[Path]]:
-    """The fragments by kind, in the order of their names."""
+    """Returns the fragments by kind, sorted by name."""
     found: dict[str, list[Path]] = {kind: [] for kind in KINDS}
     for path in sorted(folder.glob("*.md")):
         if path.name == "README.md":
             continue
         kind = path.name.removesuffix(".md").rpartition(".")[2]
         if kind not in found:
-            raise ValueError(f"{path.name}: a fragment is named <name>.<kind>.md, with a kind of {', '.join(KINDS)}")
+            raise ValueError(f"{path.name}: fragments are named <name>.<kind>.md, where the kind is one of {', '.join(KINDS)}")
         if not re.match(r"- \S", path.read_text("utf-8")):
-            raise ValueError(f"{path.name}: a fragment begins with '- '")
+            raise ValueError(f"{path.name}: fragments start with '- '")
         found[kind].append(path)
     return found
 
 
 def collected(changelog: str, texts: dict[str, list[str]]) -> str:
-    """The changelog with these items at the ends of the sections of what is not released."""
+    """Returns the changelog with these items appended to the sections of unreleased changes."""
     before, mark, rest = changelog.partition(UNRELEASED)
     if not mark:
         raise ValueError("the changelog has no section 'Unreleased'")
@@ -43,14 +44,14 @@ def collected(changelog: str, texts: dict[str, list[str]]) -> str:
 
 
 def released(changelog: str, version: str, date: str) -> str:
-    """The changelog where all that was not released is in this release."""
+    """Returns the changelog with everything unreleased moved into a release."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise ValueError(f"{version} is no version such as 0.1.0")
+        raise ValueError(f"{version} is not a version such as 0.1.0")
     if f"## [{version}]" in changelog:
-        raise ValueError(f"the changelog has a release {version} already")
+        raise ValueError(f"the changelog already has a release {version}")
     before, mark, rest = changelog.partition(UNRELEASED)
     if not mark or not rest.lstrip().startswith("### "):
-        raise ValueError("the changelog has nothing that is not released")
+        raise ValueError("the changelog has no unreleased changes")
     return f"{before}{mark}\n## [{version}] - {date}\n{rest}"
 
 
@@ -65,8 +66,8 @@ def _with_items(section: str, heading: str, items: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python3 -m tools.changelog")
-    parser.add_argument("--release", metavar="VERSION", help="make a release of all that is not released")
-    parser.add_argument("--date", default=datetime.datetime.now(datetime.UTC).date().isoformat(), help="of the release; today by default")
+    parser.add_argument("--release", metavar="VERSION", help="make a release of everything unreleased")
+    parser.add_argument("--date", default=datetime.datetime.now(datetime.UTC).date().isoformat(), help="date of the release, today by default")
     said = parser.parse_args()
     changelog = REPOSITORY / "CHANGELOG.md"
     try:

@@ -1,7 +1,9 @@
-"""Fetches MLflow's user interface, as it was built, out of the `mlflow` wheel: `python3 tools/fetch_ui.py DIRECTORY VERSION`.
+"""Extracts MLflow's built user interface from the `mlflow` wheel:
+`python3 tools/fetch_ui.py DIRECTORY VERSION`.
 
-The wheel comes from the package index that pip is set up with. A copy that is compressed is laid beside each file that gains by it, and
-the licence of MLflow beside the build; those of the libraries in it lie beside their scripts.
+The wheel comes from the package index that pip is configured for. Files that compress well get a
+compressed copy next to them. MLflow's licence is stored next to the build, and the licences of
+bundled libraries are next to their scripts.
 """
 
 import gzip
@@ -14,9 +16,9 @@ import venv
 import zipfile
 from pathlib import Path, PurePosixPath
 
-#: Where the build is in the wheel.
+#: Directory of the build in the wheel.
 BUILD = "mlflow/server/js/build/"
-#: Files smaller than this, in bytes, travel in one or two packets anyway.
+#: Smaller files, in bytes, fit into one or two packets anyway.
 COMPRESS_FROM = 2048
 COMPRESSED = {".cjs", ".css", ".html", ".js", ".json", ".mjs", ".svg", ".ttf", ".txt", ".eot"}
 
@@ -32,7 +34,7 @@ def main() -> None:
         shutil.rmtree(unpacked, ignore_errors=True)
         unpack(wheel, unpacked)
     (unpacked / "version").write_text(version)
-    # Whole or not at all: who is interrupted finds the build as it was before.
+    # Replaces the directory as a whole, so that an interrupted run leaves the previous build.
     shutil.rmtree(target, ignore_errors=True)
     unpacked.rename(target)
 
@@ -66,7 +68,7 @@ def write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     if path.suffix in COMPRESSED and len(content) >= COMPRESS_FROM:
-        # No time in it: the same wheel gives the same files.
+        # Without a time, so that the same wheel gives the same files.
         path.with_name(path.name + ".gz").write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
 
 

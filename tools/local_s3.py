@@ -1,6 +1,7 @@
-"""S3 on this machine for `make watch-bucket`: a bucket in memory, gone at the end. It checks no signatures.
+"""S3 on this machine for `make watch-bucket`: an in-memory bucket, without verification of
+signatures.
 
-Its rule of CORS is that of the template's bucket, for pages of the functions on port 9000.
+Its CORS rule is that of the template's bucket, for pages of the functions on port 9000.
 
 Usage: python -m tools.local_s3 PORT BUCKET
 """

@@ -1,7 +1,9 @@
-"""Builds the program of a release, for the test that has it serve a table together with this version: `python tools/released.py`.
+"""Builds the program of a release, for the test that serves a table with it and with this version:
+`python tools/released.py`.
 
-It prints the program's path. The release is the newest tag `v*`, or the revision that RELEASED_REVISION names; without either, the parent of HEAD. Its
-source is unpacked and built in `target/released`, and a later call for the same commit builds nothing.
+Prints the path of the program. The release is the revision in RELEASED_REVISION, otherwise the
+newest tag `v*`, otherwise the parent of HEAD. Its source is unpacked and built in
+`target/released`. Later runs for the same commit build nothing.
 """
 
 import io
@@ -33,7 +35,7 @@ def _build(commit: str, program: Path) -> None:
     source, target = PLACE / commit / "source", PLACE / "build"
     with tarfile.open(fileobj=io.BytesIO(archive)) as files:
         files.extractall(source, filter="data")
-    # What goes to the standard output is the path alone.
+    # Standard output must only contain the path.
     command = ["cargo", "build", "--locked", "--workspace", "--bin", PROGRAM, "--target-dir", target]
     subprocess.run(command, cwd=source, check=True, stdout=subprocess.DEVNULL)
     (target / "debug" / PROGRAM).rename(program)

@@ -1,4 +1,6 @@
-"""CORS as S3 has it, before moto's server, which by itself lets the pages of every origin read everything."""
+"""CORS like that of S3, for moto's server, which by itself lets pages of every origin read
+everything.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -20,7 +22,7 @@ Headers = list[tuple[str, str]]
 
 
 class LocalS3Server(ThreadedMotoServer):
-    """Moto's server with the bucket's own rules in place of its `*`."""
+    """Moto's server with the bucket's own CORS rules in place of its `*`."""
 
     def _server_entry(self) -> None:
         app = CorsAsS3(DomainDispatcherApplication(create_backend_app), _rules_of)
@@ -30,13 +32,15 @@ class LocalS3Server(ThreadedMotoServer):
 
 
 class CorsAsS3:
-    """Answers preflights, and adds to other answers what the first rule says that allows the page's origin its method.
+    """Handles preflight requests, and adds CORS headers to other responses, by the first rule that
+    allows the origin and method.
 
-    An answer that no rule is for has no header for the page: the browser then withholds it. It is sent all the same.
+    Without a matching rule, a response has no CORS headers, so that the browser withholds it from
+    the page. The request itself is still executed.
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]], rules_of: Callable[[str], list[CorsRule]]):
-        """`rules_of` knows the rules of a bucket, which is the first part of the path."""
+        """`rules_of` returns the rules of a bucket, whose name is the first part of the path."""
         self._app, self._rules_of = app, rules_of
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -72,7 +76,9 @@ class CorsAsS3:
 
 
 def first(rules: list[CorsRule], origin: str, method: str, headers: Iterable[str] = ()) -> CorsRule | None:
-    """The first rule that allows the origin this method, and in a preflight all of these headers."""
+    """Returns the first rule that allows the method for the origin, and in a preflight all of these
+    headers.
+    """
 
     def allows(rule: CorsRule) -> bool:
         takes_headers = all(_is_any(name, rule.allowed_headers, re.IGNORECASE) for name in headers)
@@ -82,7 +88,7 @@ def first(rules: list[CorsRule], origin: str, method: str, headers: Iterable[str
 
 
 def _is_any(text: str, patterns: list[str] | None, flags: int = 0) -> bool:
-    """An asterisk in a pattern is any text."""
+    """Returns whether a pattern matches the text. An asterisk matches any text."""
     return any(re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), text, flags) for pattern in patterns or [])
 
 

@@ -1,4 +1,5 @@
-//! `mlflow-serverless admin`: making the first administrator, granting, and letting users in no longer, for operators who can reach the tables.
+//! `mlflow-serverless admin`: creates the first administrator, grants permissions, and revokes
+//! users' access. For operators with access to the tables.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -22,7 +23,8 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make an administrator. The command asks for the password, or reads it from the first line of the standard input.
+    /// Create an administrator. The command prompts for the password, or reads it from the first
+    /// line of standard input if that is not a terminal.
     Create {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -30,21 +32,21 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Grant a user a level for all present and future experiments, scorers, registered models and
-    /// prompts.
+    /// Grant a user a permission level for all present and future experiments, scorers, registered
+    /// models and prompts.
     Grant {
         /// Name of the user.
         #[arg(value_name = "NAME")]
         user: String,
-        /// READ, USE, EDIT, MANAGE or DENY.
+        /// Permission level: READ, USE, EDIT, MANAGE or DENY.
         #[arg(long, default_value = "MANAGE", value_parser = level)]
         level: Level,
         #[command(flatten)]
         place: Place,
     },
-    /// Treat requests that a principal of AWS has signed as those of a user.
+    /// Map an IAM principal to a user: requests signed by the principal act as that user.
     Map {
-        /// ARN of the user or the role.
+        /// ARN of the IAM user or role.
         #[arg(value_name = "ARN")]
         principal: String,
         /// Name of the user.
@@ -53,19 +55,19 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Stop treating them as those of a user: requests that this principal signs are refused.
+    /// Refuse requests signed by an IAM principal, whether or not it was mapped to a user.
     Unmap {
-        /// ARN of the user or the role.
+        /// ARN of the IAM user or role.
         #[arg(value_name = "ARN")]
         principal: String,
-        /// Forget the principal: it becomes the user that the stack's parameter `SignedUser` names,
-        /// and may do everything if that is empty.
+        /// Remove the mapping instead: the principal acts as the user named by the stack's
+        /// parameter `SignedUser`, or has full access if that parameter is empty.
         #[arg(long)]
         forget: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Lock a user out: no password, session or token of the user is accepted.
+    /// Revoke a user's access by password, session and token.
     Disable {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -73,13 +75,14 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// End all sessions and tokens of all users, as after a restore. A restored table has those
-    /// again that ended later. Passwords stay.
+    /// End all sessions and revoke all tokens of all users, for example after a restore, which
+    /// brings back sessions and tokens that were ended after the restored moment. Passwords stay
+    /// valid.
     EndSessions {
         #[command(flatten)]
         place: Place,
     },
-    /// Let a user in again.
+    /// Restore the access of a disabled user.
     Enable {
         /// Name of the user.
         #[arg(value_name = "NAME")]
@@ -89,7 +92,7 @@ enum Command {
     },
 }
 
-/// The types that everything else is in or belongs to.
+/// Resource types that are granted. All other resources belong to one of these.
 const TYPES: [GrantType; 4] = [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -100,14 +103,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             auth::check_password(&password).map_err(|error| error.message)?;
             let made = store(&place).await?.user_create(&name, password, true).await;
             let made = made.map_err(|error| error.cause.unwrap_or(error.message))?;
-            say(&format!("{} may do everything now; the id is {}.", made.username, made.id));
+            say(&format!("Created administrator `{}` (user id {}).", made.username, made.id));
         }
         Command::Grant { user, level, place } => {
             let name = user_name(&user)?;
             let store = store(&place).await?;
             for kind in TYPES {
                 match store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await {
-                    // An earlier grant is replaced, so that the command can be repeated.
+                    // An existing grant is replaced, which makes the command repeatable.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
                         let revoked = store.revoke(&Along::nothing(), &name, kind, EVERYTHING).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
@@ -118,14 +121,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 }
             }
             settle().await;
-            say(&format!("{name} has {level} of all experiments, scorers, registered models and prompts now."));
+            say(&format!("Granted {level} on all experiments, scorers, registered models and prompts to `{name}`."));
         }
         Command::Map { principal, user, place } => {
             let (principal, name) = (principal_of(&principal)?, user_name(&user)?);
             let mapped = store(&place).await?.principal_map(&principal, &name).await;
             mapped.map_err(|error| error.cause.unwrap_or(error.message))?;
             settle().await;
-            say(&format!("{principal} is {name} now."));
+            say(&format!("Mapped {principal} to `{name}`."));
         }
         Command::Unmap { principal, forget, place } => {
             let (principal, store) = (principal_of(&principal)?, store(&place).await?);
@@ -136,17 +139,18 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             };
             done.map_err(|error| error.cause.unwrap_or(error.message))?;
             settle().await;
-            let is = if forget { "whoever SignedUser names, or may do everything" } else { "refused" };
-            say(&format!("{principal} is {is} now."));
+            let is = if forget {
+                "The user named by SignedUser applies, or full access if it is empty"
+            } else {
+                "Its requests are refused"
+            };
+            say(&format!("Unmapped {principal}. {is}."));
         }
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
         Command::EndSessions { place } => {
             let ended = store(&place).await?.all_end().await;
             let ended = ended.map_err(|error| error.cause.unwrap_or(error.message))?;
-            say(&format!(
-                "{} sessions and {} tokens were ended. Passwords are as they were.",
-                ended.sessions, ended.tokens
-            ));
+            say(&format!("Ended {} sessions and {} tokens. Passwords are unchanged.", ended.sessions, ended.tokens));
         }
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
@@ -158,11 +162,11 @@ async fn set_disabled(user: &str, place: &Place, is_disabled: bool) -> Result<()
     let set = store(place).await?.user_set_disabled(&name, is_disabled).await;
     set.map_err(|error| error.cause.unwrap_or(error.message))?;
     settle().await;
-    say(&format!("{name} is let in {}.", if is_disabled { "no longer" } else { "again" }));
+    say(&format!("{} `{name}`.", if is_disabled { "Disabled" } else { "Enabled" }));
     Ok(())
 }
 
-/// Waits until every process does as the tables say now.
+/// Waits until the change is visible in every process, which caches access data for [`LEASE`].
 pub(crate) async fn settle() {
     clock::sleep(LEASE).await;
 }
@@ -176,7 +180,7 @@ pub(crate) async fn store(place: &Place) -> Result<Store, Failure> {
 }
 
 fn principal_of(arn: &str) -> Result<String, Failure> {
-    access::principal_of(arn).ok_or_else(|| format!("{arn} is no ARN of a user or a role").into())
+    access::principal_of(arn).ok_or_else(|| format!("{arn} is not the ARN of an IAM user or role").into())
 }
 
 pub(crate) fn user_name(text: &str) -> Result<UserName, Failure> {
@@ -185,16 +189,16 @@ pub(crate) fn user_name(text: &str) -> Result<UserName, Failure> {
 
 fn level(text: &str) -> Result<Level, String> {
     let level = Level::from_name(text).filter(|level| *level != Level::NoPermissions);
-    level.ok_or_else(|| "a level is READ, USE, EDIT, MANAGE or DENY".to_owned())
+    level.ok_or_else(|| "expected READ, USE, EDIT, MANAGE or DENY".to_owned())
 }
 
-/// Asks for a password twice on a terminal, and reads it from the standard input otherwise. It is no argument: other users of the machine can
-/// see those.
+/// Prompts for a password twice on a terminal, and reads it from standard input otherwise. There is
+/// no command line argument for it, because other users of the machine can see those.
 fn password(name: &UserName) -> Result<String, Failure> {
     if std::io::stdin().is_terminal() {
         let password = rpassword::prompt_password(format!("Password of {name}: "))?;
-        if rpassword::prompt_password("The same again: ")? != password {
-            return Err("these were two passwords".into());
+        if rpassword::prompt_password("Repeat the password: ")? != password {
+            return Err("the passwords do not match".into());
         }
         return Ok(password);
     }

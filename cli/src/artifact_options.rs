@@ -1,4 +1,4 @@
-//! From command line options to the artifacts that the server keeps.
+//! Command line options that select the server's artifact storage.
 
 use artifact_store::{Artifacts, Prefix};
 use clap::Args;
@@ -7,48 +7,47 @@ use mlflow_api::location;
 use crate::Failure;
 use crate::connect::Storage;
 
-/// Where artifacts are.
+/// Options for the location of artifacts.
 #[derive(Args)]
 pub(crate) struct ArtifactOptions {
-    /// Where experiments keep their artifacts unless they say otherwise. By default, clients send and read them through this server. In a
-    /// directory that is named here, clients of this machine write them themselves; in a bucket, clients with rights of their own.
+    /// Default artifact location of new experiments. By default, clients upload and download
+    /// artifacts through this server. If it is a directory, clients on this machine access it
+    /// directly; if it is a bucket, clients access it with credentials of their own.
     #[arg(long, value_name = "URI", default_value = "mlflow-artifacts:/")]
     artifact_root: String,
-    /// Where this server keeps artifacts: a directory, or a bucket (`s3://bucket/path`). For a
-    /// bucket, it uses the environment's credentials, and clients send and read files by presigned
-    /// URLs [default: the artifact root, if it is such a place, or a directory next to the data].
+    /// Where this server stores artifacts: a directory, or a bucket (`s3://bucket/path`). For a
+    /// bucket, the server uses the credentials of its environment, and clients upload and download
+    /// files by presigned URLs [default: the artifact root if it is a directory or a bucket,
+    /// otherwise a directory next to the data].
     #[arg(long, value_name = "URI")]
     artifacts_destination: Option<String>,
 }
 
-/// The artifacts that the options choose.
+/// Artifact storage that the options select.
 pub(crate) struct Kept {
-    /// The working directory.
+    /// The current working directory, against which relative locations are resolved.
     pub(crate) directory: String,
-    /// Where new experiments keep artifacts.
+    /// Artifact location of new experiments.
     pub(crate) root: String,
-    /// Those that this server keeps.
+    /// Artifacts that this server stores.
     pub(crate) artifacts: Artifacts,
 }
 
 impl ArtifactOptions {
-    /// The artifacts that this server keeps. They are in the chosen place, or else in its artifact
-    /// root, if it is such a place, or else next to the data.
+    /// Opens the server's artifact storage: the selected destination, otherwise the artifact root
+    /// if the server can store files there, otherwise a directory next to the data.
     pub(crate) fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
         let directory = std::env::current_dir()?;
-        let directory = directory.to_str().ok_or("the working directory's name is no valid text")?.to_owned();
+        let directory = directory.to_str().ok_or("the path of the working directory is not valid UTF-8")?.to_owned();
         let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
         let root = absolute(&self.artifact_root)?;
         if root.starts_with("s3:") && Prefix::of_uri(&root).is_none() {
-            return Err(format!("{root} names no bucket (s3://bucket/path)").into());
+            return Err(format!("{root} does not name a bucket (s3://bucket/path)").into());
         }
         let destination = absolute(self.artifacts_destination.as_deref().unwrap_or(&root))?;
         let artifacts = Artifacts::below(&destination);
         if self.artifacts_destination.is_some() && !artifacts.are_kept() {
-            return Err(format!(
-                "{destination} is neither a directory of this machine nor a bucket (s3://bucket/path)"
-            )
-            .into());
+            return Err(format!("{destination} is neither a local directory nor a bucket (s3://bucket/path)").into());
         }
         let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(&storage.artifacts()?) };
         Ok(Kept { directory, root, artifacts })

@@ -1,4 +1,4 @@
-//! From command line options to the table.
+//! Command line options that select the table.
 
 use std::path::{Path, PathBuf};
 
@@ -11,49 +11,52 @@ use crate::Failure;
 use crate::endpoint::Endpoint;
 use crate::feed::StreamRequests;
 
-/// Where the data is.
+/// Options for the location of the data.
 #[derive(Args)]
 pub(crate) struct Storage {
-    /// Keep the data in this directory.
+    /// Store the data in this directory.
     #[arg(long, value_name = "DIR", default_value = "mlflow-data", conflicts_with = "memory")]
     data: PathBuf,
-    /// Keep the data in memory, until the server stops.
+    /// Keep the data in memory. It is lost when the server stops.
     #[arg(long)]
     memory: bool,
 }
 
 impl Storage {
-    /// The embedded engine over it.
+    /// Opens the embedded engine over this storage.
     pub(crate) fn open(&self) -> Result<Engine, Failure> {
         let engine = if self.memory { Engine::memory() } else { Engine::open(&self.data) };
-        engine.map_err(|error| format!("the data cannot be opened: {error}").into())
+        engine.map_err(|error| format!("cannot open the data: {error}").into())
     }
 
-    /// The directory for artifacts, unless another is chosen: next to the data.
+    /// Returns the default directory of artifacts, next to the data.
     pub(crate) fn artifacts(&self) -> std::io::Result<PathBuf> {
         let directory = if self.memory { Path::new("mlflow-data") } else { &self.data };
         std::path::absolute(directory.join("artifacts"))
     }
 }
 
-/// The table a command works on: the embedded engine's, or one elsewhere.
+/// Options that select the table of a command: a table of the embedded engine, or of another
+/// server.
 #[derive(Args)]
 pub(crate) struct Place {
     #[command(flatten)]
     pub(crate) storage: Storage,
-    /// Use the engine at this URL, DynamoDB itself or another that speaks its protocol, in place of the embedded one.
+    /// Use the server at this URL instead of the embedded engine: DynamoDB itself, or another
+    /// implementation of its protocol.
     #[arg(long, value_name = "URL", conflicts_with_all = ["data", "memory"])]
     dynamodb_endpoint: Option<Endpoint>,
     /// Name of the table.
     #[arg(long = "table", value_name = "TABLE", default_value = "mlflow", value_parser = table_name)]
     pub(crate) name: String,
-    /// Name of the table of access [default: the name of the table, followed by `-access`].
+    /// Name of the access table [default: the name of the table, followed by `-access`].
     #[arg(long, value_name = "TABLE", value_parser = table_name)]
     access_table: Option<String>,
 }
 
 impl Place {
-    /// The table, whether it is there or not; and the embedded engine, if it is that one's.
+    /// Returns the table, which may not exist yet, and the embedded engine if the table belongs to
+    /// it.
     pub(crate) async fn connect(&self) -> Result<(Table, Option<Engine>), Failure> {
         if let Some(endpoint) = &self.dynamodb_endpoint {
             return Ok((Table::new(endpoint.client().await?, &self.name), None));
@@ -62,10 +65,11 @@ impl Place {
         Ok((Table::new(engine.client(), &self.name), Some(engine)))
     }
 
-    /// Requests to the stream of the table, if it is elsewhere.
+    /// Returns a client for the table's stream, or `None` if the table belongs to the embedded
+    /// engine.
     ///
     /// # Errors
-    /// There are no credentials for it.
+    /// No credentials are available.
     pub(crate) async fn stream(&self) -> Result<Option<StreamRequests>, Failure> {
         match &self.dynamodb_endpoint {
             Some(endpoint) => endpoint.stream(&self.name).await.map(Some),
@@ -73,19 +77,20 @@ impl Place {
         }
     }
 
-    /// The table of access that belongs to the table, whether it exists or not.
+    /// Returns the access table that belongs to the table. It may not exist yet.
     pub(crate) fn access_table(&self, table: &Table) -> Table {
         table.beside(self.access_table.clone().unwrap_or_else(|| access_name(&self.name)))
     }
 
-    /// Makes the table of access where it is missing. On another machine it has to be there, unless it is asked for.
+    /// Creates the access table if it is missing. On another machine, it must already exist, unless
+    /// `is_wanted` is set.
     ///
     /// # Errors
-    /// It is missing, or cannot be made.
+    /// The table is missing, or cannot be created.
     pub(crate) async fn create_access(&self, access: &Table, is_wanted: bool) -> Result<(), Failure> {
         if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
             let is_there = access.is_there().await;
-            if !is_there.map_err(|failure| format!("{} cannot be asked for the table: {failure:?}", endpoint.url))? {
+            if !is_there.map_err(|failure| format!("cannot check for the table at {}: {failure:?}", endpoint.url))? {
                 return Err(format!("there is no table {} at {}", access.name(), endpoint.url).into());
             }
             return Ok(());
@@ -93,18 +98,19 @@ impl Place {
         create_access(access).await
     }
 
-    /// Makes the table where it is missing, and says whether it is in use already. On another machine it has to be there, unless it is
-    /// asked for (`is_wanted`): a name that was mistyped would become a table that nothing keeps from being lost.
+    /// Creates the table if it is missing, and returns whether it is in use already. On another
+    /// machine, the table must already exist, unless `is_wanted` is set: a mistyped name would
+    /// otherwise create a table that lacks all protection against data loss.
     ///
     /// # Errors
-    /// It is missing, cannot be made, or was written by a later version.
+    /// The table is missing, cannot be created, or was written by a later version.
     pub(crate) async fn create(&self, table: &Table, is_wanted: bool) -> Result<bool, Failure> {
         if let Some(endpoint) = self.dynamodb_endpoint.as_ref().filter(|endpoint| !endpoint.is_here() && !is_wanted) {
             let is_there = table.is_there().await;
-            if !is_there.map_err(|failure| format!("{} cannot be asked for the table: {failure:?}", endpoint.url))? {
+            if !is_there.map_err(|failure| format!("cannot check for the table at {}: {failure:?}", endpoint.url))? {
                 return Err(format!(
-                    "there is no table {} at {}. With --create-table it is made, without point-in-time recovery and without \
-                     protection against deletion, which the table of a stack has",
+                    "there is no table {} at {}. --create-table creates it, without the point-in-time recovery and deletion \
+                     protection that the table of a stack has",
                     self.name, endpoint.url
                 )
                 .into());
@@ -114,34 +120,34 @@ impl Place {
     }
 }
 
-/// Makes the table where it is missing, and says whether it is in use already.
+/// Creates the table if it is missing, and returns whether it is in use already.
 ///
 /// # Errors
-/// It cannot be made, or was written by a later version.
+/// The table cannot be created, or was written by a later version.
 pub(crate) async fn create(table: &Table) -> Result<bool, Failure> {
-    table.create_if_missing().await.map_err(|failure| format!("the table cannot be made: {failure:?}"))?;
+    table.create_if_missing().await.map_err(|failure| format!("cannot create the table: {failure:?}"))?;
     Ok(layout::check(table).await?)
 }
 
-/// The name of the table of access that belongs to a table.
+/// Returns the default name of the access table for a table.
 pub(crate) fn access_name(table: &str) -> String {
     format!("{table}-access")
 }
 
-/// Makes the table of access where it is missing.
+/// Creates the access table if it is missing.
 ///
 /// # Errors
-/// It cannot be made.
+/// The table cannot be created.
 pub(crate) async fn create_access(access: &Table) -> Result<(), Failure> {
     let made = access.create_access_if_missing().await;
-    made.map_err(|failure| format!("the table of access cannot be made: {failure:?}").into())
+    made.map_err(|failure| format!("cannot create the access table: {failure:?}").into())
 }
 
-/// A name that a table may have (`TableName` of DynamoDB's API).
+/// Validates a table name by the rules of `TableName` in DynamoDB's API.
 pub(crate) fn table_name(text: &str) -> Result<String, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if (3..=255).contains(&text.len()) && text.bytes().all(is_name) {
         return Ok(text.to_owned());
     }
-    Err("a table's name has 3 to 255 letters, digits, hyphens, dots and underscores".to_owned())
+    Err("a table name has 3 to 255 letters, digits, hyphens, dots and underscores".to_owned())
 }

@@ -1,28 +1,28 @@
-//! The AWS credentials of the caller.
+//! Lookup of the caller's AWS credentials.
 
 use aws_config::SdkConfig;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 
 use crate::Failure;
 
-/// The variable without which the environment has no credentials.
+/// Environment variable that has to be set for the environment to provide credentials.
 pub(crate) const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
 
-/// What a profile may have. `aws login` is not among it.
+/// Kinds of profiles that are supported. `aws login` is not among them.
 const PROFILES: &str =
     if cfg!(feature = "standalone") { "keys, roles, single sign-on and credential_process" } else { "keys and roles" };
 
-/// The provider of the credentials that any AWS program finds.
+/// Returns the provider that finds credentials in the same places as any AWS program.
 ///
 /// # Errors
-/// There are no credentials for this URL. Unsupported options are reported, too.
+/// No credentials are found for this URL. Unsupported options are reported, too.
 pub(crate) async fn found(config: &SdkConfig, url: &str) -> Result<SharedCredentialsProvider, Failure> {
     let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
     if let Err(error) = provider.provide_credentials().await {
         tracing::debug!(?error, "no credentials");
         return Err(format!(
-            "no AWS credentials are found for {url}. They are looked for in the environment ({KEY_VARIABLE}), in the profile \
-             (AWS_PROFILE; {PROFILES}), in a web identity token, and at the container's or the machine's role. For other \
+            "no AWS credentials found for {url}. They are read from the environment ({KEY_VARIABLE}), the profile \
+             (AWS_PROFILE; {PROFILES}), a web identity token, or the role of the container or machine. For other \
              profiles, `aws configure export-credentials --format env` prints them for the environment ({})",
             with_causes(&error)
         )
@@ -31,7 +31,7 @@ pub(crate) async fn found(config: &SdkConfig, url: &str) -> Result<SharedCredent
     Ok(provider)
 }
 
-/// The text of an error, and those of its causes.
+/// Formats an error together with the chain of its causes.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))

@@ -1,4 +1,4 @@
-//! An engine elsewhere, and the credentials for it.
+//! A DynamoDB endpoint other than the embedded engine, and the credentials for it.
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::credentials::{self, KEY_VARIABLE};
 use crate::feed::StreamRequests;
 
-/// The URL of an engine: DynamoDB itself, or another that speaks its protocol.
+/// URL of a server that implements DynamoDB's protocol, such as DynamoDB itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) url: String,
@@ -27,23 +27,24 @@ impl FromStr for Endpoint {
         let uri: Option<Uri> = text.parse().ok();
         let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")) && uri.query().is_none());
         let host = uri.as_ref().and_then(Uri::host).filter(|host| !host.is_empty());
-        let host = host.ok_or("it is no URL such as https://dynamodb.eu-central-1.amazonaws.com")?;
+        let host = host.ok_or("expected a URL such as https://dynamodb.eu-central-1.amazonaws.com")?;
         Ok(Self { url: text.to_owned(), host: host.trim_matches(['[', ']']).to_lowercase() })
     }
 }
 
 impl Endpoint {
-    /// Whether it is on this machine.
+    /// Returns whether the server is on this machine.
     pub(crate) fn is_here(&self) -> bool {
         let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
         self.host == "localhost" || self.host.parse().is_ok_and(is_loopback)
     }
 
-    /// A client with the credentials that any AWS program finds. An engine of this machine gets
-    /// those of the environment, or any where there are none. No other engine gets those.
+    /// Returns a client with the credentials that any AWS program finds. A server on this machine
+    /// gets made-up credentials if the environment has none. Servers elsewhere never get made-up
+    /// credentials.
     ///
     /// # Errors
-    /// There are no credentials, or no region. Unsupported options are reported, too.
+    /// No credentials or no region are configured. Unsupported options are reported, too.
     pub(crate) async fn client(&self) -> Result<Client, Failure> {
         if self.has_made_up_keys() {
             return Ok(embedded_engine::client_for_endpoint(&self.url));
@@ -52,10 +53,11 @@ impl Endpoint {
         Ok(table::client(Some(self.url.clone())).await?)
     }
 
-    /// Requests to the stream of a table there, with the same credentials.
+    /// Returns a client for the stream of a table on this server, with the same credentials as
+    /// [`client`](Self::client).
     ///
     /// # Errors
-    /// As for a client.
+    /// No credentials or no region are configured.
     pub(crate) async fn stream(&self, table: &str) -> Result<StreamRequests, Failure> {
         if self.has_made_up_keys() {
             let keys = Credentials::builder().access_key_id("local").secret_access_key("local").provider_name("local");
@@ -71,7 +73,7 @@ impl Endpoint {
         self.is_here() && std::env::var_os(KEY_VARIABLE).is_none_or(|key| key.is_empty())
     }
 
-    /// A configuration with a region and credentials.
+    /// Loads the AWS configuration, and checks that it has a region and credentials.
     async fn config(&self) -> Result<SdkConfig, Failure> {
         let config = aws_config::defaults(BehaviorVersion::latest());
         let config = match https::client()? {

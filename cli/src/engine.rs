@@ -1,4 +1,4 @@
-//! `mlflow-serverless engine`: the embedded engine over HTTP.
+//! `mlflow-serverless engine`: serves the embedded engine over HTTP.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use crate::{Failure, housekeeping, say_address, signals};
 
 /// Options of `engine`.
 ///
-/// The standard output has the address, then the access key that requests have to be signed with, as variables of an environment.
+/// Standard output has the URL, followed by the access key that requests must be signed with, in
+/// the form of environment variables.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Port on 127.0.0.1; 0 takes any that is free.
+    /// Port on 127.0.0.1; 0 picks a free port.
     #[arg(long, default_value_t = 8000)]
     port: u16,
     /// Name of the table.
     #[arg(long, default_value = "mlflow", value_parser = table_name)]
     table: String,
-    /// Carry the table's stream to the function fts-indexer at this URL, such as one that `cargo
-    /// lambda watch` runs.
+    /// Send the table's changes to the function fts-indexer at this URL, for example one run by
+    /// `cargo lambda watch`.
     #[arg(long, value_name = "URL")]
     indexer_url: Option<String>,
     #[command(flatten)]
@@ -52,9 +53,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the user, or the program that started this one, the key that requests have to be signed
-/// with. It is valid until the end.
-#[expect(clippy::print_stdout, reason = "whoever starts the engine reads its access key here")]
+/// Prints the access key that requests must be signed with, for the user or for the program that
+/// started this one. The key is valid until this process ends.
+#[expect(clippy::print_stdout, reason = "the starter of the engine reads the access key here")]
 fn say_access_key(key: &AccessKey) {
     println!("AWS_ACCESS_KEY_ID={}", key.id());
     println!("AWS_SECRET_ACCESS_KEY={}", key.secret());

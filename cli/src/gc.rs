@@ -1,5 +1,5 @@
-//! `mlflow-serverless gc`: removes deleted entities for good, as `mlflow gc` does, and traces that
-//! are kept no longer.
+//! `mlflow-serverless gc`: permanently removes deleted entities, like `mlflow gc`, and data past
+//! its retention.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -25,45 +25,45 @@ use crate::say::say;
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only remove entities that were deleted at least so long ago, such as 30d, 1.5d or 1d2h3m4s
-    /// [default: the policy's, where nothing is named; else all]. Traces that are kept no longer
-    /// are removed in any case, unless ids are named.
+    /// Remove only entities that were deleted at least this long ago, such as 30d, 1.5d or 1d2h3m4s
+    /// [default: the retention policy's age if no ids are given; otherwise all]. Traces past their
+    /// retention are always removed, unless ids are given.
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
-    /// Only these runs, which have to be deleted.
+    /// Remove only these runs, which must be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "runs", value_delimiter = ',')]
     run_ids: Vec<String>,
-    /// Also those of the runs that are not deleted. This is for an experiment that is full:
-    /// deleting a run there needs room.
+    /// Also remove those of the runs that are not deleted. Meant for an experiment that is full, in
+    /// which deleting a run would need space.
     #[arg(long, requires = "run_ids")]
     even_active: bool,
-    /// Only these experiments, which have to be deleted, with their runs.
+    /// Remove only these experiments with their runs. The experiments must be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "experiments", value_delimiter = ',')]
     experiment_ids: Vec<String>,
-    /// Only these logged models, which have to be deleted.
+    /// Remove only these logged models, which must be deleted.
     #[arg(long, value_name = "IDS", visible_alias = "logged-models", value_delimiter = ',')]
     logged_model_ids: Vec<String>,
-    /// Removes only traces and histories of metrics that are kept no longer, and files of traces
-    /// that are gone. Deleted entities stay.
+    /// Remove only traces and metric histories past their retention, and files of traces that no
+    /// longer exist. Deleted entities are kept.
     #[arg(long, conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "leave_artifacts", "set_policy", "set_trace_policy"])]
     expired: bool,
-    /// List what would be removed, and remove nothing. Files of traces are not listed.
+    /// List what would be removed, without removing anything. Files of traces are not listed.
     #[arg(long)]
     dry_run: bool,
-    /// Also remove entities whose artifacts are in places that cannot be reached from here, and
-    /// leave the artifacts there.
+    /// Also remove entities whose artifacts cannot be reached from this machine, and leave those
+    /// artifacts in place.
     #[arg(long)]
     leave_artifacts: bool,
-    /// From now on, keep deleted entities for so long, such as 30d. This call removes nothing.
-    /// `serve` does when it starts and then once an hour, and this command where it is called
-    /// without an age. `off`: there is no policy. Then `serve` removes no deleted entities, and
-    /// this command removes ALL of them where it is called without an age.
+    /// Set how long deleted entities are kept, such as 30d. This call removes nothing. `serve`
+    /// removes older ones at its start and then once an hour, and so does this command if it is
+    /// called without an age. `off` removes the policy: `serve` then removes no deleted entities,
+    /// and this command removes ALL of them if it is called without an age.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_policy: Option<String>,
-    /// From now on, keep traces for so long after they began, such as 30d, 12h or 90m, or for ever
-    /// with `off`. Experiments with the tag `mlflow.trace.retention` have their own time. Older
-    /// traces are hidden within a minute. `serve` removes them when it starts and then once an
-    /// hour, and so does this command where no ids are named.
+    /// Set how long traces are kept after their start, such as 30d, 12h or 90m; `off` keeps them
+    /// forever. The tag `mlflow.trace.retention` overrides it for an experiment. Older traces are
+    /// hidden within a minute. `serve` removes them at its start and then once an hour, and so does
+    /// this command if no ids are given.
     #[arg(long, value_name = "AGE", conflicts_with_all = ["older_than", "run_ids", "experiment_ids", "logged_model_ids", "dry_run"])]
     set_trace_policy: Option<String>,
     #[command(flatten)]
@@ -93,7 +93,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
     let is_all = options.names_nothing();
     if options.dry_run {
-        // In the order in which they were found: that of a set differs from call to call.
+        // In the order in which they were found, because the order of a set differs from call to
+        // call.
         for entity in found.iter().flat_map(|(_, found)| found.entities()) {
             say(&format!("{entity} would be permanently deleted."));
         }
@@ -104,7 +105,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             }
             for (experiment, runs) in retention.old_histories(workspace).await.map_err(failed)? {
                 say(&format!(
-                    "Histories of metrics of {runs} runs of experiment {experiment} would be permanently deleted."
+                    "Metric histories of {runs} runs of experiment {experiment} would be permanently deleted."
                 ));
             }
         }
@@ -113,7 +114,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let bar = ProgressBar::new(all.len() as u64);
     bar.set_style(ProgressStyle::with_template("{bar:40} {pos}/{len} removed, {eta} left")?);
     let progress = Progress { found: all, bar, kept: Mutex::default() };
-    // Entities whose removal an earlier call has begun were deleted, too.
+    // Entities whose removal was started by an earlier call were deleted as well.
     let mut outcome = if options.expired { Ok(()) } else { retention.resume(&progress).await };
     for (workspace, found) in &found {
         outcome = outcome.and(retention.remove(workspace, found, &progress).await);
@@ -128,12 +129,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     outcome.map_err(failed)?;
     match progress.kept.into_inner().unwrap_or_else(PoisonError::into_inner) {
         0 => Ok(()),
-        kept => Err(format!("{kept} could not be removed, and stay").into()),
+        kept => Err(format!("{kept} could not be removed").into()),
     }
 }
 
-/// Removes what needs no option: traces and histories that are kept no longer, and files of traces
-/// that are gone.
+/// Removes what does not depend on options: traces and metric histories past their retention, and
+/// files of traces that no longer exist.
 async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Progress) -> mlflow_api::Result<()> {
     let expired = retention.remove_expired_traces(workspace, progress).await;
     let histories = retention.remove_old_histories(workspace, now_ms(), progress).await;
@@ -141,13 +142,13 @@ async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Pro
 }
 
 impl Options {
-    /// Whether all is to be removed whose time has come.
+    /// Returns whether no ids are given, in which case everything past its retention is removed.
     fn names_nothing(&self) -> bool {
         self.run_ids.is_empty() && self.experiment_ids.is_empty() && self.logged_model_ids.is_empty()
     }
 }
 
-/// The entities that the options ask to remove, by workspace.
+/// Returns the entities to remove according to the options, by workspace.
 async fn found(
     options: &Options,
     table: &Table,
@@ -186,8 +187,8 @@ async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
     Policy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
-        Some(age) => say(&format!("What was deleted is kept for {}.", age.as_str())),
-        None => say("There is no policy: `gc` without an age removes all that is deleted."),
+        Some(age) => say(&format!("Deleted entities are kept for {}.", age.as_str())),
+        None => say("There is no retention policy: `gc` without an age removes all deleted entities."),
     }
     Ok(())
 }
@@ -196,19 +197,19 @@ async fn set_trace_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let kept_for = Some(policy).filter(|policy| *policy != "off");
     TraceSetting::write(table, kept_for).await.map_err(failed)?;
     match kept_for {
-        Some(kept_for) => say(&format!("Traces are kept for {kept_for} after they began.")),
-        None => say("Traces are kept for ever."),
+        Some(kept_for) => say(&format!("Traces are kept for {kept_for} after their start.")),
+        None => say("Traces are kept forever."),
     }
     Ok(())
 }
 
-/// The text of an error, and its cause: the operator is at the terminal.
+/// Formats an error together with its internal cause, because the reader is the operator.
 fn failed(error: Error) -> Failure {
     let cause = error.cause.map(|cause| format!(" ({cause})"));
     format!("{}{}", error.message, cause.unwrap_or_default()).into()
 }
 
-/// Prints the removed entities in MLflow's words, with a bar below.
+/// Prints the removed entities in MLflow's words, above a progress bar.
 struct Progress {
     found: HashSet<Entity>,
     bar: ProgressBar,
@@ -218,7 +219,8 @@ struct Progress {
 impl Progress {
     fn done(&self, entity: &Entity, outcome: &str) {
         if !self.found.contains(entity) {
-            // A run of an experiment, or an entity that an earlier call had begun with.
+            // A run of a removed experiment, or an entity whose removal was started by an earlier
+            // call.
             self.bar.inc_length(1);
         }
         self.bar.inc(1);
@@ -238,17 +240,17 @@ impl Report for Progress {
 
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
         let outcome =
-            format!("Histories of metrics of {runs} runs of experiment {experiment} have been permanently deleted.");
+            format!("Metric histories of {runs} runs of experiment {experiment} have been permanently deleted.");
         self.bar.suspend(|| say(&outcome));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.bar.suspend(|| say(&format!("Files of traces of experiment {experiment} that are gone stay: {why}.")));
+        self.bar.suspend(|| say(&format!("Files of removed traces of experiment {experiment} were kept: {why}.")));
     }
 
     fn kept(&self, entity: Entity, why: &str) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.done(&entity, &format!("{entity} stays: {why}."));
+        self.done(&entity, &format!("{entity} was kept: {why}."));
     }
 }

@@ -1,6 +1,6 @@
-//! Work that DynamoDB does by itself, and the embedded engine only when asked. It forgets the
-//! stream after a day, and removes items whose time has come. It also removes what the policies no
-//! longer keep, for which a stack has a function.
+//! Background work that DynamoDB does by itself: trimming the stream after a day, and removing
+//! expired items. The embedded engine only does it on request. Also removes data past its
+//! retention, for which a stack has a function of its own.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use workspaces::Workspaces;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(5);
-/// How long a stream keeps its records.
+/// Retention of stream records.
 const STREAM: Duration = Duration::from_hours(24);
 
-/// Rounds from one look at the policies to the next: an hour.
+/// Number of rounds between two applications of the retention policies: an hour.
 const POLICY: u32 = 12;
-/// How long a round removes what the policies keep no longer. If more is left, the next round goes
-/// on.
+/// Time limit for applying the retention policies in one round. If more is left to remove, the next
+/// round continues.
 const SLICE: Duration = Duration::from_mins(4);
 
-/// Runs until it is dropped. Without a retention, it does not look at the table's content.
+/// Runs until the future is dropped. Without `retention`, the content of the table is not read.
 pub(crate) async fn run(engine: Engine, retention: Option<(Retention, Workspaces)>) {
     let mut next = 0;
     for round in 0_u32.. {

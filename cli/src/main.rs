@@ -1,4 +1,5 @@
-//! `mlflow-serverless`: every function of the project in one process.
+//! `mlflow-serverless`: all functions of the project in a single process, and the commands of its
+//! operators.
 
 mod admin;
 mod artifact_options;
@@ -30,11 +31,12 @@ use clap::{Parser, Subcommand};
 use tokio::runtime::Builder;
 use tracing_subscriber::EnvFilter;
 
-/// A page of runs is some ten thousand small allocations, in the engine and in the SDK: a third of its time with the allocator of libc.
+/// A page of runs takes some 10,000 small allocations in the engine and the SDK. With libc's
+/// allocator, these are a third of the request's time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// The failure of a command; its text is all the user sees.
+/// The failure of a command. Its text is the only thing that the user sees.
 type Failure = Box<dyn Error + Send + Sync>;
 
 /// An MLflow tracking server over DynamoDB.
@@ -47,38 +49,43 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve MLflow's API from one process, over an embedded engine or any that speaks DynamoDB's protocol.
+    /// Serve MLflow's API from a single process, over the embedded engine or any server that
+    /// implements DynamoDB's protocol.
     Serve(serve::Options),
-    /// Open the UI of a stack whose API takes signed requests: a server on this machine signs them.
+    /// Open the UI of a stack whose API requires signed requests, through a local server that signs
+    /// them.
     Proxy(proxy::Options),
-    /// Make the first administrator, grant users access to everything, and lock users out. Servers
-    /// may go on meanwhile.
+    /// Create the first administrator, grant users access to everything, and disable users. Servers
+    /// can keep running.
     Admin(admin::Options),
-    /// Make, list and revoke tokens of users and of services. Servers may go on meanwhile.
+    /// Create, list and revoke tokens of users and services. Servers can keep running.
     Token(token::Options),
-    /// Show the usage of workspaces, and set their quotas. Servers may go on meanwhile.
+    /// Show the usage of workspaces, and set their quotas. Servers can keep running.
     Workspace(workspace::Options),
-    /// Show the settings of a table, and change them. A change says first what it costs. Servers
-    /// may go on meanwhile.
+    /// Show and change the settings of a table. The cost of a change is shown before it is applied.
+    /// Servers can keep running.
     Config(config::Options),
-    /// Look at a deployed stack: say what is wrong, and what to do. It changes nothing.
+    /// Diagnose a deployed stack: report problems and how to fix them. Changes nothing.
     Doctor(doctor::Options),
-    /// Serve the embedded engine alone, with the table made, for functions that run next to it.
+    /// Serve only the embedded engine, with its tables created, for functions that run next to it.
     Engine(engine::Options),
-    /// Build the index of searches again. Servers may go on meanwhile.
+    /// Rebuild the search index. Servers can keep running.
     Reindex(reindex::Options),
-    /// Remove deleted runs, logged models and experiments for good, with their artifacts, and
-    /// traces that are kept no longer. Servers may go on meanwhile.
+    /// Permanently remove deleted runs, logged models and experiments with their artifacts, and
+    /// traces past their retention. Servers can keep running.
     Gc(gc::Options),
-    /// Bring the table of an earlier version to this one's layout. Servers may go on meanwhile.
+    /// Migrate the table of an earlier version to the layout of this version. Servers can keep
+    /// running.
     Migrate(migrate::Options),
 }
 
-/// Threads that wait for the disk, at most. Under load tokio starts ever more of them, and for each the allocator keeps memory: with eight uploads
-/// at once there were 130. More than 16 are needed: each GraphQL query keeps one, and there are 16 at a time.
+/// Maximum number of threads for blocking work such as disk access. Without a limit, tokio starts
+/// more and more of them under load (130 with eight concurrent uploads), and the allocator retains
+/// memory for each. More than 16 are needed, because each of up to 16 concurrent GraphQL queries
+/// occupies one.
 const BLOCKING_THREADS: usize = 32;
 
-/// The filter of the log, such as `info`.
+/// Environment variable with the log filter, such as `info`.
 const LOG_VARIABLE: &str = "RUST_LOG";
 
 fn main() -> ExitCode {
@@ -103,10 +110,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// The filter of the log: that of the variable, or warnings and audited events.
+/// Returns the log filter: the value of the variable, or warnings and audit events by default.
 fn log_filter(variable: Option<String>) -> Result<EnvFilter, Failure> {
     let filter = variable.filter(|filter| !filter.is_empty()).unwrap_or_else(|| "warn,audit=info".to_owned());
-    EnvFilter::try_new(&filter).map_err(|error| format!("{LOG_VARIABLE}={filter} makes no sense: {error}").into())
+    EnvFilter::try_new(&filter)
+        .map_err(|error| format!("{LOG_VARIABLE}={filter} is not a valid log filter: {error}").into())
 }
 
 async fn run(command: Command) -> Result<(), Failure> {
@@ -125,13 +133,13 @@ async fn run(command: Command) -> Result<(), Failure> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the user started it by hand and looks at the terminal")]
+#[expect(clippy::print_stderr, reason = "commands report to the user's terminal")]
 fn say_failed(failure: &dyn Error) {
     eprintln!("mlflow-serverless: {failure}");
 }
 
-/// Tells the user, or the program that started this one, where it answers.
-#[expect(clippy::print_stdout, reason = "whoever starts a server on port 0 reads its address here")]
+/// Prints the URL of the server for the user, or for the program that started this one.
+#[expect(clippy::print_stdout, reason = "the starter of a server on port 0 reads the address here")]
 fn say_address(url: &str) {
     println!("{url}");
 }

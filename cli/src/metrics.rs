@@ -1,6 +1,7 @@
-//! `GET /metrics` of `serve`: counters of its requests, in the text format of Prometheus.
+//! `GET /metrics` of `serve`: counters of requests, in the text format of Prometheus.
 //!
-//! Nothing of their contents is in it. In AWS, the log has a line per request in its place.
+//! The counters contain nothing from the content of requests. In AWS, a log line per request takes
+//! their place.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,13 +22,13 @@ use table::Table;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Upper bounds of the times that are told apart, in seconds.
+/// Upper bounds of the histogram's buckets, in seconds.
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
 
-/// A request without a route, or without an answer.
+/// Label of requests without a route, or without a response.
 const NONE: &str = "none";
 
-/// What the process has counted since its start.
+/// Counters of this process since its start.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     requests: Family<Answered, Counter>,
@@ -35,7 +36,7 @@ pub(crate) struct Metrics {
     table_requests: Family<OfRoute, Counter>,
     read_units: Family<OfRoute, Counter<f64, AtomicU64>>,
     write_units: Family<OfRoute, Counter<f64, AtomicU64>>,
-    // A std mutex: nothing is awaited while it is held.
+    // A std mutex, because nothing is awaited while it is held.
     registry: Arc<Mutex<Registry>>,
 }
 
@@ -51,7 +52,7 @@ struct Answered {
 }
 
 impl Metrics {
-    /// Counters at zero.
+    /// Creates counters at zero.
     pub(crate) fn new() -> Self {
         let metrics = Self {
             requests: Family::default(),
@@ -64,7 +65,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("mlflow");
         registry.register("requests", "Requests by route and status", metrics.requests.clone());
         let seconds = metrics.seconds.clone();
-        registry.register_with_unit("request_duration", "Time until the answer", Unit::Seconds, seconds);
+        registry.register_with_unit("request_duration", "Time until the response", Unit::Seconds, seconds);
         registry.register("dynamodb_requests", "Requests to DynamoDB", metrics.table_requests.clone());
         registry.register("dynamodb_read_units", "Read capacity units", metrics.read_units.clone());
         registry.register("dynamodb_write_units", "Write capacity units", metrics.write_units.clone());
@@ -84,7 +85,7 @@ impl Metrics {
         self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
     }
 
-    /// A router with one path. It shows the counters to administrators.
+    /// Returns a router with a single path, which shows the counters to administrators.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
         let route = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
         service::router(vec![route], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))

@@ -1,4 +1,4 @@
-//! `mlflow-serverless migrate`: brings a table to the layout of this version, while it is in use.
+//! `mlflow-serverless migrate`: migrates a table to the layout of this version while it is in use.
 
 use clap::Args;
 use entities::migration::Migrated;
@@ -21,9 +21,9 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     say(&match migrated {
         None => "The table is empty: there is nothing to migrate.".to_owned(),
         Some(Migrated { from, to }) if from == to => {
-            format!("The table has layout {to}, that of this version: there is nothing to migrate.")
+            format!("The table already has layout {to}: there is nothing to migrate.")
         }
-        Some(Migrated { from, to }) => format!("The table had layout {from}, and has layout {to} now."),
+        Some(Migrated { from, to }) => format!("Migrated the table from layout {from} to layout {to}."),
     });
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `mlflow-serverless reindex`: builds the index of searches again, while it is in use.
+//! `mlflow-serverless reindex`: rebuilds the search index while it is in use.
 
 use std::time::Duration;
 
@@ -24,33 +24,35 @@ use crate::say::say;
 /// Options of `reindex`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only this experiment, and the patterns for it alone [default: all].
+    /// Rebuild only this experiment, and set patterns for it alone [default: all experiments].
     #[arg(long, value_name = "ID")]
     experiment: Option<String>,
-    /// From now on, index the whole values of fields that match, for example 'tags.*' or
-    /// '!tags.mlflow.*'. Of several patterns, the last that matches counts. Replaces the earlier
-    /// patterns.
+    /// Set the fields that are indexed by value, as patterns such as 'tags.*' or '!tags.mlflow.*'.
+    /// If several patterns match, the last one wins. Replaces the previous patterns.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     values: Vec<String>,
-    /// From now on, index trigrams of fields that match, for example 'tags.note' or 'params.*'.
+    /// Set the fields that are indexed by trigrams, as patterns such as 'tags.note' or 'params.*'.
     #[arg(long, value_name = "PATTERN", value_parser = pattern)]
     text: Vec<String>,
-    /// Runs that wait to be indexed, at most. Searches read these from their documents, so there
-    /// is a limit of 20000. More are faster where the indexer gathers changes for long
-    /// [default: 50; 1000 over DynamoDB].
+    /// Maximum number of runs that are waiting to be indexed, up to 20000. Searches read these runs
+    /// from their documents, which is slower. Higher numbers are faster if the indexer collects
+    /// changes for a long time [default: 50; 1000 over DynamoDB].
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     at_once: Option<u32>,
     #[command(flatten)]
     place: Place,
 }
 
-const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the fields indexed before";
-/// How long the indexer may take for one portion of a batch, in which it does not look at the setting again.
+const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the previously indexed fields";
+/// Maximum time that the indexer spends on one part of a batch, during which it does not reread the
+/// setting.
 const LONGEST_PORTION: Duration = Duration::from_mins(2);
-/// Runs that wait to be indexed, at most, unless somebody says otherwise. Searches read these too:
-/// with 200, they took 2.7 times as long as with 50 (`docs/measured/many-runs.md`), the middle one of nine.
+/// Default for the number of runs that are waiting to be indexed. Searches read these runs as well:
+/// with 200 of them, searches took 2.7 times as long as with 50 (median of nine,
+/// `docs/measured/many-runs.md`).
 const AT_ONCE: u32 = 50;
-/// The same with an engine elsewhere: in AWS, changes are gathered before the indexer gets them.
+/// Default with a table that is not in the embedded engine. In AWS, changes are collected before
+/// the indexer receives them.
 const AT_ONCE_ELSEWHERE: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -70,16 +72,16 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     rebuild(&table, engine, &options.place.name, part, options.at_once).await
 }
 
-/// The runs that are indexed again. With fields, these are indexed from now on.
+/// The part of the table to reindex, optionally with new fields to index.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// All runs.
+    /// All runs of the table.
     Table(Option<IndexedFields>),
-    /// Those of one experiment.
+    /// The runs of one experiment.
     Experiment(ExperimentId, Option<OwnFields>),
 }
 
-/// Indexes runs again, so many at a time.
+/// Reindexes runs, with at most `at_once` of them waiting at any time.
 pub(crate) async fn rebuild(
     table: &Table,
     engine: Option<Engine>,
@@ -89,8 +91,8 @@ pub(crate) async fn rebuild(
 ) -> Result<(), Failure> {
     let at_once = at_once.unwrap_or(if engine.is_some() { AT_ONCE } else { AT_ONCE_ELSEWHERE });
     let table = table.clone().in_background();
-    // In AWS, an indexer is running already. On the embedded engine, this one is idle while a
-    // server has one.
+    // In AWS, an indexer is already running. With the embedded engine, the feed of this process is
+    // idle while a server's feed is running.
     let feed = engine.map(|engine| {
         let consumer = InProcess(Indexer::new(table.clone()).alone());
         Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
@@ -103,14 +105,15 @@ pub(crate) async fn rebuild(
 }
 
 impl Part {
-    /// Has its fields indexed from now on. First searches stop relying on those of before, then the
-    /// indexer may take them out. At the end, no batch under way has them. Returns the setting.
+    /// Changes the indexed fields, if the part has new ones, and returns the resulting setting.
+    /// Searches stop relying on the old fields first. Only then may the indexer remove those
+    /// fields. After this call, no batch in flight indexes the old fields.
     async fn change_fields(&self, table: &Table) -> Result<Setting, Failure> {
         let before = read_setting(table).await?;
         let own = |setting: &Setting, id| setting.own.get(id).cloned().unwrap_or_default();
         let changed = match self {
             Self::Table(None) | Self::Experiment(_, None) => {
-                // A change was cut off, perhaps a moment ago.
+                // An earlier change was interrupted, possibly just now.
                 if !self.is_between_fields(&before) {
                     return Ok(before);
                 }
@@ -136,21 +139,21 @@ impl Part {
                 changed
             }
         };
-        wait("waiting until no batch under way indexes the fields of before", LONGEST_PORTION).await;
+        wait("waiting until no batch in flight indexes the previous fields", LONGEST_PORTION).await;
         Ok(changed)
     }
 
-    /// Writes the row that a change of fields is about, if it is still as it was.
+    /// Writes the changed setting, unless it was changed since `before` was read.
     async fn write(&self, table: &Table, before: &Setting, after: &Setting) -> Result<(), Failure> {
         let written = match self {
             Self::Table(_) => after.write_after(before, table).await,
             Self::Experiment(id, _) => write_own(table, *id, before, after).await,
         };
         match written {
-            // It was written, and only the answer was lost.
+            // The write had succeeded, and only its response was lost.
             Err(table::Failure::Refused { .. }) if self.is_the_same(&read_setting(table).await?, after) => Ok(()),
             Err(table::Failure::Refused { .. }) => {
-                Err("another command has changed these fields meanwhile. Wait for its end, and try again".into())
+                Err("another command has changed these fields. Wait until it has finished, and try again".into())
             }
             written => written.map_err(unwritten),
         }
@@ -181,9 +184,9 @@ impl Part {
         Ok(all)
     }
 
-    /// Has searches rely on the fields that are indexed, also where an earlier change was cut off.
-    /// `before` is the setting by which all was indexed. What another command has changed since is
-    /// left to that command.
+    /// Makes searches rely on the fields that are indexed. Also completes an earlier change that
+    /// was interrupted. `before` is the setting that all runs were indexed with. A setting that
+    /// another command has changed since then is left to that command.
     async fn rely_on_fields(&self, table: &Table, before: &Setting) -> Result<(), Failure> {
         if let Self::Table(_) = self
             && before.indexed != before.searched
@@ -210,13 +213,14 @@ impl Part {
     }
 }
 
-/// Writes the row of an experiment, if it is still as it was.
+/// Writes the setting of an experiment, unless it was changed since `before` was read.
 async fn write_own(table: &Table, id: ExperimentId, before: &Setting, after: &Setting) -> table::Result<()> {
     let own = |setting: &Setting| setting.own.get(&id).cloned().unwrap_or_default();
     own(after).write_after(&own(before), table, id).await
 }
 
-/// Somebody else has changed a row, or the answer to a change was lost.
+/// Ignores a failed condition: another command has changed the setting, or the response to this
+/// command's own write was lost.
 fn left_alone(failure: table::Failure) -> Result<(), Failure> {
     match failure {
         table::Failure::Refused { .. } => Ok(()),
@@ -224,10 +228,11 @@ fn left_alone(failure: table::Failure) -> Result<(), Failure> {
     }
 }
 
-/// Refuses fields for an experiment that there is not, and for one too many.
+/// Checks whether an experiment can have indexed fields of its own: it must exist, and their number
+/// is limited.
 pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) -> Result<(), Failure> {
     let found = table.get(&rows::Experiment::key(&experiment)).await;
-    if found.map_err(|failure| format!("the experiment could not be read: {failure:?}"))?.is_none() {
+    if found.map_err(|failure| format!("cannot read the experiment: {failure:?}"))?.is_none() {
         return Err(experiment.not_found().message.into());
     }
     let own = read_setting(table).await?.own;
@@ -245,14 +250,14 @@ async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Fa
 
     let (indexed, runs) = rebuilding::index_again(&index, &experiments, at_once, count).await?;
     if let Some(one) = &runs.one_left {
-        // They stay marked, and searches look at them.
-        say(&format!("{} runs could not be indexed, {one} among them; the indexer's log says why", runs.left));
+        // These runs stay marked, so searches still read their documents.
+        say(&format!("{} runs could not be indexed, for example {one}. The indexer's log has the reason", runs.left));
     }
 
-    let bar = spinner("entries of no run removed");
+    let bar = spinner("stray entries removed");
     for experiment in &experiments {
         let swept = index.sweep(*experiment, HELD_AT_ONCE).await;
-        bar.inc(swept.map_err(|failure| format!("the index could not be swept: {failure:?}"))? as u64);
+        bar.inc(swept.map_err(|failure| format!("cannot remove stray index entries: {failure:?}"))? as u64);
     }
     let swept = bar.position();
     bar.finish_and_clear();
@@ -261,10 +266,10 @@ async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Fa
     Ok(())
 }
 
-/// The beginnings of a run's fields.
+/// Prefixes of a run's fields.
 const FIELDS: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
 
-/// A pattern that can match a field.
+/// Validates a pattern: it must be able to match a field of a run.
 pub(crate) fn pattern(text: &str) -> Result<String, String> {
     let wanted = text.strip_prefix('!').unwrap_or(text);
     let (begin, is_whole) = wanted.split_once('*').map_or((wanted, true), |(begin, _)| (begin, false));
@@ -272,23 +277,23 @@ pub(crate) fn pattern(text: &str) -> Result<String, String> {
     if FIELDS.iter().any(|field| fits(field)) {
         return Ok(text.to_owned());
     }
-    Err(format!("no field of a run begins so: they begin with {}", FIELDS.join(", ")))
+    Err(format!("no field of a run can match this pattern. Fields begin with {}", FIELDS.join(", ")))
 }
 
 impl Options {
-    /// The fields to index from now on; `None` if they stay.
+    /// Returns the fields to index from now on, or `None` if they do not change.
     fn of_table(&self, present: &Setting) -> Option<IndexedFields> {
         Some(self.given()?.over(&present.indexed))
     }
 
-    /// The same for one experiment.
+    /// Returns an experiment's fields to index from now on, or `None` if they do not change.
     fn of_experiment(&self, present: &Setting, experiment: ExperimentId) -> Option<OwnFields> {
         let given = self.given()?;
         let old = present.own.get(&experiment).map(|own| own.indexed.clone()).unwrap_or_default();
         Some(OwnFields { values: given.values.or(old.values), text: given.text.or(old.text) })
     }
 
-    /// The patterns that were given, if any were.
+    /// Returns the patterns on the command line, or `None` if there are none.
     fn given(&self) -> Option<OwnFields> {
         let given = |patterns: &[String]| (!patterns.is_empty()).then(|| patterns.to_vec());
         Some(OwnFields { values: given(&self.values), text: given(&self.text) }).filter(|given| !given.is_empty())
@@ -296,12 +301,12 @@ impl Options {
 }
 
 async fn read_setting(table: &Table) -> Result<Setting, Failure> {
-    Setting::read(table).await.map_err(|failure| format!("the setting could not be read: {failure:?}").into())
+    Setting::read(table).await.map_err(|failure| format!("cannot read the setting: {failure:?}").into())
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "`map_err` hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "`map_err` passes it by value")]
 fn unwritten(failure: table::Failure) -> Failure {
-    format!("the setting could not be written: {failure:?}").into()
+    format!("cannot write the setting: {failure:?}").into()
 }
 
 async fn wait(why: &'static str, time: Duration) {

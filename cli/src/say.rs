@@ -1,25 +1,25 @@
-//! What a command prints for its caller.
+//! Output of commands on standard output.
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static FAILED: AtomicBool = AtomicBool::new(false);
 
-/// Prints a line. Where nobody reads any more, such as after `| head -1`, the command goes on: what
-/// it does is not to end half-way. Where the line cannot be written, the command goes on, and fails
-/// at its end.
+/// Prints a line. If the reader has closed the pipe, as `| head -1` does, the command continues,
+/// because stopping would leave its work half done. After any other write error, the command
+/// continues and exits with a failure at the end.
 pub(crate) fn say(text: &str) {
     let printed = writeln!(io::stdout().lock(), "{text}");
     if let Err(error) = printed
         && error.kind() != io::ErrorKind::BrokenPipe
         && !FAILED.swap(true, Ordering::Relaxed)
     {
-        // Where this cannot be written either, the status says it alone.
+        // If standard error cannot be written either, only the exit status reports the failure.
         let _ = writeln!(io::stderr().lock(), "mlflow-serverless: cannot print: {error}");
     }
 }
 
-/// Whether a line could not be written, although somebody was to read it.
+/// Returns whether a line could not be written, other than because the reader closed the pipe.
 pub(crate) fn has_failed() -> bool {
     FAILED.load(Ordering::Relaxed)
 }

@@ -1,4 +1,4 @@
-//! `mlflow-serverless serve`: all functions in one process.
+//! `mlflow-serverless serve`: all functions in a single process.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -24,104 +24,107 @@ use crate::feed::{Feed, InProcess, TICK};
 use crate::metrics::Metrics;
 use crate::{Failure, connections, feed, housekeeping, say_address, signals};
 
-/// For how long a bucket may join the parts of an upload: some take half a minute for two gigabytes. Stock clients wait two minutes.
+/// Maximum time for a bucket to assemble the parts of an upload. Some take half a minute for 2 GB.
+/// Stock clients wait two minutes.
 const COMPLETION: Duration = Duration::from_secs(45);
 
 /// Options of `serve`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Address to listen at.
+    /// Address to listen on.
     #[arg(long, default_value = "127.0.0.1")]
     host: String,
-    /// Port to listen at; 0 takes any that is free.
+    /// Port to listen on; 0 picks a free port.
     #[arg(long, default_value_t = 5000)]
     port: u16,
     #[command(flatten)]
     place: Place,
     #[command(flatten)]
     artifacts: ArtifactOptions,
-    /// Ask clients that know how to (MLflow 3.18 and later) to send and read files by presigned URLs only.
+    /// Require clients of MLflow 3.18 and later, which support it, to transfer files only by
+    /// presigned URLs.
     #[arg(long)]
     artifacts_presigned_only: bool,
-    /// Longest artifact that is taken, in bytes [default: no limit].
+    /// Maximum size of an artifact in bytes [default: no limit].
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(1..))]
     max_artifact_size: Option<u64>,
-    /// Directory with the MLflow UI, as `make ui` fetches it [default: the UI in this program, or
-    /// `ui/build` if there is none].
+    /// Directory of the MLflow UI, as fetched by `make ui` [default: the UI built into this
+    /// program, or `ui/build` if none is built in].
     #[arg(long, value_name = "DIR", visible_alias = "ui-directory")]
     ui: Option<PathBuf>,
-    /// Serve no UI.
+    /// Do not serve the UI.
     #[arg(long, conflicts_with = "ui")]
     no_ui: bool,
-    /// Do not index, and leave the embedded engine's stream, expired items and expired data alone:
-    /// another process looks after them.
+    /// Do not index, and do not clean up the embedded engine's stream, expired items and data past
+    /// its retention, because another process does.
     #[arg(long)]
     no_indexer: bool,
-    /// Index the table at the endpoint, from its stream: for a table that no stack indexes. One
-    /// process at a time may.
+    /// Index the table at the endpoint from its stream, for a table that is not indexed by a stack.
+    /// Only one process may do this at a time.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory", "no_indexer"])]
     follow_stream: bool,
-    /// For tests: index changes only when they are so many ms old, or up to a second older.
+    /// For tests: minimum age of changes before they are indexed, in ms. They may be up to a second
+    /// older.
     #[arg(long, value_name = "MS", default_value_t = 0, hide = true)]
     indexer_delay: u64,
-    /// For tests: index a run that is being logged to at most once in so many ms, and with each change if it is 0.
+    /// For tests: minimum interval between two indexings of a run that is being logged to, in ms.
+    /// With 0, every change is indexed.
     #[arg(long, value_name = "MS", default_value_t = 60_000, hide = true)]
     run_indexing_interval: u64,
-    /// Authentication: with `none` everybody may do everything, `basic` asks for a name and a password [default: none, on loopback
-    /// addresses only].
+    /// Authentication mode: `none` gives everybody full access, `basic` requires a name and
+    /// password [default: none, but only on loopback addresses].
     #[arg(long, value_name = "MODE")]
     auth: Option<Mode>,
-    /// With `--auth basic`: what users may do with resources without a grant.
+    /// With `--auth basic`: permission level of users on resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: Level,
-    /// With `--auth basic`: only administrators and users with the role of this name create
-    /// experiments, registered models and prompts.
+    /// With `--auth basic`: restrict the creation of experiments, registered models and prompts to
+    /// administrators and users with this role.
     #[arg(long, value_name = "ROLE", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     creators: Option<String>,
-    /// Workspaces: requests name theirs in the header X-MLFLOW-WORKSPACE. Without it, they are
-    /// about the default one, which has all earlier data.
+    /// Enable workspaces: requests select one by the header X-MLFLOW-WORKSPACE. Requests without
+    /// the header use the default workspace, which contains all earlier data.
     #[arg(long, visible_alias = "enable-workspaces")]
     workspaces: bool,
-    /// The address of a proxy that speaks TLS with clients. It is trusted about where requests come
-    /// from.
+    /// Address of a proxy that terminates TLS. Its information about the origin of requests is
+    /// trusted.
     #[arg(long, value_name = "ADDRESS", conflicts_with = "plain_http")]
     trusted_proxy: Option<IpAddr>,
-    /// With users: let experiments keep artifacts where clients write and read them with rights of
-    /// their own, past all grants.
+    /// With `--auth basic`: allow experiments to store artifacts where clients access them with
+    /// credentials of their own, bypassing all grants.
     #[arg(long)]
     artifacts_past_users: bool,
-    /// Answer other machines without TLS: everybody between them and this one can read passwords
-    /// and data.
+    /// Serve other machines without TLS. Everybody on the network path can read passwords and data.
     #[arg(long)]
     plain_http: bool,
-    /// A further name under which clients or browsers reach this server, such as ml.example.com, ml.example.com:8443 or
-    /// *.example.com; requests under other names are refused.
+    /// Further host name under which clients or browsers reach this server, such as ml.example.com,
+    /// ml.example.com:8443 or *.example.com. Requests for other host names are refused.
     #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
     allowed_host: Vec<local_guard::Name>,
-    /// Make the table where DynamoDB has none of this name, without the protections of a stack's
-    /// table.
+    /// Create the table in DynamoDB if it does not exist, without the protections that the table of
+    /// a stack has.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
     create_table: bool,
 }
 
-/// How callers authenticate.
+/// Authentication mode of callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Not at all: everybody may do everything.
+    /// No authentication: everybody has full access.
     None,
-    /// With a name and a password. Grants decide what a user may do.
+    /// Name and password. Grants determine what a user may do.
     Basic,
 }
 
 fn default_permission(text: &str) -> Result<Level, String> {
     let level = Level::from_name(text).filter(|level| *level != Level::Deny);
-    level.ok_or_else(|| "it is READ, USE, EDIT, MANAGE or NO_PERMISSIONS".to_owned())
+    level.ok_or_else(|| "expected READ, USE, EDIT, MANAGE or NO_PERMISSIONS".to_owned())
 }
 
 impl Options {
-    /// The mode of authentication. Beyond loopback, it has to be named, and so has the way in which
-    /// connections are encrypted.
+    /// Returns the authentication mode. On addresses other than loopback, the mode and the way in
+    /// which connections are encrypted must be given explicitly.
     fn mode(&self) -> Result<Mode, Failure> {
         let is_loopback =
             self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
@@ -130,14 +133,14 @@ impl Options {
         }
         let mode = self.auth.ok_or_else(|| {
             format!(
-                "other machines can call {}: choose --auth basic (names and passwords) or --auth none (everybody may do everything)",
+                "{} is reachable from other machines: choose --auth basic (names and passwords) or --auth none (everybody has full access)",
                 self.host
             )
         })?;
         if self.trusted_proxy.is_none() && !self.plain_http {
             return Err(format!(
-                "other machines can call {}, and this server speaks no TLS: name a proxy that does with --trusted-proxy, or say \
-                 --plain-http",
+                "{} is reachable from other machines, and this server does not support TLS: give the address of a proxy that does with \
+                 --trusted-proxy, or use --plain-http",
                 self.host
             )
             .into());
@@ -150,18 +153,20 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mode = options.mode()?;
     let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage)?;
     if options.artifacts_presigned_only && !artifacts.has_urls() {
-        return Err("--artifacts-presigned-only needs artifacts in a bucket: a directory has no presigned URLs".into());
+        return Err(
+            "--artifacts-presigned-only requires artifacts in a bucket: a directory has no presigned URLs".into()
+        );
     }
     let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
     let is_direct = !artifact_root.starts_with("mlflow-artifacts:");
     if mode == Mode::Basic && is_direct && !options.artifacts_past_users {
         return Err(format!(
-            "clients write and read {artifact_root} with rights of their own, whatever users are granted: keep artifacts in this server \
-             (--artifacts-destination), or say --artifacts-past-users"
+            "clients access {artifact_root} with credentials of their own, regardless of grants: store artifacts in this server \
+             (--artifacts-destination), or use --artifacts-past-users"
         )
         .into());
     }
-    // Found out now, and not when the first file is sent.
+    // Resolved at startup, so that errors show up now and not at the first upload.
     let elsewhere = match artifacts.prefix() {
         Some(prefix) => Some(prefix.origin().await.map_err(|error| error.cause.unwrap_or(error.message))?),
         None => None,
@@ -175,12 +180,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if mode == Mode::Basic || engine_is_here {
         options.place.create_access(&access, options.create_table).await?;
     }
-    // A table elsewhere may have processes of earlier versions, so its operator says when.
+    // A table elsewhere may be in use by processes of an earlier version, so its operator decides
+    // when to migrate.
     if engine_is_here {
         entities::migration::migrate(&table, &access).await?;
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(Looks::AtNewOnes);
-    // Without users, everybody who reaches this address may do everything.
+    // Without users, everybody who can reach this address has full access.
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
     let around = Surroundings {
         is_new_table,
@@ -197,7 +203,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
     if mode == Mode::Basic && !access_has_users(&access).await? {
-        tracing::warn!("nobody can sign in yet: make an administrator with `mlflow-serverless admin create NAME`");
+        tracing::warn!("no user can sign in yet: create an administrator with `mlflow-serverless admin create NAME`");
     }
     let app = domain::mount(&served(&around), &[], &around).await?;
     let metrics = Metrics::new();
@@ -210,12 +216,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let address = (options.host.as_str(), options.port);
     let listener = TcpListener::bind(address)
         .await
-        .map_err(|error| format!("{}:{} cannot be listened at: {error}", options.host, options.port))?;
+        .map_err(|error| format!("cannot listen on {}:{}: {error}", options.host, options.port))?;
     let url = format!("http://{}", listener.local_addr()?);
-    // Answers are small and complete: waiting for more to send would only delay them.
+    // Responses are small and complete, so delaying packets to send more at once (Nagle's
+    // algorithm) would only add latency.
     let listener = listener.tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection stays slow");
+            tracing::debug!(%error, "cannot disable Nagle's algorithm on a connection");
         }
     });
     let interval = Duration::from_millis(options.run_indexing_interval);
@@ -227,7 +234,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             Some((retention, Workspaces::new(table.clone().in_background()))),
         ));
         let delay = Duration::from_millis(options.indexer_delay);
-        // The feed has a lock.
+        // The feed holds a lock, so this is the only indexer.
         let indexer = InProcess(indexer.alone());
         (Some(housekeeping), Some(Feed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
@@ -244,24 +251,25 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the user interface is; `None` is in this program.
+/// Returns the directory of the user interface, or `None` for the one built into this program.
 fn ui_directory(chosen: Option<PathBuf>) -> Option<PathBuf> {
     chosen.or_else(|| (!ui::IS_EMBEDDED).then(|| PathBuf::from("ui/build")))
 }
 
-/// Whether anybody can sign in.
+/// Returns whether any user exists who could sign in.
 async fn access_has_users(access: &Table) -> Result<bool, Failure> {
     let users = Query::of(access_rows::ListedUser::all()).limit(1);
-    let users = access.query_page(&users).await.map_err(|failure| format!("the users cannot be read: {failure:?}"))?;
+    let users = access.query_page(&users).await.map_err(|failure| format!("cannot read the users: {failure:?}"))?;
     Ok(!users.items.is_empty())
 }
 
-/// How often to look at runs that were put off: every minute, and no less often than they are due.
+/// Returns the interval for checking postponed runs: a minute, or less if runs are due more often.
 fn tick_of(interval: Duration) -> Duration {
     interval.clamp(Duration::from_millis(100), TICK)
 }
 
-/// All domains; without files, not that of the user interface.
+/// Returns the domains to serve: all of them, except that of the user interface if there are no
+/// files for it.
 fn served(around: &Surroundings) -> Vec<&'static Domain> {
     let has_files =
         |domain: &&Domain| around.ui.is_some() || !domain.function.settings.contains(&Setting::ArtifactsOrigin);

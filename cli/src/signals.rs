@@ -1,15 +1,15 @@
-//! When to stop.
+//! Waiting for the signal to shut down.
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Waits for ctrl-c or a request to end.
+/// Waits for ctrl-c or `SIGTERM`.
 pub(crate) async fn wait_for_end() {
     let terminated = async {
         match signal(SignalKind::terminate()) {
             Ok(mut signals) => {
                 signals.recv().await;
             }
-            // Without that signal, ctrl-c still works.
+            // If the handler cannot be installed, ctrl-c still works.
             Err(_) => std::future::pending().await,
         }
     };

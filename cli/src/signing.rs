@@ -1,4 +1,4 @@
-//! Signatures of requests to AWS, where no SDK sends them (Signature Version 4).
+//! Signatures (AWS Signature Version 4) for requests that are not sent by an SDK.
 
 use std::time::SystemTime;
 
@@ -12,7 +12,7 @@ use aws_smithy_runtime_api::client::identity::Identity;
 
 use crate::Failure;
 
-/// The service and the region that a signature is for, and its time.
+/// Service, region and time of a signature.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signature<'a> {
     pub(crate) service: &'a str,
@@ -20,8 +20,7 @@ pub(crate) struct Signature<'a> {
     pub(crate) time: SystemTime,
 }
 
-/// The headers that make a request a signed one. All headers that are given are signed: `host` is
-/// added to them.
+/// Returns the headers that sign a request. All given headers are signed, and `host` is added.
 pub(crate) fn headers<'a>(
     credentials: Credentials,
     signature: Signature<'_>,
@@ -33,7 +32,7 @@ pub(crate) fn headers<'a>(
     let identity = Identity::from(credentials);
     let mut settings = SigningSettings::default();
     if signature.service == "s3" {
-        // S3 alone takes paths as they are sent, and wants a digest of the body.
+        // Only S3 takes paths without further encoding, and requires a digest of the body.
         settings.percent_encoding_mode = PercentEncodingMode::Single;
         settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
         settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;

@@ -1,4 +1,5 @@
-//! `mlflow-serverless token`: tokens of users and of services, for operators who can reach the tables.
+//! `mlflow-serverless token`: manages the tokens of users and services. For operators with access
+//! to the tables.
 
 use auth::store::Store;
 use clap::{Args, Subcommand};
@@ -18,7 +19,7 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Make a token, and write it to the standard output. It is not shown again.
+    /// Create a token, and print it to standard output. It is not shown again.
     Create {
         /// Name of the user.
         #[arg(value_name = "USER")]
@@ -26,16 +27,16 @@ enum Command {
         /// Name of the token.
         #[arg(value_name = "NAME")]
         called: String,
-        /// What it allows: everything that the user may do, read, or ingest (sending traces).
+        /// Scope of the token: everything that the user may do, read, or ingest (sending traces).
         #[arg(long, default_value = "everything")]
         only: String,
-        /// The id of the one experiment that it is for.
+        /// Limit the token to the experiment with this ID.
         #[arg(long, value_name = "ID")]
         experiment: Option<String>,
-        /// After how many days it ends [default: it does not].
+        /// Expire the token after this many days [default: it does not expire].
         #[arg(long)]
         days: Option<String>,
-        /// Make the user if he is not there: a service, which has no password.
+        /// Create the user if it does not exist, as a service, which has no password.
         #[arg(long)]
         service: bool,
         #[command(flatten)]
@@ -54,7 +55,7 @@ enum Command {
         /// Name of the user.
         #[arg(value_name = "USER")]
         user: String,
-        /// Id of the token, as it is listed.
+        /// ID of the token, as listed.
         #[arg(value_name = "ID")]
         id: u32,
         #[command(flatten)]
@@ -83,7 +84,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Command::Revoke { user, id, place } => {
             store(&place).await?.token_revoke(&user_name(&user)?, id).await.map_err(failure)?;
             settle().await;
-            say("The token is revoked.");
+            say("Revoked the token.");
         }
     }
     Ok(())
@@ -93,7 +94,12 @@ async fn list(store: &Store, user: &str) -> Result<(), Failure> {
     for token in store.tokens(&user_name(user)?).await.map_err(failure)? {
         let end = token.expires.map_or_else(|| "never".to_owned(), auth::day);
         let made = auth::day(token.creation_time / 1_000);
-        say(&format!("{}\t{}\t{}\tmade {made}\tends {end}", token.id, token.name, auth::reach(&token.restriction)));
+        say(&format!(
+            "{}\t{}\t{}\tcreated {made}\texpires {end}",
+            token.id,
+            token.name,
+            auth::reach(&token.restriction)
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `mlflow-serverless workspace`: the usage and the quotas of workspaces.
+//! `mlflow-serverless workspace`: shows the usage of workspaces, and sets their quotas.
 
 use access::{Counted, day_of};
 use clap::{Args, Subcommand};
@@ -11,7 +11,7 @@ use crate::Failure;
 use crate::connect::Place;
 use crate::say::say;
 
-/// Milliseconds of a UTC day.
+/// Length of a UTC day in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Options of `workspace`.
@@ -23,35 +23,35 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the workspaces, with the usage of this UTC day and the quotas of each.
+    /// List all workspaces with today's usage (UTC) and quotas.
     List {
         #[command(flatten)]
         place: Place,
     },
-    /// Show the usage of a workspace by UTC day.
+    /// Show the daily usage of a workspace, by UTC day.
     Usage {
         /// Name of the workspace.
         #[arg(value_name = "NAME")]
         workspace: String,
-        /// How many days, this one included.
+        /// Number of days, including today.
         #[arg(long, default_value_t = 30)]
         days: u32,
         #[command(flatten)]
         place: Place,
     },
-    /// Set how much a UTC day may bring to a workspace: more is refused within a minute. Amounts
-    /// that are not named have no bound.
+    /// Set the daily quota of a workspace, per UTC day. Requests beyond it are refused, within a
+    /// minute of being exceeded. Amounts that are left out have no limit.
     Quota {
         /// Name of the workspace.
         #[arg(value_name = "NAME")]
         workspace: String,
-        /// Runs.
+        /// Maximum number of runs.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
         runs: Option<i64>,
-        /// Traces.
+        /// Maximum number of traces.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
         traces: Option<i64>,
-        /// Bytes of spans, as they are kept.
+        /// Maximum bytes of spans, as stored after compression.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
         bytes: Option<i64>,
         #[command(flatten)]
@@ -85,7 +85,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let bounds = [(Counted::Runs, runs), (Counted::Traces, traces), (Counted::Bytes, bytes)];
             let quota: Quota = bounds.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
             workspaces.set_quota(&name, &quota).await.map_err(failure)?;
-            say(&format!("A UTC day may bring to {name}: {}.", told(&quota)));
+            say(&format!("Daily quota of {name}: {}.", told(&quota)));
         }
     }
     Ok(())
@@ -101,7 +101,7 @@ async fn open(place: &Place) -> Result<Workspaces, Failure> {
     Ok(Workspaces::new(table))
 }
 
-/// Amounts, as a person reads them.
+/// Formats amounts for display.
 fn told(amounts: &Quota) -> String {
     let amounts: Vec<_> = amounts.iter().map(|(what, much)| format!("{much} {}", what.name())).collect();
     if amounts.is_empty() { "-".to_owned() } else { amounts.join(", ") }

@@ -1,5 +1,4 @@
-//! Two domains in one Lambda, which answers the requests of both. The crates of the domains know
-//! nothing of it.
+//! Combines two domains in one Lambda function, without any changes to the crates of these domains.
 
 #[tokio::main]
 async fn main() -> Result<(), domain::lambda::Error> {

@@ -1,16 +1,16 @@
 //! The list of all domains, one line each.
 //!
-//! From it follow the local server with GraphQL's inner calls, and the API, the functions, the log
-//! groups and the alarms of `template.yaml`. So do the router of `cargo lambda watch`, the pages
-//! `docs/reference/coverage.md`, `docs/reference/access.md` and `docs/reference/levels.md`, and the walks of the tests over all
-//! routes. `docs/reference/limits.md` is written by hand: a test checks that it has every route.
-//! `docs/design/adding.md` says how to add a domain.
+//! The local server with GraphQL's internal calls is built from this list, and so are the APIs,
+//! functions, log groups and alarms of `template.yaml`, the router of `cargo lambda watch`, the
+//! pages `docs/reference/coverage.md`, `docs/reference/access.md` and `docs/reference/levels.md`,
+//! and the tests that cover all routes. `docs/reference/limits.md` is written by hand, and a test
+//! checks that it lists every route. `docs/design/adding.md` explains how to add a domain.
 
 pub mod template;
 
 use domain::{Domain, Function};
 
-/// All domains. The first answers what no other has.
+/// All domains. The first one handles paths that no other domain has.
 pub const DOMAINS: [&Domain; 8] = [
     &tracking::DOMAIN,
     &evaluation::DOMAIN,
@@ -22,7 +22,7 @@ pub const DOMAINS: [&Domain; 8] = [
     &ui::DOMAIN,
 ];
 
-/// All functions of the stack: those of the domains, the indexer and the housekeeper.
+/// Returns all functions of the stack: those of the domains, the indexer and the housekeeper.
 pub fn functions() -> impl Iterator<Item = &'static Function> {
     DOMAINS.into_iter().map(|domain| &domain.function).chain([&fts_indexer::FUNCTION, &housekeeper::FUNCTION])
 }

@@ -100,13 +100,13 @@ def test_a_server_goes_on_meanwhile(tmp_path: Path) -> None:
         runs = [_run(client, "0") for _ in range(30)]
         for run in runs:
             client.delete_run(run)
-        assert _gc(tmp_path, "--set-policy", "0s").stdout == "What was deleted is kept for 0s.\n"
+        assert _gc(tmp_path, "--set-policy", "0s").stdout == "Deleted entities are kept for 0s.\n"
         done = _gc(tmp_path)
         assert done.stdout.count("has been permanently deleted") == 30, done.stderr
         assert _is_missing(client, runs[0])
         assert not client.search_runs(["0"], run_view_type=3)
         assert _gc(tmp_path, "--set-policy", "off").stdout == (
-            "There is no policy: `gc` without an age removes all that is deleted.\n"
+            "There is no retention policy: `gc` without an age removes all deleted entities.\n"
         )
     finally:
         server.stop()
@@ -187,10 +187,10 @@ def test_traces_are_kept_for_as_long_as_the_policy_says(tmp_path: Path) -> None:
         mlflow.set_tracking_uri(server.url)
         assert names() == ["new"]
         assert mlflow.get_trace(old.info.trace_id) is None
-        assert _gc(tmp_path, "--set-trace-policy", "30d").stdout == "Traces are kept for 30d after they began.\n"
+        assert _gc(tmp_path, "--set-trace-policy", "30d").stdout == "Traces are kept for 30d after their start.\n"
         done = _gc(tmp_path, "--dry-run")
         assert f"Traces of experiment {experiment} from before" in done.stdout, done.stderr
-        assert _gc(tmp_path, "--set-trace-policy", "off").stdout == "Traces are kept for ever.\n"
+        assert _gc(tmp_path, "--set-trace-policy", "off").stdout == "Traces are kept forever.\n"
         assert names() == ["new"]
     finally:
         mlflow.set_tracking_uri(None)

@@ -38,7 +38,7 @@ def restore(account: Account, stack: str, outputs: dict[str, str], *arguments: s
         backups = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
         assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
     assert client.describe_table(TableName=data)["Table"]["StreamSpecification"]["StreamViewType"] == "NEW_AND_OLD_IMAGES"
-    ended = re.search(r"(\d+) sessions and (\d+) tokens were ended", said)
+    ended = re.search(r"Ended (\d+) sessions and (\d+) tokens", said)
     assert int(ended[2]) > 0, said
     # Every row is listed with a known kind. Sessions and tokens are removed.
     listed = {name: int(count) for count, name in re.findall(r"^ +([\d]+)  (.+)$", said.replace(",", ""), re.MULTILINE)}

@@ -58,7 +58,7 @@ def test_a_missing_region_is_told_before_anything_is_built(tmp_path: Path):
 def test_the_variable_that_is_told_is_read(tmp_path: Path):
     done = _check(tmp_path, AWS_REGION="eu-central-1")
     assert done.returncode == 1
-    assert "No region" not in done.stderr and "AWS does not know who is calling" in done.stderr
+    assert "No region" not in done.stderr and "AWS cannot identify the caller" in done.stderr
 
 
 def test_deploying_installs_only_what_it_needs():

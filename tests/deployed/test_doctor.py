@@ -98,7 +98,7 @@ def _present(fault: Callable, stack: Stack, aws: Aws) -> Iterator[None]:
 
 def _is_well(aws: Aws, url: str) -> None:
     status, found = _findings(aws, url)
-    assert (status, found) == (0, ["nothing found"]), "\n".join(found)
+    assert (status, found) == (0, ["No problems found."]), "\n".join(found)
 
 
 def _sets_settings(stack: Stack) -> None:
@@ -110,7 +110,7 @@ def _sets_settings(stack: Stack) -> None:
         return done.returncode, done.stdout + done.stderr
 
     told = config("set", "deleted-retention", "30d")
-    assert told[0] == 1 and "35 write units" in told[1] and "With --yes" in told[1], told
+    assert told[0] == 1 and "35 write units" in told[1] and "with --yes" in told[1], told
     for setting, value in [("deleted-retention", "30d"), ("trace-retention", "90d")]:
         made = config("set", setting, value, "--yes")
         assert made[0] == 0, made
@@ -252,10 +252,10 @@ _FAULTS: dict[Callable, str] = {
     _changed_filter: "The filter of the mapping",
     _role_without_a_right: f"The role of {_NAME}-registry lacks dynamodb:UpdateItem on",
     _no_cors: "has no CORS rule for",
-    _no_lifecycle: "has no lifecycle rule that removes uploads",
+    _no_lifecycle: "has no lifecycle rule that removes incomplete uploads",
     _wrong_region: f"There is no stack {_NAME} in us-east-1",
-    _other_layout: "has another layout, 99",
+    _other_layout: "has layout 99",
     _clock_ten_minutes_slow: "The clock of this machine is 10 minutes slow",
-    _small_quota: "quota of 10 sandboxes is too small",
+    _small_quota: "quota of 10 concurrent executions is too small",
     _unprotected: "Deletion protection of the table",
 }

@@ -48,7 +48,7 @@ def test_a_table_of_an_earlier_version_is_to_be_migrated():
 
 def test_a_table_of_a_later_version_is_no_place_for_these_functions():
     problem, said = _said(_Table(layout.current() + 1))
-    assert f"has layout {layout.current() + 1}, and this version knows layout {layout.current()}" in problem
+    assert f"has layout {layout.current() + 1}, and this version supports layout {layout.current()}" in problem
     assert said is None
 
 

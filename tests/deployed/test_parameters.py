@@ -78,7 +78,7 @@ def test_what_fits_is_taken(template: dict, said: dict[str, str]):
         ({"MonthlyBudget": "50"}, "BudgetEmail"),
         ({"BudgetEmail": "ops@example.com"}, "wants MonthlyBudget"),
         ({"ApplicationLogLevel": "ERROR"}, "INFO, WARN"),
-        ({"MaxReadUnits": "a lot", "MaxWriteUnits": "1"}, "is a number"),
+        ({"MaxReadUnits": "a lot", "MaxWriteUnits": "1"}, "must be a number"),
         ({"IndexingDelay": "301"}, "from 0 to 300"),
         ({"Usres": "on"}, "no parameter Usres"),
         ({"Users": "on", "Authorization": "NONE"}, "Authorization=AWS_IAM"),
@@ -174,7 +174,7 @@ def test_a_name_of_somebody_else_and_one_that_is_shared_by_paths_are_refused(gat
     assert told({}) == []
     gateway["ml.example.com"] = [""]
     assert told(own) == []
-    assert "not of this stack" in told({})[0]
+    assert "outside of this stack" in told({})[0]
     gateway["ml.example.com"] = ["", "mlflow"]
     assert "shared by paths (mlflow)" in told(own)[0]
 
@@ -210,7 +210,7 @@ def test_a_table_that_does_not_fit_is_told(aws, template: dict):
 
     assert told("whole", label) == []
     assert f"Its label is: {label}" in told("whole", "2030-01-31T12:00:00.000")[0]
-    assert "other keys or indexes" in told("less", boto3.client("dynamodb").describe_table(TableName="less")["Table"]["LatestStreamLabel"])[0]
+    assert "its keys or indexes differ" in told("less", boto3.client("dynamodb").describe_table(TableName="less")["Table"]["LatestStreamLabel"])[0]
     assert "There is no table none" in told("none", label)[0]
 
 
@@ -252,4 +252,4 @@ def test_whoever_may_not_ask_is_told_and_goes_on(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(data.boto3, "client", lambda _: Refusing())
     assert list(data.find_problems({"TableKey": _KEY}, _REGION, {})) == []
-    assert "cannot be found out whether TableKey can be used" in capsys.readouterr().out
+    assert "cannot check whether TableKey can be used" in capsys.readouterr().out

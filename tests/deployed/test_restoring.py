@@ -57,7 +57,7 @@ def test_a_moment_is_one_of_both_tables(client: _Tables, said: str, expected: da
         ("2030-01-31T10:30:00Z", "from 2030-01-31T11:00:00"),
         ("2030-01-31T12:30:00Z", "to 2030-01-31T12:00:00"),
         ("2030-01-31T11:30:00", "no time zone"),
-        ("yesterday", "no moment"),
+        ("yesterday", "not a point in time"),
     ],
 )
 def test_another_moment_is_refused(client: _Tables, said: str, why: str):

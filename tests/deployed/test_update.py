@@ -48,7 +48,7 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
     # omit resources that are removed due to a condition, such as an API.)
     with _changed(account.directory, lambda text: text.replace("lsi1sk", "lsi6sk")):
         done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT)
-    assert done.returncode == 1 and "Table would be made anew" in done.stderr, done.stderr
+    assert done.returncode == 1 and "Table would be replaced" in done.stderr, done.stderr
     assert stack.outputs == outputs
 
     extras = name_and_keys(account.emulator)

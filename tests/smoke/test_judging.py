@@ -142,7 +142,7 @@ def test_people_are_told_what_each_answer_means_and_where_to_report_it():
     told = report.told(Result(_check(None), "no", {"status": 500}))
     assert "Is it so?" in told and '{"status": 500}' in told
     assert "   yes (as expected): It is." in told and "-> no (differs): It is not." in told
-    assert "Report it to " in told
+    assert "Report it at " in told
     assert "Report it" not in report.told(Result(_check(None), "yes", {"status": 200}))
 
 

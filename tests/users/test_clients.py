@@ -106,7 +106,7 @@ def test_commands_list_and_revoke(site: Site) -> None:
     last = listed[-1]
     assert (last[1], last[2]) == ("of a test", "reading")
     assert site.status("GET", f"{V3}/users/current/permissions", token) == 200
-    assert site.command("token", "revoke", "ann", last[0]) == "The token is revoked."
+    assert site.command("token", "revoke", "ann", last[0]) == "Revoked the token."
     assert site.status("GET", f"{V3}/users/current/permissions", token) == 401
     for word, status in [("disable", 401), ("enable", 200)]:
         site.command("admin", word, "ann")

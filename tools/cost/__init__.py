@@ -1,1 +1,1 @@
-"""Writes `docs/reference/cost.md`: what calls, teams and an idle stack cost."""
+"""Generates `docs/reference/cost.md`: the cost of calls, teams and an idle stack."""

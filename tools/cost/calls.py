@@ -1,4 +1,4 @@
-"""What kind of thing each row of the capacity pages is, and what it costs."""
+"""Classifies the rows of the capacity pages, and computes their costs."""
 
 import re
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from tools.cost.capacity import Row, Units
 from tools.cost.model import Cost, Model
 
-#: Sections of what is no call: the indexer's work, and commands.
+#: Sections of rows that are not calls: the indexer's work, and commands.
 WORK = re.compile(r"The indexer\b|Packing ")
 COMMANDS = re.compile(r"Removing for good")
-#: Rows of what is no call, in sections of calls.
+#: Rows that are not calls, in sections of calls.
 WORK_ROWS = re.compile(r"the indexer catches up|a pass that packs|two batches of the stream")
-#: What is found out about a caller before a call of another page is answered.
+#: Authentication of a caller, before a call of another page is processed.
 BESIDE = re.compile(r"capacity-access\.md")
-#: Rows of more than one call. All others are of one.
+#: Rows of several calls, with their number. All other rows are a single call.
 COUNTS = {
     "create a logged model with 20 params, and finalize it": 2,
     "2,000 metric keys in two batches": 2,
@@ -25,19 +25,19 @@ COUNTS = {
     "a job of 10,000 steps of 100 metrics, each by a call (120 steps, times 83.33)": 1_000_000,
     "a job of 10,000 steps of 100 metrics in batches (1,200 steps, times 8.33)": 10_000,
 }
-#: Rows of which nobody has a million: they are told for one.
+#: Rows that nobody repeats a million times. Their cost is given for one.
 ONCE = re.compile(r"a job of |an hour of a run")
 
 
 @dataclass(frozen=True)
 class Priced:
     row: Row
-    #: How many of it the figures are for.
+    #: Number of repetitions that the costs are given for.
     times: int
     calls: int
     cold: Cost
     warm: Cost | None
-    #: With what the indexer does about it.
+    #: Including the indexer's work that the row causes.
     all_in: Cost | None
 
 
@@ -54,7 +54,7 @@ def priced(model: Model, row: Row) -> Priced:
 
 
 def calls(row: Row) -> int:
-    """How many calls a row is of; none, if it is of what happens beside them."""
+    """Returns the number of calls of a row, or 0 for work beside calls."""
     if WORK.match(row.section) or COMMANDS.match(row.section) or WORK_ROWS.match(row.name) or BESIDE.match(row.page):
         return 0
     return COUNTS.get(row.name, 1)

@@ -1,11 +1,11 @@
-"""Amounts that documents name, by what they are: a test holds sentences against them."""
+"""Amounts that documents quote, by name. A test checks the quotes against them."""
 
 from tools.cost.calls import priced
 from tools.cost.capacity import Row
 from tools.cost.model import MILLION, Cost, Model
 from tools.cost.teams import find, teams
 
-#: The calls that the summary shows: what they are called there, and their rows.
+#: Calls in the summary: their names there, and their rows.
 SUMMARY = {
     "log a batch of 10 metrics": ("capacity.md", "Runs whose metrics are logged once a second", "log_batch of all 10 at one step (mean over 5 minutes)"),
     "create a run with 4 tags": ("capacity.md", "Runs, in an experiment with 1,000 of them", "create run, 4 tags"),
@@ -31,7 +31,7 @@ def whole(amount: float) -> str:
 
 
 def summary(model: Model, rows: list[Row]) -> dict[str, Cost]:
-    """A million of each, with what the indexer does about them where that is metered."""
+    """Returns the cost of a million of each, including the indexer's work if it is metered."""
     found = {}
     for name, (page, section, row) in SUMMARY.items():
         one = priced(model, find(rows, {"page": page, "section": section, "row": row}))
@@ -40,7 +40,7 @@ def summary(model: Model, rows: list[Row]) -> dict[str, Cost]:
 
 
 def figures(model: Model, rows: list[Row]) -> dict[str, str]:
-    """Amounts as the page and sentences have them."""
+    """Returns the amounts in the format of the page and of quotes."""
     found = {f"price: {name}": price(price_["dollars"]) for name, price_ in model.prices["prices"].items()}
     found |= {f"a million: {name}": dollars(cost.all) for name, cost in summary(model, rows).items()}
     for team in teams(model, rows):
@@ -50,14 +50,15 @@ def figures(model: Model, rows: list[Row]) -> dict[str, str]:
     found["idle: alarms"] = dollars(model.alarms())
     found["idle: schedule"] = dollars(model.ticks())
     found["a call's logs"] = dollars(model.logged(model.bytes_logged()) * MILLION)
-    # What docs/measured/scale.md counts for a call: the gateway, the request to Lambda, and some 12 ms.
+    # The costs that docs/measured/scale.md computes for a call: the gateway, the request to Lambda, and some
+    # 12 ms.
     call = model.price("gateway") + model.price("invocations") + model.seconds(12) * MILLION
     found["gateway and Lambda, 12 ms"] = dollars(call)
     return found
 
 
 def price(amount: float) -> str:
-    """A price as AWS writes it: no digit less, and two at least."""
+    """Formats a price like AWS: without rounding, and with at least two decimal digits."""
     if amount == 0:
         return "$0"
     text = f"{amount:.10f}".rstrip("0")

@@ -1,4 +1,4 @@
-"""A busy hour of a team: what is asked for in it, and what the page says that it costs."""
+"""A team's busy hour: its requests, and their cost according to the page."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,14 +9,14 @@ from tools.cost.model import Cost, Model, data
 from tools.cost.stack import HOURS
 from tools.cost.teams import find
 
-#: The smallest of the three teams: its hour has enough of everything.
+#: The smallest of the three teams. Its hour has enough of each kind.
 _TEAM = 0
 KINDS = {"run": "runs", "trace": "traces", "page": "pages"}
 
 
 @dataclass(frozen=True)
 class Hour:
-    """How much of each there is."""
+    """Amounts of each kind."""
 
     people: int
     runs: int
@@ -31,7 +31,9 @@ def busy_hour(model: Model) -> Hour:
 
 
 def said(model: Model, rows: list[Row], hour: Hour) -> Cost:
-    """What the page says that an hour costs, of what the lines of its requests and of the indexer tell."""
+    """Returns the cost of an hour according to the page, limited to what log lines of requests and
+    of the indexer contain.
+    """
     plan: dict[str, Any] = data("teams.json")
     total = Cost()
     for kind, amount in KINDS.items():

@@ -1,6 +1,7 @@
-"""What requests cost by the lines that functions log about them: `{"fields": {"message": "request", "route": …}}`.
+"""Computes the cost of requests from the lines that functions log about them:
+`{"fields": {"message": "request", "route": …}}`.
 
-The lines of an hour are kept in `hour.tsv`, those that say the same in one row.
+The lines of an hour are stored in `hour.tsv`, with identical lines in one row.
 """
 
 import json
@@ -16,7 +17,7 @@ from tools.cost.capacity import Units
 from tools.cost.model import Cost, Model
 
 RECORDED = Path(__file__).with_name("hour.tsv")
-#: Where `serve` writes the same line as text. Only the local server writes it so.
+#: Pattern of the same line in the text format of `serve`. Only the local server writes this format.
 _TEXT = re.compile(r" INFO request: request (route=.*)$")
 _FIELD = re.compile(r'(\w+)=(?:"([^"]*)"|(\S+))')
 
@@ -27,17 +28,17 @@ class Line:
     requests: float
     reads: float
     writes: float
-    #: Of the line as a function writes it.
+    #: Length of the line in the format of a function.
     size: int
 
     @property
     def is_call(self) -> bool:
-        """Whether somebody asked: the routes of other work are single words."""
+        """Whether the line is a call: other work has routes that are a single word."""
         return " " in self.route
 
 
 def read(text: str) -> Iterator[Line]:
-    """The lines of a log that are about requests: of `serve`, or of functions."""
+    """Yields the lines of a log that describe requests, either of `serve` or of functions."""
     for line in text.splitlines():
         if found := _TEXT.search(line):
             fields = {name: quoted or plain for name, quoted, plain in _FIELD.findall(found[1])}
@@ -56,7 +57,9 @@ def _line(fields: dict) -> Line:
 
 
 def bill(model: Model, lines: dict[Line, int]) -> Cost:
-    """What the lines' calls cost, and the work that they cause. Not in lines: starts, files of the bucket, and the calls of the indexer by the stream."""
+    """Returns the cost of the lines' calls and of the work that they cause. The lines do not cover
+    cold starts, files in the bucket, and the stream's calls of the indexer.
+    """
     total = Cost()
     for line, times in lines.items():
         units = Units(line.requests, line.writes, line.reads)
@@ -85,7 +88,7 @@ def main() -> None:
     lines = Counter(line for path in sys.argv[1:] for line in read(Path(path).read_text("utf-8")))
     total = bill(model, lines)
     calls = sum(times for line, times in lines.items() if line.is_call)
-    sys.stdout.write(f"{calls:,} calls: ${total.all:.6f}, the table of it ${total.table:.6f}\n")
+    sys.stdout.write(f"{calls:,} calls: ${total.all:.6f}, of which table ${total.table:.6f}\n")
 
 
 if __name__ == "__main__":

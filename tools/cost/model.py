@@ -1,4 +1,4 @@
-"""What a call, the work behind it, and what is kept cost, in dollars."""
+"""Computes the cost of calls, of the work behind them, and of storage, in dollars."""
 
 import json
 import math
@@ -20,7 +20,7 @@ def data(name: str) -> Any:
 
 @dataclass(frozen=True)
 class Cost:
-    """Dollars, by what they are paid for."""
+    """Dollars by category."""
 
     gateway: float = 0
     invocations: float = 0
@@ -50,16 +50,18 @@ class Model:
         self.memory = sizes.pop()
 
     def price(self, name: str) -> float:
-        """Dollars for what the name stands for: a million of it, a GB, an hour."""
+        """Returns the dollars per unit of the price: a million, a GB or an hour."""
         return self.prices["prices"][name]["dollars"]
 
     def assumed(self, name: str) -> float:
         return self.assumptions[name]["value"]
 
-    # ---- of calls
+    # ---- calls
 
     def call(self, units: Units, bucket: list[str] | None = None, count: int = 1, starts: float | None = None) -> Cost:
-        """Calls through the gateway that ask this of the table and the bucket, all of them together."""
+        """Returns the cost of `count` calls through the gateway, which together make these requests
+        to the table and bucket.
+        """
         bucket = bucket or []
         each = Cost(
             gateway=self.price("gateway") / MILLION,
@@ -74,14 +76,18 @@ class Model:
         )
 
     def work(self, units: Units) -> Cost:
-        """What a function does beside calls, or in one that is paid for already."""
+        """Returns the cost of a function's work beside calls, or in a call that is already paid
+        for.
+        """
         return Cost(time=self.seconds(self.ms(units, [], 0)), table=self.units(units))
 
     def units(self, units: Units) -> float:
         return (units.writes * self.price("writes") + units.reads * self.price("reads")) / MILLION
 
     def ms(self, units: Units, bucket: list[str], count: int) -> float:
-        """How long functions run: the requests that they wait for, and their CPU on a part of a core. Each call is billed by whole ms."""
+        """Returns how long functions run: the requests that they wait for, and their CPU time on a
+        part of a core. Every call is rounded up to whole ms.
+        """
         side_by_side = self.assumed("requests at a time") * max(count, 1)
         waits = min(units.requests, side_by_side) + max(0.0, units.requests - side_by_side) / self.assumed("requests at a time")
         cpu = self.assumptions["cpu"]
@@ -94,11 +100,13 @@ class Model:
         return max(count, 1) * math.ceil(took / max(count, 1)) if count else took
 
     def seconds(self, ms: float) -> float:
-        """Dollars for the time of a function. A GB is 1,024 MB here."""
+        """Returns the dollars for a function's time. Lambda's GB is 1,024 MB."""
         return ms / 1000 * self.memory / 1024 * self.price("time")
 
     def bytes_logged(self, own_line: int = 0) -> int:
-        """Bytes that a call leaves in logs, of which the function's own line may be of another length."""
+        """Returns the bytes that a call leaves in logs. `own_line` replaces the length of the
+        function's own line.
+        """
         platform = [] if self.stack.silent == set(self.stack.memory) else self.assumptions["platform lines"]["value"]
         own = ["x" * own_line] if own_line else self.assumptions["own lines"]["value"]
         gateway = [self.assumptions["gateway line"]["value"]] if self.stack.gateway_lines else []
@@ -110,21 +118,23 @@ class Model:
         return size / GB * (self.price("logs") + kept)
 
     def gateway(self, calls: float) -> float:
-        """Dollars for the calls of a month."""
+        """Returns the dollars for a month's calls."""
         first = 300 * MILLION
         return (min(calls, first) * self.price("gateway") + max(0.0, calls - first) * self.price("gateway, later")) / MILLION
 
-    # ---- of what is there, a month
+    # ---- storage and idle cost, per month
 
     def kept(self, size: float) -> float:
-        """Bytes of the table, with their recovery."""
+        """Returns the cost of bytes in the table, including point-in-time recovery."""
         return size / GB * (self.price("table") + self.price("recovery"))
 
     def alarms(self) -> float:
         return self.stack.alarm_metrics * self.price("alarms")
 
     def dashboards(self) -> float:
-        """Beyond those that an account has for nothing: this stack's is taken for one of them."""
+        """Returns the cost of dashboards beyond an account's free ones. This stack's dashboard
+        counts as free.
+        """
         return max(0.0, self.stack.dashboards - self.assumed("dashboards for nothing")) * self.price("dashboards")
 
     def ticks(self) -> float:
@@ -140,7 +150,7 @@ class Model:
         return self.alarms() + self.dashboards() + self.ticks() + self.stack.ticks * self.price("schedule") / MILLION
 
     def gatherings(self, changes: float) -> float:
-        """Calls of the indexer by the stream: at most one per shard in the time for which changes are gathered."""
+        """Returns the stream's calls of the indexer: at most one per shard and batching window."""
         return min(changes, HOURS * 3600 / max(self.stack.gathered, 1) * self.assumed("shards of the stream"))
 
 

@@ -1,4 +1,6 @@
-"""What the template says that costs something, or keeps something: read line by line, since Python has no reader of YAML."""
+"""Reads the parts of the template that have a cost. Parsed line by line, because Python's standard
+library has no YAML parser.
+"""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +8,7 @@ from pathlib import Path
 
 
 class Template:
-    """The resources of a template that are made with the defaults of its parameters."""
+    """The resources of a template that exist with the default parameters."""
 
     def __init__(self, path: Path) -> None:
         text = path.read_text("utf-8")
@@ -16,19 +18,19 @@ class Template:
         self._conditions = dict(re.findall(r"^  (\w+): (!.*)$", sections["Conditions"], re.MULTILINE))
         blocks = re.findall(r"^  (\w+):\n((?:(?:    .*|  #.*|)\n)*)", sections["Resources"], re.MULTILINE)
         self.all = {name: _without_remarks(block) for name, block in blocks}
-        assert len(self.all) > 20, "the template is written in another way"
+        assert len(self.all) > 20, "the template has an unexpected format"
         self.resources = {name: block for name, block in self.all.items() if self._is_made(block)}
 
     def of(self, kind: str) -> dict[str, str]:
         return {name: block for name, block in self.resources.items() if _value(block, "Type") == kind}
 
     def default_of(self, value: str | None) -> str | None:
-        """What a property is with the defaults: a parameter may say it."""
+        """Returns the value of a property with the default parameters."""
         found = re.fullmatch(r"!Ref (\w+)", value or "")
         return self.defaults[found[1]] if found else value
 
     def decided(self, block: str) -> str:
-        """A resource without the items of its lists that are only there with other parameters."""
+        """Returns a resource without the list items that only exist with other parameters."""
         item = r"^( +)- Fn::If:\n +- (\w+)\n((?:\1 .*\n)*)"
         return re.sub(item, lambda found: found[3] if self.holds(found[2]) else "", block, flags=re.MULTILINE)
 
@@ -37,7 +39,7 @@ class Template:
         return not condition or self.holds(condition[1])
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition holds while all parameters have their defaults."""
+        """Returns whether a condition holds with the default parameters."""
         return self._holds(self._conditions[condition])
 
     def _holds(self, text: str) -> bool:
@@ -49,11 +51,11 @@ class Template:
             return self.holds(found[1])
         if found := re.fullmatch(r"!(And|Or) \[(.*)\]", text):
             return {"And": all, "Or": any}[found[1]](self._holds(part) for part in _parts(found[2]))
-        raise ValueError(f"a condition of another form: {text}")
+        raise ValueError(f"a condition with an unexpected format: {text}")
 
 
 def _parts(text: str) -> list[str]:
-    """The items of a list, which may have lists in them."""
+    """Splits a list, whose items may contain lists."""
     parts, depth = [""], 0
     for character in text:
         depth += {"[": 1, "]": -1}.get(character, 0)
@@ -81,27 +83,27 @@ def _number(block: str, name: str) -> int:
 
 @dataclass(frozen=True)
 class Stack:
-    #: MB of each function.
+    #: Memory of each function in MB.
     memory: dict[str, int]
-    #: Functions whose platform writes no lines about calls.
+    #: Functions whose platform does not log lines about calls.
     silent: set[str]
-    #: Metrics that alarms look at, which are what is paid for.
+    #: Number of metrics in alarms, which determines their price.
     alarm_metrics: int
-    #: The same with the alarms of what is off by default.
+    #: Number of metrics in alarms, including alarms that are off by default.
     all_alarm_metrics: int
     metrics: list[str]
     dashboards: int
-    #: Days for which logs are kept.
+    #: Retention of logs in days.
     log_days: int
-    #: Calls of functions by schedules, a month.
+    #: Scheduled calls of functions per month.
     ticks: int
-    #: Seconds for which changes are gathered before they are indexed.
+    #: Seconds for which changes are collected before they are indexed.
     gathered: int
-    #: Whether the gateway writes a line of its own about each call.
+    #: Whether the gateway logs a line about each call.
     gateway_lines: bool
 
 
-#: Hours of a month, as AWS counts them.
+#: Hours of a month in AWS's price calculations.
 HOURS = 730
 _MINUTES = {"minute": 1, "minutes": 1, "hour": 60, "hours": 60, "day": 1440, "days": 1440}
 
@@ -126,12 +128,12 @@ def read(path: Path) -> Stack:
 
 
 def _alarm_metrics(block: str) -> int:
-    # An expression is no metric: what it is made of is.
+    # An expression is not a metric itself, but the metrics in it are.
     return len(re.findall(r"^ +MetricStat:", block, re.MULTILINE)) or 1
 
 
 def _ticks(block: str) -> int:
     schedule = _value(block, "ScheduleExpression")
     found = re.fullmatch(r"rate\((\d+) (\w+)\)", schedule or "")
-    assert found, f"a schedule of another form: {schedule}"
+    assert found, f"a schedule with an unexpected format: {schedule}"
     return round(HOURS * 60 / (int(found[1]) * _MINUTES[found[2]]))

@@ -1,4 +1,4 @@
-"""What a month of three teams costs, here and with a server that is always on."""
+"""Computes a month's cost of three teams, with this stack and with a server that is always on."""
 
 import math
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from tools.cost.capacity import Row
 from tools.cost.model import GB, MILLION, Cost, Model, data
 from tools.cost.stack import HOURS
 
-#: Dollars by what they are paid for.
+#: Dollars by category.
 Bill = dict[str, float]
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a run, a trace or a page of the UI asks for."""
+    """Requests of a run, a trace or a page of the UI."""
 
     cost: Cost
     calls: float
@@ -30,9 +30,9 @@ class Team:
     calls: float
     ours: Bill
     server: Bill
-    #: What the server is made of, in words.
+    #: Description of the server's components.
     parts: str
-    #: The same two where traces are kept for a month only.
+    #: Bills of the stack and the server if traces are kept for one month only.
     shorter: tuple[Bill, Bill]
 
 
@@ -70,14 +70,16 @@ def _team(model: Model, plan: dict[str, Any], uses: dict[str, Use], team: dict[s
 
 
 def _bills(model: Model, plan: dict[str, Any], team: dict[str, Any], asked: Use, pages: float, trace_months: int) -> tuple[Bill, Bill, str]:
-    """The bill of the stack, that of the server, and what the server is made of. Traces are kept for so many months."""
+    """Returns the bill of the stack, the bill of the server, and the server's components. Traces
+    are kept for `trace_months`.
+    """
     total, count = asked.cost, asked.calls
     months, run = plan["months"], plan["run"]
     a_run = model.assumed("bytes of a run") + run["points"] * model.assumed("bytes of a point")
     size = months * team["runs"] * a_run + trace_months * team["traces"] * model.assumed("bytes of a trace")
     files = months * team["runs"] * run["files"] * run["bytes of a file"] / GB * model.price("bucket")
     sent = ((count - pages) * model.assumed("bytes of an answer") + pages * model.assumed("bytes of a page")) / GB * model.price("out")
-    # Each call that is no page changes something that the indexer hears of, at the most.
+    # Upper bound: every call except those of pages changes something that reaches the indexer.
     gathered = model.gatherings(count - pages)
     ours = {
         "gateway": model.gateway(count),
@@ -102,7 +104,8 @@ def _server(model: Model, plan: dict[str, Any], calls: float, size: float) -> tu
     stored = plan["GB"] or math.ceil(size / GB)
     bill = {
         "Fargate": tasks * HOURS * (cores * model.price("cores") + memory * model.price("memory")),
-        # A capacity unit takes 25 new connections a second: each call is taken for one. Two zones, an address in each.
+        # A capacity unit handles 25 new connections per second, and each call counts as one. There
+        # are two zones with an address each.
         "load balancer": HOURS * (model.price("balancer") + a_second / 25 * model.price("balanced") + 2 * model.price("addresses")),
         "database": zones * (HOURS * model.price(plan["database"]) + stored * model.price("database")),
     }

@@ -14,5 +14,5 @@ def read() -> tuple[Model, list[Row]]:
 
 
 def written() -> str:
-    """The page, of what the repository says now."""
+    """Generates the page from the current content of the repository."""
     return page(*read())

@@ -1,7 +1,9 @@
-"""Creates or updates the stack, `make deploy`: `python tools/deploy [--environment dev] [--parameters NAME=VALUE ...]`.
+"""Creates or updates the stack:
+`python tools/deploy [--environment dev] [--parameters NAME=VALUE ...]`.
 
-It looks first whether the deployment can succeed, before anything is built or changed, and says what to do where it cannot. It refuses changes by
-which data or URLs would be lost. It needs what SAM brings (boto3), and nothing else.
+Run by `make deploy`. Before anything is built or changed, it checks whether the deployment can
+succeed, and explains how to fix what would prevent it. It refuses changes that would lose data or
+URLs. Its only dependency besides SAM is boto3, which comes with SAM.
 """
 
 import argparse
@@ -23,7 +25,7 @@ from stack import Stack
 
 
 def main() -> None:
-    # Programs in Python read another variable than all others.
+    # Python programs read AWS_DEFAULT_REGION, all others AWS_REGION.
     if os.environ.get("AWS_REGION"):
         os.environ["AWS_DEFAULT_REGION"] = os.environ["AWS_REGION"]
     settings = read_settings(_arguments())
@@ -37,16 +39,16 @@ def main() -> None:
     except (BotoCoreError, ClientError) as error:
         sys.exit(f"AWS: {error}")
     except subprocess.CalledProcessError as error:
-        sys.exit(f"{' '.join(map(str, error.cmd[:3]))} ended with status {error.returncode}.")
+        sys.exit(f"{' '.join(map(str, error.cmd[:3]))} exited with status {error.returncode}.")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="deploy", description="Creates or updates the stack.")
-    parser.add_argument("--environment", default="default", help="the part of samconfig.toml: default, dev or prod")
-    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the template; others keep their values")
-    parser.add_argument("--allow", nargs="*", default=[], metavar="RESOURCE", help="resources that may be replaced or removed all the same")
-    parser.add_argument("--built", action="store_true", help="the functions and the user interface are where the template names them: build nothing")
-    parser.add_argument("--check", action="store_true", help="only look whether the stack can be deployed")
+    parser.add_argument("--environment", default="default", help="section of samconfig.toml: default, dev or prod")
+    parser.add_argument("--parameters", nargs="*", default=[], metavar="NAME=VALUE", help="parameters of the template, all others keep their values")
+    parser.add_argument("--allow", nargs="*", default=[], metavar="RESOURCE", help="resources that may be replaced or removed")
+    parser.add_argument("--built", action="store_true", help="use the functions and the user interface at the paths in the template, without building them")
+    parser.add_argument("--check", action="store_true", help="only check whether the stack can be deployed")
     return parser.parse_args()
 
 
@@ -76,7 +78,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
     if settings.protects and stack.parameter("DeletionProtection") == "false" and stack.has_tables():
         stack.protect()
     if said := make_first_call(boto3.client("lambda"), stack):
-        print(f"Note: the function tracking does not answer, but says: {said}. Its log says more: mlflow-serverless doctor --stack {stack.name}")
+        print(f"Note: the first call of the function tracking failed: {said}. Check its log, and run: mlflow-serverless doctor --stack {stack.name}")
     outputs = stack.outputs()
     print(advice.of(outputs, stack.name, settings.region, settings.command("PARAMETERS")))
     if told := layout.advice(dynamodb, outputs["TableName"], advice.migration(outputs, settings.region)):
@@ -84,7 +86,7 @@ def _deploy(settings: Settings, stack: Stack) -> None:
 
 
 def _sam(*arguments: str) -> str:
-    """What SAM says, which is shown as well."""
+    """Runs SAM, and returns its output, which is also printed."""
     command = [Path(sys.executable).with_name("sam"), *arguments]
     said = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

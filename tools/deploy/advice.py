@@ -1,10 +1,10 @@
-"""What to do with a stack that stands."""
+"""Next steps after a deployment."""
 
 from collections.abc import Mapping
 
 _SIZE, _SWITCH = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD"
-#: What clients of a version and later ones set, the newest first. With a size of 1, files pass the API by, which takes neither long ones nor texts
-#: that are not UTF-8.
+#: Settings of clients from a version on, newest first. With a size of 1, files bypass the API,
+#: which supports neither large files nor text that is not UTF-8.
 _FILES = [
     ("MLflow 3.18 and later", (3, 18), {}),
     ("3.15 to 3.17", (3, 15), {_SIZE: "1"}),
@@ -13,7 +13,9 @@ _FILES = [
 
 
 def of_files(version: str) -> dict[str, str]:
-    """The settings by which a client of this version sends files of any length and encoding without the package."""
+    """Returns the settings that let a client of this version send files of any length and encoding
+    without the package.
+    """
     parts = tuple(int(part) for part in version.split(".")[:2])
     return next(settings for _, since, settings in _FILES if parts >= since)
 
@@ -24,15 +26,17 @@ def _lines_of_files() -> list[str]:
 
 
 def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str:
-    """The tracking URIs, what clients have to set, and the next commands. `command` is what sets a parameter."""
+    """Returns the tracking URIs, the settings of clients, and the next commands. `command` is the
+    command that sets a parameter.
+    """
     place = _place(outputs, region)
     alarms = f"{command}AlarmTopic=arn:aws:sns:{region}:ACCOUNT:TOPIC"
-    text = ["", f"The stack {stack} stands.", "", "For programs with AWS credentials:", ""]
+    text = ["", f"The stack {stack} is deployed.", "", "For programs with AWS credentials:", ""]
     text += ["  pip install ./clients/python", f"  export MLFLOW_TRACKING_URI={outputs['TrackingUri']} MLFLOW_TRACKING_AUTH=mlflow-serverless"]
-    text += ["", "The package makes clients of each age send long files past the API."]
+    text += ["", "The package makes clients of every version send large files directly to the bucket."]
     for name, uri in (("Domain", "TrackingUri"), ("UsersDomain", "UsersUri")):
         if f"{name}Uri" in outputs:
-            text += ["", f"{outputs[f'{name}Uri']} is the same as {outputs[uri]}, once the name leads to {outputs[f'{name}Target']}."]
+            text += ["", f"{outputs[f'{name}Uri']} is equivalent to {outputs[uri]} once the name points to {outputs[f'{name}Target']}."]
     if "UsersUri" in outputs:
         text += ["", "For users, in a browser and as tracking URI:", "", f"  {outputs['UsersUri']}", ""]
         text += [f"  export MLFLOW_TRACKING_URI={outputs['UsersUri']} MLFLOW_TRACKING_TOKEN=...", "", "and for files of more than 4.5 MB, and texts that are not UTF-8", "", *_lines_of_files()]
@@ -43,10 +47,10 @@ def of(outputs: Mapping[str, str], stack: str, region: str, command: str) -> str
 
 
 def migration(outputs: Mapping[str, str], region: str) -> str:
-    """The command that brings the stack's tables to the layout of this version."""
+    """Returns the command that migrates the stack's tables to the layout of this version."""
     return f"mlflow-serverless migrate {_place(outputs, region)}"
 
 
 def _place(outputs: Mapping[str, str], region: str) -> str:
-    """The stack's tables, as options of a command."""
+    """Returns the options of a command that select the stack's tables."""
     return f"--dynamodb-endpoint https://dynamodb.{region}.amazonaws.com --table {outputs['TableName']} --access-table {outputs['AccessTableName']}"

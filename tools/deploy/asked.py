@@ -1,4 +1,4 @@
-"""Questions to AWS whose answer is good to know, and without which a deployment can begin all the same."""
+"""Optional checks, without which a deployment can proceed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ _DENIED = {"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"}
 
 @contextmanager
 def unless_denied(what: str) -> Iterator[None]:
-    """Whoever deploys need not have the right to ask."""
+    """Skips a check for which the caller has no permission."""
     try:
         yield
     except ClientError as error:
         if error.response["Error"]["Code"] not in _DENIED:
             raise
-        print(f"Note: it cannot be found out {what}: the right is missing ({error.operation_name}).")
+        print(f"Note: cannot check {what}: the permission for {error.operation_name} is missing.")

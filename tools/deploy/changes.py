@@ -1,17 +1,17 @@
-"""Changes of a stack by which data, or the URL that clients know, would be lost."""
+"""Changes of a stack that would lose data, or the URL that clients use."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 _WHY = {
-    "AWS::DynamoDB::Table": "a new, empty table would take its place",
-    "AWS::S3::Bucket": "a new, empty bucket would take its place",
-    "AWS::ApiGatewayV2::Api": "clients would have to be told another URL",
+    "AWS::DynamoDB::Table": "the stack would use a new, empty table",
+    "AWS::S3::Bucket": "the stack would use a new, empty bucket",
+    "AWS::ApiGatewayV2::Api": "clients would need a new URL",
 }
 
 
 def refused(changes: Iterable[Mapping[str, Any]], allowed: set[str], command: str = "make deploy ALLOW=") -> list[str]:
-    """What of them may not be done, in words. `command` is what allows it all the same."""
+    """Describes the changes that are refused. `command` is the command that allows them."""
     found = []
     for change in changes:
         of = change["ResourceChange"]
@@ -20,7 +20,7 @@ def refused(changes: Iterable[Mapping[str, Any]], allowed: set[str], command: st
             continue
         is_replaced = of["Action"] == "Modify" and of.get("Replacement", "False") != "False"
         if of["Action"] == "Remove":
-            found.append(f"{name} would leave the stack. If that is meant: {command}{name}")
+            found.append(f"{name} would be removed from the stack. To allow this: {command}{name}")
         elif is_replaced:
-            found.append(f"{name} would be made anew: {_WHY[kind]}. If that is meant: {command}{name}")
+            found.append(f"{name} would be replaced: {_WHY[kind]}. To allow this: {command}{name}")
     return found

@@ -1,4 +1,4 @@
-"""What tables that are there, and keys that encrypt, have to be like."""
+"""Checks existing tables and encryption keys that the parameters refer to."""
 
 from collections.abc import Iterator, Mapping
 
@@ -23,7 +23,7 @@ def find_problems(parameters: Mapping[str, str], region: str, template: Mapping)
 def _of_key(name: str, arn: str, region: str) -> Iterator[str]:
     there = arn.split(":")[3]
     if there != region:
-        yield f"{name} is in {there}, and has to be in {region}, where the stack is."
+        yield f"{name} is in {there}, but has to be in {region}, like the stack."
         return
     with unless_denied(f"whether {name} can be used"):
         try:
@@ -36,11 +36,11 @@ def _of_key(name: str, arn: str, region: str) -> Iterator[str]:
         if key["KeyState"] != "Enabled":
             yield f"{name} is in the state {key['KeyState']}. It has to be enabled."
         elif key.get("KeySpec", "SYMMETRIC_DEFAULT") != "SYMMETRIC_DEFAULT" or key.get("KeyUsage") != "ENCRYPT_DECRYPT":
-            yield f"{name} has to be a symmetric key that encrypts and decrypts: it is {key.get('KeySpec')}, for {key.get('KeyUsage')}."
+            yield f"{name} has to be a symmetric key for encryption and decryption, but is {key.get('KeySpec')} for {key.get('KeyUsage')}."
 
 
 def _of_table(name: str, wanted: Mapping, stream: str | None) -> Iterator[str]:
-    with unless_denied(f"whether the table {name} fits"):
+    with unless_denied(f"whether the table {name} can be used"):
         try:
             table = boto3.client("dynamodb").describe_table(TableName=name)["Table"]
         except ClientError as error:
@@ -51,16 +51,16 @@ def _of_table(name: str, wanted: Mapping, stream: str | None) -> Iterator[str]:
         if table["TableStatus"] != "ACTIVE":
             yield f"The table {name} is in the state {table['TableStatus']}. Wait until it is ACTIVE."
         if _keys(table) != _keys(wanted):
-            yield f"The table {name} has other keys or indexes than those of this version: it is no table of it."
+            yield f"The table {name} cannot be used: its keys or indexes differ from those of this version."
         if stream is not None and table.get("LatestStreamLabel") != stream:
             has = table.get("LatestStreamLabel", "none")
             yield f"{stream} is not the stream of the table {name}. Its label is: {has}."
         said = table.get("StreamSpecification", {})
         if stream is not None and (not said.get("StreamEnabled") or said.get("StreamViewType") != "NEW_AND_OLD_IMAGES"):
-            yield f"The table {name} has no stream with new and old images: nothing would be indexed. Enable one."
+            yield f"The table {name} has no stream with new and old images: nothing would be indexed. Enable such a stream."
 
 
 def _keys(table: Mapping) -> dict[str, list]:
-    """The key of a table, and those of its indexes by their names."""
+    """Returns the key of a table, and the keys of its indexes by name."""
     indexes = [*table.get("LocalSecondaryIndexes", []), *table.get("GlobalSecondaryIndexes", [])]
     return {one.get("IndexName", ""): [(key["AttributeName"], key["KeyType"]) for key in one["KeySchema"]] for one in [table, *indexes]}

@@ -1,7 +1,8 @@
 """The first call of a deployed stack.
 
-The function `tracking` makes the experiment 0 when it first starts. Every MLflow server has that experiment, and a client's first call may be one
-about it to another function, such as an export of traces.
+The function `tracking` creates experiment 0 on its first start. Every MLflow server has this
+experiment, and the first call of a client may use it through another function, for example to
+export traces.
 """
 
 import json
@@ -12,7 +13,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from stack import Stack
 
 _PATH = "/health"
-#: As API Gateway sends it; a function reads no more of it.
+#: An event of API Gateway, reduced to the fields that a function reads.
 _EVENT = {
     "version": "2.0",
     "routeKey": "$default",
@@ -36,12 +37,14 @@ _EVENT = {
 
 
 def make_first_call(functions: Any, stack: Stack) -> str | None:
-    """Calls the function with a client of Lambda. Returns what went wrong, or was said in place of an answer; None if all is well."""
+    """Invokes the function through Lambda's API. Returns an error or an unexpected response, or
+    `None` if the call succeeds.
+    """
     try:
         name = stack.resources()["TrackingFunction"]
         said = functions.invoke(FunctionName=name, Payload=json.dumps(_EVENT).encode())
     except (BotoCoreError, ClientError) as error:
-        # The stack is there all the same.
+        # The stack is deployed nevertheless.
         return str(error)
     answer = json.loads(said["Payload"].read() or b"null")
     if not said.get("FunctionError") and isinstance(answer, dict) and answer.get("statusCode") == 200:

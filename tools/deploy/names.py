@@ -1,4 +1,6 @@
-"""What a name of one's own needs: a certificate that fits, a zone that it is in, and nothing else in API Gateway that has it."""
+"""Checks custom domain names: they need a matching certificate and zone, and must not be used
+elsewhere in API Gateway.
+"""
 
 from collections.abc import Iterator, Mapping
 
@@ -11,7 +13,7 @@ _NAMES = {"DomainName": "Domain", "UsersDomainName": "UsersDomain"}
 
 
 def find_problems(parameters: Mapping[str, str], region: str, of_stack: Mapping[str, str]) -> Iterator[str]:
-    """`of_stack` are the stack's resources, by their names in the template."""
+    """Checks the names. `of_stack` has the stack's resources by their names in the template."""
     names = {resource: parameters[name] for name, resource in _NAMES.items() if parameters.get(name)}
     if not names:
         return
@@ -26,7 +28,7 @@ def find_problems(parameters: Mapping[str, str], region: str, of_stack: Mapping[
 def _of_certificate(arn: str, region: str, names: Iterator[str]) -> Iterator[str]:
     there = arn.split(":")[3]
     if there != region:
-        yield f"The certificate is in {there}, and has to be in {region}, where the stack is. (Only CloudFront wants us-east-1.)"
+        yield f"The certificate is in {there}, but has to be in {region}, like the stack. (Only CloudFront requires us-east-1.)"
         return
     with unless_denied("whether the certificate can be used"):
         try:
@@ -37,7 +39,7 @@ def _of_certificate(arn: str, region: str, names: Iterator[str]) -> Iterator[str
             yield f"There is no certificate {arn}."
             return
         if found["Status"] != "ISSUED":
-            yield f"The certificate is in the state {found['Status']}. It has to be issued first: put the record for its validation into the zone of the name."
+            yield f"The certificate is in the state {found['Status']}. It has to be issued first: add its validation record to the zone of the name."
         covered = {found["DomainName"], *found.get("SubjectAlternativeNames", [])}
         for name in names:
             if not covered & {name, "*." + name.partition(".")[2]}:
@@ -54,15 +56,17 @@ def _of_zone(zone: str, names: Iterator[str]) -> Iterator[str]:
             yield f"There is no hosted zone {zone}."
             return
         if found.get("Config", {}).get("PrivateZone"):
-            yield f"The hosted zone {zone} is private: nobody outside of its network would find the name."
+            yield f"The hosted zone {zone} is private: the name would only resolve within its network."
         ending = found["Name"].rstrip(".")
         for name in names:
             if name != ending and not name.endswith(f".{ending}"):
-                yield f"{name} is not in the hosted zone {zone}, which is of {ending}."
+                yield f"{name} is not in the hosted zone {zone}, which is for {ending}."
 
 
 def _of_mappings(name: str, is_own: bool) -> Iterator[str]:
-    """Functions would see the path of a mapping, and know no route that begins with it."""
+    """Checks for mappings with a path. Functions would receive this path, which none of their
+    routes has.
+    """
     with unless_denied(f"whether {name} is in use"):
         client = boto3.client("apigatewayv2")
         try:
@@ -73,6 +77,6 @@ def _of_mappings(name: str, is_own: bool) -> Iterator[str]:
             return
         keys = sorted(one["ApiMappingKey"] for one in mappings if one.get("ApiMappingKey"))
         if not is_own:
-            yield f"{name} is in API Gateway already, and not of this stack. Choose another name, or: aws apigatewayv2 delete-domain-name --domain-name {name}"
+            yield f"{name} is already used in API Gateway outside of this stack. Choose another name, or run: aws apigatewayv2 delete-domain-name --domain-name {name}"
         elif keys:
-            yield f"{name} is shared by paths ({', '.join(keys)}). It has to lead to this API as a whole: delete these mappings, or choose another name."
+            yield f"{name} is shared by paths ({', '.join(keys)}). It has to map to this API without a path: delete these mappings, or choose another name."

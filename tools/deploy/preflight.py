@@ -1,4 +1,4 @@
-"""What a deployment would fail for, found before anything is built or changed."""
+"""Finds problems that would make a deployment fail, before anything is built or changed."""
 
 import re
 import shutil
@@ -14,23 +14,23 @@ from settings import Settings
 from stack import Stack
 from template import read_template, refused
 
-#: Functions are called `<stack>-<function>`, and a name has 64 characters.
+#: Functions are named `<stack>-<function>`, and a name has at most 64 characters.
 _LONGEST_STACK_NAME = 52
-#: AWS leaves so many of an account's sandboxes to functions for which none are reserved.
+#: Number of an account's concurrent executions that AWS keeps unreserved.
 _UNRESERVED = 100
 _CONCURRENCY = ("TrackingConcurrency", "IndexerConcurrency")
-#: The processor of the functions.
+#: Processor of the functions.
 TARGET = "aarch64-unknown-linux-gnu"
 _STATES_THAT_CAN_BE_UPDATED = re.compile(r"(CREATE|UPDATE|UPDATE_ROLLBACK|IMPORT|IMPORT_ROLLBACK)_COMPLETE$")
 
 
 def find_problems(settings: Settings) -> list[str]:
-    """What has to be done first; nothing if the deployment can begin."""
+    """Returns what has to be fixed before the deployment can begin."""
     return [*_of_this_machine(settings), *_of_the_account(settings)]
 
 
 def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
-    """Each by itself, all of them together, and what they name."""
+    """Checks each parameter, their combination, and what they refer to."""
     stack = Stack(boto3.client("cloudformation"), settings.stack)
     has_been_made = state not in (None, "REVIEW_IN_PROGRESS")
     kept = stack.parameters() if has_been_made else {}
@@ -42,13 +42,13 @@ def _of_parameters(settings: Settings, state: str | None) -> Iterator[str]:
         return
     all_of_them = {**kept, **said}
     yield from names.find_problems(all_of_them, settings.region, stack.resources() if has_been_made else {})
-    # CloudFormation has looked at what the stack keeps.
+    # Parameters that the stack keeps have been checked by CloudFormation.
     yield from data.find_problems(said, settings.region, template)
     yield from _of_sandboxes(said, kept)
 
 
 def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
-    """What the stack reserves already is its own to reserve again."""
+    """Checks the reserved concurrency. The stack's present reservation can be reused."""
     before = sum(int(kept.get(name, 0)) for name in _CONCURRENCY)
     wanted = sum(int({**kept, **said}.get(name, 0)) for name in _CONCURRENCY)
     if wanted <= before:
@@ -57,58 +57,58 @@ def _of_sandboxes(said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[
     free = limit.get("UnreservedConcurrentExecutions", limit["ConcurrentExecutions"]) + before
     if free - wanted < _UNRESERVED:
         yield (
-            f"{wanted} sandboxes cannot be reserved: the account has {limit['ConcurrentExecutions']}, {free} of them not reserved by others, and AWS leaves "
-            f"{_UNRESERVED} to other functions. Ask for more, or reserve fewer."
+            f"Cannot reserve {wanted} concurrent executions: the account has {limit['ConcurrentExecutions']}, of which {free} are not reserved by other functions, and AWS "
+            f"keeps {_UNRESERVED} unreserved. Request a higher quota, or reserve fewer."
         )
 
 
 def find_warnings(settings: Settings) -> Iterator[str]:
-    """What will not fail, and ought to be known."""
+    """Yields warnings that do not prevent the deployment."""
     limit = _sandboxes()
     if limit < 1000:
         yield (
-            f"this account has {limit} sandboxes for all its functions (new accounts begin with 10). The stack asks for none of its own, but what "
-            "comes at once beyond that is answered 503, which clients repeat. Ask for more: aws service-quotas request-service-quota-increase "
+            f"this account has {limit} concurrent executions for all its functions (new accounts start with 10). The stack reserves none, but requests beyond that "
+            "are answered with 503, and retried by clients. Request a higher quota: aws service-quotas request-service-quota-increase "
             "--service-code lambda --quota-code L-B99A9384 --desired-value 1000"
         )
     if settings.parameters.get("Authorization") == "NONE" and settings.parameters.get("AccessMode", "none") == "none":
-        yield "Authorization=NONE without users lets the whole internet read and delete everything."
+        yield "Authorization=NONE without users allows everyone on the internet to read and delete everything."
     if settings.parameters.get("MonthlyBudget", "0") != "0":
         yield (
-            "MonthlyBudget counts what bears the tag mlflow-stack, once that is activated for cost allocation: "
+            "MonthlyBudget only covers resources with the tag mlflow-stack, once the tag is activated for cost allocation: "
             "aws ce update-cost-allocation-tags-status --cost-allocation-tags-status TagKey=mlflow-stack,Status=Active "
-            "(a new tag is known to AWS a day after the first deployment)."
+            "(AWS lists a new tag a day after the first deployment)."
         )
 
 
 def _of_this_machine(settings: Settings) -> Iterator[str]:
     if len(settings.stack) > _LONGEST_STACK_NAME or not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", settings.stack):
-        yield f"The stack's name, {settings.stack}, has to have at most {_LONGEST_STACK_NAME} letters, digits and hyphens, and to begin with a letter."
+        yield f"{settings.stack} is not a valid stack name: use at most {_LONGEST_STACK_NAME} letters, digits and hyphens, and start with a letter."
     if settings.is_built:
         return
     if not shutil.which("cargo") or not shutil.which("rustup"):
-        yield "Rust is missing. Install it with rustup, which can add the processor of the functions: https://rustup.rs"
+        yield "Rust is missing. Install it with rustup, which can add the functions' target: https://rustup.rs"
     if not settings.only_checks and not Path("ui/build/index.html").is_file():
         yield "The user interface is missing: make ui"
 
 
 def _of_the_account(settings: Settings) -> Iterator[str]:
     if not settings.region:
-        yield "No region is set: export AWS_REGION=eu-central-1, or name one in the AWS profile (aws configure set region eu-central-1)."
+        yield "No region is set: export AWS_REGION=eu-central-1, or set one in the AWS profile (aws configure set region eu-central-1)."
         return
     try:
         boto3.client("sts").get_caller_identity()
     except (BotoCoreError, ClientError) as error:
-        yield f"AWS does not know who is calling ({error}). Sign in (aws sso login), or choose a profile: export AWS_PROFILE=NAME"
+        yield f"AWS cannot identify the caller ({error}). Sign in (aws sso login), or select a profile: export AWS_PROFILE=NAME"
         return
     state = _state_of(settings.stack)
     if state is None:
         yield from _leftovers(settings)
     elif state.endswith("_IN_PROGRESS") and state != "REVIEW_IN_PROGRESS":
-        yield f"The stack is being changed by somebody else ({state}): wait until that has ended."
+        yield f"Another change of the stack is in progress ({state}): wait until it has finished."
     elif state != "REVIEW_IN_PROGRESS" and not _STATES_THAT_CAN_BE_UPDATED.search(state):
         yield (
-            f"The stack is in the state {state}, in which it cannot be updated. Tables and buckets that have data stay when it is deleted: "
+            f"The stack is in the state {state}, in which it cannot be updated. Delete it, which keeps tables and buckets with data: "
             f"aws cloudformation delete-stack --stack-name {settings.stack}"
         )
         return
@@ -116,11 +116,11 @@ def _of_the_account(settings: Settings) -> Iterator[str]:
 
 
 def _leftovers(settings: Settings) -> Iterator[str]:
-    """Log groups of a stack that is gone would have the same names as those of the new one."""
+    """Finds log groups of a deleted stack, whose names the new stack needs."""
     prefix = f"/aws/lambda/{settings.stack}/"
     found = boto3.client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
     for group in found:
-        yield f"A log group is left of an earlier stack: aws logs delete-log-group --log-group-name {group['logGroupName']}"
+        yield f"A log group of an earlier stack is left over. Delete it: aws logs delete-log-group --log-group-name {group['logGroupName']}"
 
 
 def _state_of(stack: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What to deploy: of samconfig.toml and of the command line."""
+"""Settings of a deployment, from samconfig.toml and the command line."""
 
 import argparse
 import os
@@ -12,7 +12,7 @@ import boto3
 
 @dataclass(frozen=True)
 class Settings:
-    """One deployment."""
+    """Settings of one deployment."""
 
     environment: str
     stack: str
@@ -24,23 +24,27 @@ class Settings:
 
     @property
     def protects(self) -> bool:
-        """Whether the tables are to be protected once the stack stands."""
+        """Whether the tables get deletion protection once the stack is complete."""
         return self.parameters.get("DeletionProtection") != "false"
 
     def of_new_stack(self) -> dict[str, str]:
-        """The parameters for a stack that is not there yet."""
+        """Returns the parameters of a new stack."""
         parameters = self.parameters | {"DeletionProtection": "false"}
-        # Stacks of before keep their own answer: no API opens by an update.
+        # Existing stacks keep their value, so that an update does not expose an API.
         if not parameters.keys() & {"Users", "Authorization", "AccessMode"}:
             parameters["Users"] = "on"
         return parameters
 
     def command(self, option: str) -> str:
-        """How the operator calls this program: from a checkout, or in an archive, where all is built."""
+        """Returns how the operator runs this program: from a checkout, or in an archive, which
+        contains everything built.
+        """
         return f"./deploy --{option.lower()} " if self.is_built else f"make deploy {option}="
 
     def as_arguments(self, is_new: bool) -> list[str]:
-        """The parameters for SAM. CloudFormation takes back what it could not make, but no table that is protected."""
+        """Returns the parameters for SAM. A new stack has no deletion protection, because a
+        rollback cannot delete protected tables.
+        """
         parameters = self.of_new_stack() if is_new else self.parameters
         return ["--parameter-overrides", *(f"{name}={value}" for name, value in parameters.items())] if parameters else []
 
@@ -50,7 +54,7 @@ def read_settings(said: argparse.Namespace) -> Settings:
     config = tomllib.loads(Path("samconfig.toml").read_text())
     _know_region()
     if said.environment not in config or said.environment == "version":
-        sys.exit(f"samconfig.toml has no environment {said.environment}: it has {', '.join(name for name in config if name != 'version')}.")
+        sys.exit(f"samconfig.toml has no environment {said.environment}. It has {', '.join(name for name in config if name != 'version')}.")
     of_environment = config[said.environment]
     kept = of_environment.get("deploy", {}).get("parameters", {}).get("parameter_overrides", [])
     parameters = dict(_pair(text) for text in [*(kept.split() if isinstance(kept, str) else kept), *said.parameters])
@@ -59,7 +63,7 @@ def read_settings(said: argparse.Namespace) -> Settings:
 
 
 def _know_region() -> None:
-    """boto3 and SAM know this variable by its older name alone; everything else of AWS knows this one."""
+    """Copies AWS_REGION to AWS_DEFAULT_REGION, the only variable that boto3 and SAM read."""
     if region := os.environ.get("AWS_REGION"):
         os.environ["AWS_DEFAULT_REGION"] = region
 
@@ -67,5 +71,5 @@ def _know_region() -> None:
 def _pair(text: str) -> tuple[str, str]:
     name, separator, value = text.partition("=")
     if not separator:
-        sys.exit(f"{text} is no parameter: say NAME=VALUE.")
+        sys.exit(f"{text} is not a parameter: use NAME=VALUE.")
     return name, value

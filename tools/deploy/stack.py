@@ -7,19 +7,19 @@ from typing import Any
 
 from botocore.exceptions import ClientError, WaiterError
 
-#: `update_stack` asks for the second, as the template has a transform.
+#: `update_stack` requires the second one, because the template has a transform.
 _CAPABILITIES = ["CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
 _WAIT = {"Delay": 5, "MaxAttempts": 720}
 
 
 class Stack:
-    """A stack by its name; it need not be there."""
+    """A stack, which may not exist yet."""
 
     def __init__(self, client: Any, name: str):
         self._client, self.name = client, name
 
     def exists(self) -> bool:
-        """Whether it was made. One of which there is a plan alone was not."""
+        """Returns whether the stack was created. A stack with only a pending change set was not."""
         try:
             return self._described()["StackStatus"] != "REVIEW_IN_PROGRESS"
         except ClientError as error:
@@ -37,17 +37,19 @@ class Stack:
         return {one["ParameterKey"]: one["ParameterValue"] for one in self._described().get("Parameters", [])}
 
     def resources(self) -> dict[str, str]:
-        """Physical ids by the names of the template. They are listed by pages: a description has no more than 100."""
+        """Returns the physical ids by logical id. Resources are listed in pages, because a
+        description has no more than 100.
+        """
         pages = self._client.get_paginator("list_stack_resources").paginate(StackName=self.name)
         listed = [one for page in pages for one in page["StackResourceSummaries"]]
         return {one["LogicalResourceId"]: one.get("PhysicalResourceId", "") for one in listed if one["ResourceStatus"] != "DELETE_COMPLETE"}
 
     def has_tables(self) -> bool:
-        """Whether it has tables of its own."""
+        """Returns whether the stack has created its tables."""
         return bool({"Table", "AccessTable"} & self.resources().keys())
 
     def change_set_in(self, said: str) -> str | None:
-        """The change set that SAM has named; None if there is nothing to change."""
+        """Returns the change set that SAM has printed, or `None` if there are no changes."""
         found = re.search(r"arn:[a-z-]+:cloudformation:\S+:changeSet/\S+", said)
         return found[0] if found else None
 
@@ -63,8 +65,8 @@ class Stack:
         self._wait()
 
     def protect(self) -> None:
-        """Lets DynamoDB refuse to delete the tables. Nothing else changes."""
-        print("Protecting the tables from being deleted ...", flush=True)
+        """Enables deletion protection of the tables, without any other change."""
+        print("Enabling deletion protection of the tables ...", flush=True)
         kept = [{"ParameterKey": name, "UsePreviousValue": True} for name in self.parameters() if name != "DeletionProtection"]
         self._client.update_stack(
             StackName=self.name,
@@ -82,10 +84,10 @@ class Stack:
             self._client.get_waiter("stack_update_complete").wait(StackName=self.name, WaiterConfig=_WAIT)
         except WaiterError:
             failed = [f"- {one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in self._last_events() if one["ResourceStatus"].endswith("FAILED")]
-            sys.exit("The update failed, and the stack is as it was before:\n\n" + "\n".join(failed[:10]))
+            sys.exit("The update failed and was rolled back:\n\n" + "\n".join(failed[:10]))
 
     def _last_events(self) -> Iterator[dict[str, Any]]:
-        """Those of the last update, the latest first."""
+        """Yields the events of the last update, newest first."""
         for page in self._client.get_paginator("describe_stack_events").paginate(StackName=self.name):
             for event in page["StackEvents"]:
                 yield event

@@ -1,4 +1,6 @@
-"""What template.yaml takes for parameters: it refuses here, before anything is built, what CloudFormation would refuse afterwards."""
+"""Validates parameters against template.yaml before anything is built. CloudFormation would only
+refuse them afterwards.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,16 +11,16 @@ from samtranslator.yaml_helper import yaml_parse
 
 
 def read_template() -> dict[str, Any]:
-    """The template in the current directory."""
+    """Reads the template in the current directory."""
     return yaml_parse(Path("template.yaml").read_text())
 
 
 def refused(template: Mapping[str, Any], said: Mapping[str, str], kept: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with parameters that somebody says, on top of those that a stack keeps."""
+    """Yields problems with the given parameters, on top of the parameters that a stack keeps."""
     known = template["Parameters"]
     for name, value in said.items():
         if name not in known:
-            yield f"There is no parameter {name}. There are: {', '.join(known)}."
+            yield f"There is no parameter {name}. The parameters are: {', '.join(known)}."
         elif why := _not_allowed(known[name], value):
             yield f"{name}={value}: {why}."
     values = {name: str(one.get("Default", "")) for name, one in known.items()} | dict(kept) | dict(said)
@@ -29,22 +31,22 @@ def refused(template: Mapping[str, Any], said: Mapping[str, str], kept: Mapping[
 
 def _not_allowed(parameter: Mapping[str, Any], value: str) -> str | None:
     if "AllowedValues" in parameter and value not in map(str, parameter["AllowedValues"]):
-        return f"it is one of {', '.join(map(str, parameter['AllowedValues']))}"
+        return f"it must be one of {', '.join(map(str, parameter['AllowedValues']))}"
     if "AllowedPattern" in parameter and not re.fullmatch(parameter["AllowedPattern"], value):
         return f"it {parameter['ConstraintDescription']}"
     if len(value) > parameter.get("MaxLength", len(value)):
-        return f"it has at most {parameter['MaxLength']} characters"
+        return f"it must have at most {parameter['MaxLength']} characters"
     if parameter["Type"] == "Number":
         if not re.fullmatch("[0-9]+", value):
-            return "it is a number"
+            return "it must be a number"
         least, most = parameter.get("MinValue", 0), parameter.get("MaxValue", float("inf"))
         if not least <= int(value) <= most:
-            return f"it is {least} or more" if most == float("inf") else f"it is from {least} to {most}"
+            return f"it must be at least {least}" if most == float("inf") else f"it must be from {least} to {most}"
     return None
 
 
 def _holds(said: Mapping[str, Any], values: Mapping[str, str]) -> bool:
-    """A condition of a rule. CloudFormation knows more functions than the template uses."""
+    """Evaluates a condition of a rule. Supports only the functions that the template uses."""
     [(name, arguments)] = said.items()
     if name == "Fn::Equals":
         left, right = (_value(argument, values) for argument in arguments)

@@ -1,7 +1,9 @@
-"""Makes what a release passes on, `make release`: `python tools/release [--processors arm64 x86_64] [--profile release]`.
+"""Builds the archives of a release:
+`python tools/release [--processors arm64 x86_64] [--profile release]`.
 
-For each processor: an archive that deploys the stack without Rust, the program for Linux, and the list of what is in each. It needs the
-environment of `make deploy` (cargo-lambda and zig) and MLflow's user interface in `ui/`.
+Run by `make release`. For each processor, builds an archive that deploys the stack without Rust,
+the program for Linux, and a bill of materials of each. Requires the environment of `make deploy`
+(cargo-lambda and zig), and MLflow's user interface in `ui/`.
 """
 
 import argparse
@@ -31,12 +33,12 @@ def main() -> None:
                 program = build.program(REPOSITORY, processor, said.profile)
                 print(program_archive(REPOSITORY, processor, program, ui, said.output), flush=True)
     except subprocess.CalledProcessError as error:
-        sys.exit(f"{' '.join(map(str, error.cmd[:3]))} ended with status {error.returncode}.")
+        sys.exit(f"{' '.join(map(str, error.cmd[:3]))} exited with status {error.returncode}.")
     print(write_digests(said.output))
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="release", description="Makes what a release passes on.")
+    parser = argparse.ArgumentParser(prog="release", description="Builds the archives of a release.")
     parser.add_argument("--processors", nargs="+", choices=list(build.TRIPLES), default=list(build.TRIPLES))
     parser.add_argument("--profile", default="release", help="cargo's profile: release, or dev for a trial")
     parser.add_argument("--only", nargs="+", choices=["functions", "program"], default=["functions", "program"])

@@ -1,4 +1,4 @@
-"""Archives that are the same for the same content, whenever and wherever they are made."""
+"""Reproducible archives: the same content gives the same bytes, independent of time and machine."""
 
 import gzip
 import io
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-#: The earliest that a zip can say.
+#: The earliest date that a zip file supports.
 _DATE = (1980, 1, 1, 0, 0, 0)
 _SECONDS = 315532800
 
@@ -24,7 +24,7 @@ class Entry:
 
 
 def files_below(directory: Path, prefix: str = "") -> dict[str, Entry]:
-    """All but what Python leaves."""
+    """Returns all files, except those that Python generates."""
     found = {}
     for path in directory.rglob("*"):
         name = path.relative_to(directory)
@@ -38,7 +38,7 @@ def zipped(entries: Mapping[str, Entry]) -> bytes:
     with zipfile.ZipFile(written, "w") as archive:
         for name, entry in sorted(entries.items()):
             info = zipfile.ZipInfo(name, _DATE)
-            # Unix, whatever machine packs it: others have no modes.
+            # Always Unix, because other systems have no file modes in zip files.
             info.create_system = 3
             info.external_attr = (0o100000 | entry.mode) << 16
             archive.writestr(info, entry.content, zipfile.ZIP_DEFLATED, compresslevel=9)
@@ -46,7 +46,7 @@ def zipped(entries: Mapping[str, Entry]) -> bytes:
 
 
 def write_tar(path: Path, directory: str, entries: Mapping[str, Entry]) -> None:
-    """A tar archive, compressed, of which all is below one directory."""
+    """Writes a compressed tar archive with all entries below one directory."""
     with path.open("wb") as file, gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=_SECONDS) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as archive:
             for name, entry in sorted(entries.items()):

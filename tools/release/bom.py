@@ -1,4 +1,6 @@
-"""The list of what is in a program: CycloneDX, from what cargo says of the dependencies."""
+"""The bill of materials of a program in CycloneDX format, generated from the dependencies in
+cargo's metadata.
+"""
 
 import json
 import re
@@ -9,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-#: The program has its own call of cargo, and features that no function has.
+#: The program is built by a separate invocation of cargo, with features that no function has.
 _FEATURES = {"mlflow-serverless": ["mlflow-serverless/standalone"]}
 
 
@@ -18,7 +20,9 @@ def version(repository: Path) -> str:
 
 
 def components(repository: Path, triple: str, packages: Iterable[str], ui: str) -> str:
-    """All crates that are linked into these packages, and MLflow's user interface of this version."""
+    """Returns all crates that are linked into these packages, and MLflow's user interface of this
+    version.
+    """
     lock = tomllib.loads((repository / "Cargo.lock").read_text())
     digests = {(one["name"], one["version"]): one["checksum"] for one in lock["package"] if "checksum" in one}
     found = [_component(package, digests) for package in crates(repository, triple, packages)]
@@ -27,13 +31,15 @@ def components(repository: Path, triple: str, packages: Iterable[str], ui: str) 
         "bom-ref": f"pkg:pypi/mlflow@{ui}", "licenses": [{"expression": "Apache-2.0"}],
     })
     own = {"type": "application", "name": "mlflow-serverless", "version": version(repository), "licenses": [{"expression": "Apache-2.0"}]}
-    # Neither time nor serial number: the same sources give the same list.
+    # Without a time and serial number, so that the same sources give the same document.
     document = {"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1, "metadata": {"component": own}, "components": found}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def licence_texts(repository: Path, triple: str, packages: Iterable[str]) -> str:
-    """The licences of these crates, each text once: most want their notice to go with the program."""
+    """Returns the licences of these crates, each text once. Most require their notice to accompany
+    the program.
+    """
     crates_by_text: dict[str, list[str]] = {}
     without = []
     for package in crates(repository, triple, packages):
@@ -47,7 +53,7 @@ def licence_texts(repository: Path, triple: str, packages: Iterable[str]) -> str
             crates_by_text.setdefault(text, []).append(name)
     sections = [f"{'=' * 80}\n{', '.join(names)}\n\n{text}\n" for text, names in crates_by_text.items()]
     if without:
-        sections.append("\n".join([f"{'=' * 80}\nCrates that bring no text:\n", *without]) + "\n")
+        sections.append("\n".join([f"{'=' * 80}\nCrates without a licence text:\n", *without]) + "\n")
     return "\n".join(sections)
 
 
@@ -64,14 +70,16 @@ def _metadata(repository: Path, triple: str, features: tuple[str, ...]) -> dict[
 
 
 def crates(repository: Path, triple: str, packages: Iterable[str]) -> list[dict[str, Any]]:
-    """The packages that are linked into these, as cargo describes them."""
+    """Returns the packages that are linked into these, as described by cargo."""
     packages = list(packages)
     features = tuple(feature for package in packages for feature in _FEATURES.get(package, []))
     return linked(_metadata(repository, triple, features), packages)
 
 
 def linked(said: dict[str, Any], packages: Iterable[str]) -> list[dict[str, Any]]:
-    """The packages that these need at run time, by name and version. `said` is the answer of `cargo metadata`."""
+    """Returns the packages that these need at run time, sorted by name and version. `said` is the
+    output of `cargo metadata`.
+    """
     by_id = {package["id"]: package for package in said["packages"]}
     nodes = {node["id"]: node for node in said["resolve"]["nodes"]}
     names = set(packages)

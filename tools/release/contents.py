@@ -1,4 +1,4 @@
-"""What an archive has in it."""
+"""The contents of the archives."""
 
 import sys
 from collections.abc import Mapping
@@ -15,7 +15,9 @@ import layout  # noqa: E402
 
 
 def function_archive(repository: Path, processor: str, functions: Mapping[str, Path], ui: Path, output: Path) -> Path:
-    """What deploys the stack: functions, user interface, template, settings, and the command."""
+    """Writes the archive that deploys the stack: functions, user interface, template, settings, and
+    the command.
+    """
     name = f"mlflow-serverless-{bom.version(repository)}-aws-{processor}"
     entries = {
         "deploy": Entry((_HERE / "deploy.sh").read_bytes(), is_program=True),
@@ -36,13 +38,13 @@ def function_archive(repository: Path, processor: str, functions: Mapping[str, P
 
 
 def program_archive(repository: Path, processor: str, program: Path, ui: Path, output: Path) -> Path:
-    """The program, and what makes a container of it."""
+    """Writes the archive of the program, with a Containerfile."""
     name = f"mlflow-serverless-{bom.version(repository)}-linux-{processor}"
     entries = {
         "mlflow-serverless": Entry(program.read_bytes(), is_program=True),
         "sbom.cdx.json": Entry(bom.components(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"], _version(ui)).encode()),
         "LICENSES-crates.txt": Entry(bom.licence_texts(repository, f"{TRIPLES[processor]}-unknown-linux-musl", ["mlflow-serverless"]).encode()),
-        # Of the user interface, which is in the program.
+        # Licence of the user interface, which is embedded in the program.
         "LICENSE-mlflow.txt": Entry((ui / "LICENSE.txt").read_bytes()),
     }
     for path in ("Containerfile", "LICENSE", "NOTICE"):

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Creates or updates the stack in the AWS account of the current profile, with the functions in this directory:
+# Creates or updates the stack in the AWS account of the current profile, with the functions in this
+# directory:
 #   ./deploy [--environment dev] [--parameters NAME=VALUE ...] [--allow RESOURCE ...] [--check]
-# It needs Python 3.11 or later, and keeps the tools for it in ./.venv.
+# Requires Python 3.11 or later. Installs its tools into ./.venv.
 set -eu
 cd "$(dirname "$0")"
 if [ ! -f .venv/ready ]; then

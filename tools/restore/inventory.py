@@ -1,4 +1,4 @@
-"""How many there are of each kind of row, by the keys that docs/reference/table.md lists."""
+"""Counts the rows of each type, by the keys listed in docs/reference/table.md."""
 
 import re
 from collections import Counter
@@ -11,7 +11,9 @@ _ROW = re.compile(r"^\| (?:`([^`]+)`)? ?\| `([^`]+)` \| (?:\[(\w+)\]\([^)]*\)|(\
 
 
 def counted(client: Any, table: str) -> Counter[str]:
-    """Reads all keys of a table: half a read unit for each 4 KB of it."""
+    """Counts the rows of a table by reading all keys. Takes half a read unit for each 4 KB of the
+    table.
+    """
     found: Counter[str] = Counter()
     kinds = list(read_rows(_PAGE.read_text()))
     names = {"#p": "PK", "#s": "SK"}
@@ -25,7 +27,9 @@ def kind_of(kinds: list[tuple[str, re.Pattern, re.Pattern]], partition: str, sor
 
 
 def read_rows(text: str) -> Iterator[tuple[str, re.Pattern, re.Pattern]]:
-    """The rows of both tables: of each its name, and patterns of its keys. A cell without a partition key repeats the one above."""
+    """Yields the name and key patterns of each row type of both tables. A cell without a partition
+    key repeats the one above.
+    """
     partition = ""
     for line in text.splitlines():
         if found := _ROW.match(line):
@@ -34,5 +38,5 @@ def read_rows(text: str) -> Iterator[tuple[str, re.Pattern, re.Pattern]]:
 
 
 def _pattern(key: str) -> re.Pattern:
-    """Segments hold no `#`."""
+    """Returns the pattern of a key. Its segments do not contain `#`."""
     return re.compile("".join("[^#]*" if part.startswith("<") else re.escape(part) for part in re.split(r"(<[^>]+>)", key)), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Tables that DynamoDB restores, and what a restored one does not inherit."""
+"""Restores tables, and configures what a restored table does not inherit."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-#: Their names in the template.
+#: Logical ids in the template.
 DATA, ACCESS = "Table", "AccessTable"
 _WAIT = {"Delay": 20, "MaxAttempts": 4320}
 
 
 @dataclass(frozen=True)
 class Restored:
-    """The new tables, and the label of the stream of the first."""
+    """Names of the new tables, and the stream label of the data table."""
 
     data: str
     access: str
@@ -21,7 +21,7 @@ class Restored:
 
 
 def moment_of(client: Any, tables: Iterable[str], said: str) -> datetime:
-    """The moment that is meant, if both tables can be restored to it."""
+    """Returns the requested point in time, if both tables can be restored to it."""
     latest, earliest = [], []
     for table in tables:
         described = client.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
@@ -35,17 +35,17 @@ def moment_of(client: Any, tables: Iterable[str], said: str) -> datetime:
     try:
         moment = datetime.fromisoformat(said)
     except ValueError:
-        raise ValueError(f"{said} is no moment: say 2030-01-31T12:00:00Z, or latest") from None
+        raise ValueError(f"{said} is not a point in time: use 2030-01-31T12:00:00Z, or latest") from None
     if moment.tzinfo is None:
-        raise ValueError(f"{said} says no time zone: say {said}Z for UTC")
+        raise ValueError(f"{said} has no time zone: use {said}Z for UTC")
     first = max((one for one in earliest if one), default=moment)
     if not first <= moment <= last:
-        raise ValueError(f"both tables can be restored to moments from {first.isoformat()} to {last.isoformat()}")
+        raise ValueError(f"both tables can only be restored to points in time from {first.isoformat()} to {last.isoformat()}")
     return moment
 
 
 def restore(client: Any, stack: str, names: Mapping[str, str], moment: datetime) -> Restored:
-    """Makes both at once, and then complete."""
+    """Starts the restoration of both tables, and completes them once they are restored."""
     label = moment.astimezone(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
     made = {of: f"{stack}-restored-{of}-{label}" for of in names}
     for of, name in names.items():
@@ -59,7 +59,7 @@ def restore(client: Any, stack: str, names: Mapping[str, str], moment: datetime)
 
 
 def _complete(client: Any, table: str, stack: str, has_stream: bool) -> None:
-    """What a restored table does not inherit."""
+    """Configures what a restored table does not inherit."""
     described = client.describe_table(TableName=table)["Table"]
     if has_stream and not described.get("StreamSpecification", {}).get("StreamEnabled"):
         client.update_table(TableName=table, StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"})
@@ -75,7 +75,9 @@ def _complete(client: Any, table: str, stack: str, has_stream: bool) -> None:
 
 
 def _keep_backups(client: Any, table: str) -> None:
-    """DynamoDB may refuse this for some minutes after a table was made."""
+    """Enables point-in-time recovery, which DynamoDB may refuse for some minutes after the creation
+    of a table.
+    """
     for left in reversed(range(60)):
         try:
             client.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})

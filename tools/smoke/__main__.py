@@ -1,7 +1,9 @@
-"""Asks a stack in AWS what no emulator can tell, `make smoke STACK=mlflow`: at most 20 minutes and a dollar, and it removes what it made.
+"""Checks on a stack in AWS what no emulator can: `make smoke STACK=mlflow`.
 
-It needs AWS credentials that may call the API, and rights to the table, the logs and the stack for what is asked of these: a question that may not be put
-is passed over. It needs what SAM brings (boto3, requests), and nothing else. The operator guide has the list.
+Takes at most 20 minutes and a dollar, and removes everything it has created. Requires AWS
+credentials that may call the API, and permissions for the table, logs and stack for some of the
+checks. Checks without permission are skipped. The only dependencies come with SAM (boto3,
+requests). The operator guide lists the checks.
 """
 
 import argparse
@@ -23,17 +25,17 @@ from .cleanup import Cleanup, remove_all
 from .spending import MOST_DOLLARS, MOST_SECONDS, SECONDS_TO_CLEAN_UP, Spent
 from .world import World
 
-#: Cold starts first, before anything is warm; what may be throttled last.
+#: Cold starts come first, before anything is warm. The check that may be throttled comes last.
 CHECKS = [*platform.CHECKS[:1], *paths.CHECKS, *bodies.CHECKS, *gateway.CHECKS[:-1], *platform.CHECKS[1:], *gateway.CHECKS[-1:]]
 
 
 class Interrupted(BaseException):
-    """Somebody, or the clock, has ended the checks. No check takes it for a failure of its own."""
+    """The run was ended by a signal or the time limit. No check handles this as its own failure."""
 
 
 def main() -> None:
     said = _arguments()
-    # Programs in Python read another variable than all others.
+    # Python programs read AWS_DEFAULT_REGION, all others AWS_REGION.
     if os.environ.get("AWS_REGION"):
         os.environ["AWS_DEFAULT_REGION"] = os.environ["AWS_REGION"]
     checks = [check for check in CHECKS if not said.only or check.name in said.only]
@@ -45,19 +47,19 @@ def main() -> None:
     except (BotoCoreError, ClientError) as error:
         sys.exit(f"AWS: {error}")
     except KeyError as error:
-        sys.exit(f"The stack {said.stack} has no output {error}: it is none of this project, or not complete.")
+        sys.exit(f"The stack {said.stack} has no output {error}: it does not belong to this project, or is not complete.")
     except Interrupted as why:
-        sys.exit(f"{why}; nothing was made.")
-    print(f"At most {MOST_SECONDS // 60} minutes and {MOST_DOLLARS:.0f} dollar of {said.stack}, on the experiment {world.label}.\n", flush=True)
+        sys.exit(f"{why}. Nothing was created.")
+    print(f"Checking {said.stack} for at most {MOST_SECONDS // 60} minutes and {MOST_DOLLARS:.0f} dollar, in the experiment {world.label}.\n", flush=True)
     ended = None
     try:
-        world.cleanup.add("what the checks made", lambda: remove_all(world))
+        world.cleanup.add("resources of the checks", lambda: remove_all(world))
         for result in _answers(world, checks):
             results.append(result)
             print(report.redacted(report.told(result), _secrets(world)) + "\n", flush=True)
     except Interrupted as why:
         ended = str(why)
-        print(f"{ended}: removing what was made ...", flush=True)
+        print(f"{ended}: cleaning up ...", flush=True)
     finally:
         _ignore_signals()
         world.spending.most = MOST_DOLLARS
@@ -67,14 +69,14 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="smoke", description="Asks a stack in AWS what no emulator can tell.")
+    parser = argparse.ArgumentParser(prog="smoke", description="Checks on a stack in AWS what no emulator can.")
     parser.add_argument("--stack", required=True, help="name of the stack, in the account and region of the current profile")
-    parser.add_argument("--only", nargs="*", metavar="CHECK", choices=[check.name for check in CHECKS], help="these checks alone")
-    parser.add_argument("--restore", action="store_true", help="restore the table of access to a new table, and delete that")
-    parser.add_argument("--output", default="smoke.json", help="the result file")
-    parser.add_argument("--tracking-uri", help="in place of the output TrackingUri, such as a domain of your own")
-    parser.add_argument("--users-uri", help="in place of the output UsersUri")
-    parser.add_argument("--patience", type=float, default=35, help="seconds that an answer may take")
+    parser.add_argument("--only", nargs="*", metavar="CHECK", choices=[check.name for check in CHECKS], help="run only these checks")
+    parser.add_argument("--restore", action="store_true", help="restore the access table to a new table, and delete the new table")
+    parser.add_argument("--output", default="smoke.json", help="path of the result file")
+    parser.add_argument("--tracking-uri", help="URI to use instead of the output TrackingUri, such as a custom domain")
+    parser.add_argument("--users-uri", help="URI to use instead of the output UsersUri")
+    parser.add_argument("--patience", type=float, default=35, help="timeout of a response, in seconds")
     return parser.parse_args()
 
 
@@ -84,7 +86,7 @@ def _answers(world: World, checks: Iterable[Check]) -> Iterable[Result]:
 
 
 def put(world: Any, check: Check) -> Result:
-    """Puts a question. What goes wrong is an answer, too: the next question is put all the same."""
+    """Runs a check. Errors are results, too, so that the remaining checks still run."""
     began = time.monotonic()
     try:
         facts = check.ask(world)
@@ -97,7 +99,7 @@ def put(world: Any, check: Check) -> Result:
 
 
 def _secrets(world: World) -> list[str]:
-    """Texts that tell whose stack it is."""
+    """Returns the texts that would identify the stack."""
     return [world.signed, *world.outputs.values()]
 
 
@@ -114,15 +116,15 @@ def _write(file: Path, world: World, results: list[Result], left: list[str], end
     kept = report.redacted(report.as_json(results, about), _secrets(world))
     file.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     print(report.redacted(report.as_table(results), _secrets(world)))
-    print(f"\n{about['requests']} requests cost at most ${world.spending.dollars:.2f}. Results: {file}. Paste the table, or send the file, to {report.place()}.")
+    print(f"\n{about['requests']} requests cost at most ${world.spending.dollars:.2f}. Results: {file}. To report them, paste the table or attach the file at {report.place()}.")
     for one in left:
-        # As it is: whoever removes it has to know the names.
+        # Not redacted, because the names are needed for removing it by hand.
         print(f"LEFT: {one}")
 
 
 def _catch_signals() -> None:
     def end(number: int, _: Any) -> None:
-        raise Interrupted("The time is over" if number == signal.SIGALRM else f"Interrupted by {signal.Signals(number).name}")
+        raise Interrupted("The time limit was reached" if number == signal.SIGALRM else f"Interrupted by {signal.Signals(number).name}")
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM):
         signal.signal(number, end)
@@ -130,10 +132,10 @@ def _catch_signals() -> None:
 
 
 def _ignore_signals() -> None:
-    """While what was made is removed, which has an end of its own."""
+    """Keeps signals from interrupting the cleanup, which has a time limit of its own."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: print("Still removing what was made ...", flush=True))
+        signal.signal(number, lambda *_: print("Still cleaning up ...", flush=True))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks of bodies: lengths, empty ones, compressed ones, and one of a DELETE."""
+"""Checks of request bodies: large, empty, compressed, and in a DELETE."""
 
 import gzip
 import hashlib
@@ -28,7 +28,8 @@ def judge_lengths(facts: Facts) -> str:
 
 def _empty(world: World) -> Facts:
     with_length = world.call("PUT", world.file("empty-length.txt"), data=b"", headers=_TYPE).status_code
-    # As stock clients send a file of 0 bytes: in chunks, of which there is none, and without a length.
+    # Stock clients send an empty file with chunked encoding, without any chunk and without a
+    # length.
     nothing = hashlib.sha256(b"").hexdigest()
     chunked = world.call("PUT", world.file("empty-chunked.txt"), auth=_Chunked(world.signer), headers=_TYPE | {"X-Amz-Content-SHA256": nothing})
     listed = [name for name in world.names() if name.startswith("empty")]
@@ -36,7 +37,7 @@ def _empty(world: World) -> Facts:
 
 
 class _Chunked:
-    """Signs a request, and sends it without a body in chunks."""
+    """Signs a request, and sends it with an empty chunked body."""
 
     def __init__(self, signer):
         self._signer = signer
@@ -95,46 +96,46 @@ def judge_delete(facts: Facts) -> str:
 CHECKS = [
     Check(
         "lengths",
-        "Is a body of 4.4 MB taken, and are 4.8 MB (6 MB in base64) and 11 MB answered 413?",
+        "Is a body of 4.4 MB accepted, and are bodies of 4.8 MB (6 MB in base64) and 11 MB answered with 413?",
         {
-            "413": Outcome(EXPECTED, "Yes, as the operator guide says under Limits."),
-            "more is taken": Outcome(DIFFERS, "Longer bodies are taken: the limits of the guide and of the client can be raised."),
-            "less is taken": Outcome(DIFFERS, "4.4 MB are refused: clients have to send files in parts from a smaller size on (clients/python)."),
-            "refused otherwise": Outcome(DIFFERS, "Longer bodies are refused with another status: look whether clients repeat them in vain."),
+            "413": Outcome(EXPECTED, "Yes, as documented in the operator guide under Limits."),
+            "more is taken": Outcome(DIFFERS, "Longer bodies are accepted: the limits in the guide and the client can be raised."),
+            "less is taken": Outcome(DIFFERS, "4.4 MB are refused: clients have to switch to multipart uploads at a smaller size (clients/python)."),
+            "refused otherwise": Outcome(DIFFERS, "Longer bodies are refused with another status: check whether clients retry them in vain."),
         },
         _lengths,
         judge_lengths,
     ),
     Check(
         "empty files",
-        "Is a file of 0 bytes taken with a length of 0, as clients/python sends it, and in chunks without a length, as stock clients do?",
+        "Is an empty file accepted with a length of 0, as sent by clients/python, and with chunked encoding, as sent by stock clients?",
         {
-            "both are taken": Outcome(EXPECTED, "Yes. Stock clients log models with empty files without the package."),
-            "no chunks": Outcome(DIFFERS, "Stock clients before 3.18 log no empty file without clients/python. The advice of make deploy has to say so."),
-            "lost": Outcome(DIFFERS, "The chunked one was answered as done, and is not there."),
-            "none is taken": Outcome(DIFFERS, "No empty file is taken: the function artifacts gets such a request in another form than the tests send."),
+            "both are taken": Outcome(EXPECTED, "Yes. Stock clients can log models with empty files without the package."),
+            "no chunks": Outcome(DIFFERS, "Stock clients before 3.18 cannot log empty files without clients/python. The advice of make deploy has to mention it."),
+            "lost": Outcome(DIFFERS, "The chunked request succeeded, but its file is missing."),
+            "none is taken": Outcome(DIFFERS, "No empty file is accepted: the function artifacts receives such requests in a different form than in the tests."),
         },
         _empty,
         judge_empty,
     ),
     Check(
         "gzip of JSON",
-        "What arrives of spans that are sent as JSON under gzip? The gateway takes a body for text by its type alone.",
+        "Do spans sent as JSON with gzip arrive intact? The gateway decides by the content type alone whether a body is text.",
         {
-            "arrives whole": Outcome(EXPECTED, "All of it. Exporters may send JSON under gzip."),
-            "broken, and refused": Outcome(OPEN, "It arrives broken, and is refused as a whole: exporters have to send protobuf, or no gzip. The guide has to say so."),
-            "lost": Outcome(DIFFERS, "It was answered as done, and the trace is not there: spans are lost without a word."),
+            "arrives whole": Outcome(EXPECTED, "Yes. Exporters can send JSON with gzip."),
+            "broken, and refused": Outcome(OPEN, "The body arrives corrupted, and is refused as a whole: exporters have to use protobuf, or no gzip. The guide has to mention it."),
+            "lost": Outcome(DIFFERS, "The request succeeded, but the trace is missing: spans are lost silently."),
         },
         _gzip,
         judge_gzip,
     ),
     Check(
         "DELETE with a body",
-        "Does the body of a DELETE arrive, which clients delete registered models by?",
+        "Does the body of a DELETE request arrive? Clients use such requests to delete registered models.",
         {
             "deleted": Outcome(EXPECTED, "Yes."),
-            "body lost": Outcome(DIFFERS, "The gateway drops it: no client can delete registered models, versions, tags and aliases."),
-            "signature refused": Outcome(DIFFERS, "The gateway verifies the signature against another body than was sent."),
+            "body lost": Outcome(DIFFERS, "The gateway drops it: clients cannot delete registered models, versions, tags and aliases."),
+            "signature refused": Outcome(DIFFERS, "The gateway verifies the signature against a different body than the one sent."),
         },
         _delete,
         judge_delete,

@@ -1,13 +1,14 @@
-"""What a check is: a question to a deployed stack, and what each answer to it would mean."""
+"""A check: a question about a deployed stack, and the meaning of each possible answer."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-#: The project counts on this answer; or on another one; or the answer decides nothing.
+#: Verdicts: the project relies on this answer, it relies on a different one, or the answer is
+#: inconclusive.
 EXPECTED, DIFFERS, OPEN = "as expected", "differs", "undecided"
 
-#: What was found out, as JSON: no judgement, and nothing of who asked.
+#: Observations as JSON, without a judgement, and without information about the account.
 Facts = dict[str, Any]
 
 
@@ -20,26 +21,27 @@ class Outcome:
 
 
 class NotAsked(Exception):
-    """The question could not be put; the message says why."""
+    """The check cannot run. The message has the reason."""
 
 
-#: Answers that any check may have.
+#: Answers that every check can have.
 ALWAYS = {
-    "not asked": Outcome(OPEN, "The question could not be put here. The reason is among what came."),
-    "something else": Outcome(DIFFERS, "Nobody has thought of this answer. Report it with the result file."),
+    "not asked": Outcome(OPEN, "The check could not run. The observations include the reason."),
+    "something else": Outcome(DIFFERS, "This answer is unexpected. Report it with the result file."),
 }
 
 
 @dataclass(frozen=True)
 class Check:
-    """A question, how it is put, and how what came is judged."""
+    """A question, how it is asked, and how the observations are judged."""
 
     name: str
     asks: str
     outcomes: Mapping[str, Outcome]
-    #: Asks the stack.
+    #: Queries the stack.
     ask: Callable[[Any], Facts]
-    #: The name of one of the outcomes. It asks nobody, so that tests can hold it against recorded facts.
+    #: Returns the name of an outcome. Makes no requests, so that tests can apply it to recorded
+    #: facts.
     judge: Callable[[Facts], str]
 
     def outcome(self, name: str) -> Outcome:
@@ -48,7 +50,7 @@ class Check:
 
 @dataclass
 class Result:
-    """What came of a check."""
+    """The result of a check."""
 
     check: Check
     outcome: str

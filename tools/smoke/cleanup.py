@@ -1,4 +1,6 @@
-"""Removing what the checks made: at the end, when somebody interrupts them, and what an earlier run had to leave."""
+"""Removes the resources of the checks: at the end, after an interruption, and those left over by an
+earlier run.
+"""
 
 import shutil
 import subprocess
@@ -21,7 +23,7 @@ _SECONDS = 90
 
 @dataclass
 class Cleanup:
-    """Steps that undo, the last one first."""
+    """Cleanup steps, executed in reverse order."""
 
     _steps: list[tuple[str, Callable[[], None]]] = field(default_factory=list)
 
@@ -29,7 +31,7 @@ class Cleanup:
         self._steps.append((what, step))
 
     def run(self) -> list[str]:
-        """What is left, with the reason."""
+        """Executes the steps, and returns what could not be removed, with the reason."""
         left = []
         while self._steps:
             what, step = self._steps.pop()
@@ -41,13 +43,16 @@ class Cleanup:
 
 
 def remove_all(world: World) -> None:
-    """Everything whose name says that a run of the checks made it, this one or one that was killed."""
+    """Removes everything whose name shows that it was created by a run of the checks, including
+    runs that were killed.
+    """
     found = world.done("POST", f"{API}/experiments/search", json={"max_results": 100, "view_type": "ALL", "filter": f"name LIKE '{PREFIX}%'"})
     experiments = found.get("experiments", [])
     for experiment in experiments:
         if experiment["lifecycle_stage"] == "active":
             identifier = experiment["experiment_id"]
-            # Files of this program have paths of their own in it, whatever the location of the experiment is.
+            # Files of this program are stored under paths of their own, independent of the
+            # experiment's location.
             world.done("DELETE", f"{FILES}/{identifier}/{experiment['name']}")
             world.done("POST", f"{API}/experiments/delete", json={"experiment_id": identifier})
     models = world.done("GET", f"{API}/registered-models/search", params={"filter": f"name LIKE '{PREFIX}%'"})
@@ -60,7 +65,9 @@ def remove_all(world: World) -> None:
 
 
 def _restored(world: World) -> list[str]:
-    """Tables that a run restored and did not delete; none where tables may not be listed."""
+    """Returns tables that a run has restored and not deleted. Returns none if listing tables is not
+    permitted.
+    """
     with suppress(ClientError):
         pages = world.dynamodb.get_paginator("list_tables").paginate()
         return [name for page in pages for name in page["TableNames"] if name.startswith(world.stack + RESTORED)]
@@ -68,16 +75,18 @@ def _restored(world: World) -> list[str]:
 
 
 def _remove_for_good(world: World, experiments: list[str]) -> None:
-    """By the project's own program: the API only marks experiments as deleted."""
+    """Removes experiments permanently with the project's own program, because the API only marks
+    them as deleted.
+    """
     root = world.parameter("ArtifactRoot") or f"s3://{world.outputs['BucketName']}"
     place = ["--dynamodb-endpoint", world.dynamodb.meta.endpoint_url, "--table", world.table, "--artifacts-destination", root]
     command = ["gc", "--experiment-ids", ",".join(experiments), *place]
     program = _program()
     if program is None:
-        raise NotAsked(f"the experiments are deleted, but not for good, as mlflow-serverless was not found. Call: mlflow-serverless {' '.join(command)}")
+        raise NotAsked(f"the experiments are only marked as deleted, because mlflow-serverless was not found. Run: mlflow-serverless {' '.join(command)}")
     done = subprocess.run([program, *command], capture_output=True, text=True, timeout=_SECONDS)
     if done.returncode:
-        raise NotAsked(f"mlflow-serverless gc ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        raise NotAsked(f"mlflow-serverless gc exited with {done.returncode}: {done.stderr.strip()[-300:]}")
 
 
 def _program() -> str | None:

@@ -1,4 +1,4 @@
-"""Checks of what the gateway does with answers, cookies, addresses and rates."""
+"""Checks how the gateway handles responses, cookies, addresses and rates."""
 
 import os
 import re
@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from .check import DIFFERS, EXPECTED, OPEN, Check, Facts, NotAsked, Outcome
 from .world import API, World
 
-#: Of a network that is for examples: nobody has it.
+#: An address in a network reserved for documentation.
 _FORGED = "203.0.113.77"
-#: The cookie of a session that is not the secret one.
+#: The session cookie that is not secret.
 _COMPANION = "mlflow_user"
 _REQUESTS, _AT_ONCE = 1_500, 48
 
@@ -33,7 +33,7 @@ def judge_challenge(facts: Facts) -> str:
 def _cookies(world: World) -> Facts:
     name, password = os.environ.get("MLFLOW_TRACKING_USERNAME"), os.environ.get("MLFLOW_TRACKING_PASSWORD")
     if not name or not password:
-        raise NotAsked("MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD do not name a user")
+        raise NotAsked("MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD are not set")
     form = {"username": name, "password": password}
     signed_in = world.call("POST", "/signin", url=world.users, is_signed=False, data=form, headers={"Origin": world.users})
     set_by = signed_in.raw.headers.getlist("Set-Cookie")
@@ -46,7 +46,7 @@ def _cookies(world: World) -> Facts:
     try:
         return {"signing in": signed_in.status_code, "cookies set": len(set_by), "with them": status(*pairs), "without": status("smoke=1")}
     finally:
-        # The browser's way to sign out: the session's cookie without the other one.
+        # Signs out like a browser: with the session's cookie, but without its companion.
         if set_by:
             status(*(pair for pair in pairs[1:-1] if not pair.startswith(_COMPANION)))
 
@@ -71,8 +71,8 @@ def _address(world: World) -> Facts:
         return len(lines) >= 1
 
     if world.wait(logged, 60) is None:
-        raise NotAsked("the log has no line of it after a minute")
-    # Whose address it is, is nobody's business.
+        raise NotAsked("the log has no matching line after a minute")
+    # The address itself is private, so only the comparison is recorded.
     return {"lines with an address": len(seen), "of them forged": sum(address == _FORGED for address in seen)}
 
 
@@ -110,45 +110,45 @@ def judge_rates(facts: Facts) -> str:
 CHECKS = [
     Check(
         "challenge",
-        "Under which name does WWW-Authenticate come out of the gateway?",
+        "Under which name does the gateway return WWW-Authenticate?",
         {
-            "renamed": Outcome(EXPECTED, "x-amzn-Remapped-WWW-Authenticate, as the tests have it: browsers show no window for a password, and are led to the page."),
-            "kept": Outcome(DIFFERS, "It is kept: browsers ask for a password in a window of their own. The tests' gateway has to keep it, too."),
-            "dropped": Outcome(DIFFERS, "It is dropped. No client of MLflow needs it."),
+            "renamed": Outcome(EXPECTED, "As x-amzn-Remapped-WWW-Authenticate, like in the tests: browsers show no password dialog, and are redirected to the page."),
+            "kept": Outcome(DIFFERS, "It is kept: browsers show a password dialog. The gateway of the tests has to keep it, too."),
+            "dropped": Outcome(DIFFERS, "It is dropped. MLflow clients do not need it."),
         },
         _challenge,
         judge_challenge,
     ),
     Check(
         "cookies",
-        "Are both cookies of a session set, and do they arrive among others? Set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD for it.",
+        "Are both cookies of a session set, and do they arrive together with others? Requires MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD.",
         {
-            "arrive": Outcome(EXPECTED, "Yes. Users sign in on the page."),
-            "not both are set": Outcome(DIFFERS, "The gateway joins or drops cookies of answers: the page cannot be used."),
-            "do not arrive": Outcome(DIFFERS, "The gateway joins or drops cookies of requests: the page cannot be used."),
+            "arrive": Outcome(EXPECTED, "Yes. Users can sign in on the page."),
+            "not both are set": Outcome(DIFFERS, "The gateway joins or drops cookies in responses: the page cannot be used."),
+            "do not arrive": Outcome(DIFFERS, "The gateway joins or drops cookies in requests: the page cannot be used."),
         },
         _cookies,
         judge_cookies,
     ),
     Check(
         "client address",
-        "Is the address in the audit log the caller's, and not one that the caller made up in X-Forwarded-For or Forwarded?",
+        "Is the address in the audit log the caller's actual address, and not one forged in X-Forwarded-For or Forwarded?",
         {
-            "the caller's": Outcome(EXPECTED, "Yes: requestContext.http.sourceIp."),
-            "forged": Outcome(DIFFERS, "Callers choose the address by which failed sign-ins are counted and logged. Report it as docs/guide/security.md says."),
-            "none": Outcome(DIFFERS, "The log has no address: failed sign-ins are not told apart by it."),
+            "the caller's": Outcome(EXPECTED, "Yes, from requestContext.http.sourceIp."),
+            "forged": Outcome(DIFFERS, "Callers control the address by which failed sign-ins are counted and logged. Report it as described in docs/guide/security.md."),
+            "none": Outcome(DIFFERS, "The log has no address, so it cannot distinguish failed sign-ins."),
         },
         _address,
         judge_address,
     ),
     Check(
         "rates",
-        f"Does the gateway answer 429 to more than its rate? At most {_REQUESTS} requests, {_AT_ONCE} at once.",
+        f"Does the gateway respond with 429 beyond its rate limit? Sends at most {_REQUESTS} requests, {_AT_ONCE} concurrently.",
         {
-            "limited": Outcome(EXPECTED, "Yes. The numbers say from which request on."),
-            "no sandboxes": Outcome(DIFFERS, "The account's quota of sandboxes was used up first (503): ask for more, or lower RequestRate (operator guide, Many requests)."),
-            "not limited": Outcome(DIFFERS, "Many more were answered than the stage allows: its limits are not in force."),
-            "not reached": Outcome(OPEN, "Nothing: this machine sent fewer than the rate. Deploy with RequestRate=50 and RequestBurst=50 to learn more."),
+            "limited": Outcome(EXPECTED, "Yes. The numbers show after how many requests."),
+            "no sandboxes": Outcome(DIFFERS, "The account's quota of concurrent executions was exhausted first (503): request a higher quota, or lower RequestRate (operator guide, Many requests)."),
+            "not limited": Outcome(DIFFERS, "Many more requests succeeded than the stage allows: its limits are not effective."),
+            "not reached": Outcome(OPEN, "Inconclusive, because this machine did not exceed the rate. Deploy with RequestRate=50 and RequestBurst=50 to find out."),
         },
         _rates,
         judge_rates,

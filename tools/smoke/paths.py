@@ -1,4 +1,4 @@
-"""Checks of how paths arrive, and how they are signed."""
+"""Checks how paths arrive, and how they are signed."""
 
 from urllib.parse import quote
 
@@ -13,7 +13,7 @@ _NAMES = ["a b.txt", "a=b.txt", "a@b.txt", "é.txt", "a+b.txt", "plain.txt"]
 
 
 class _Once(SigV4Auth):
-    """Signs the path as it is sent, as S3 has it, and not encoded once more."""
+    """Signs the path as it is sent, like S3, without encoding it again."""
 
     def _normalize_url_path(self, path: str) -> str:
         return path
@@ -82,13 +82,13 @@ def judge_slashes(facts: Facts) -> str:
 CHECKS = [
     Check(
         "signatures",
-        "Does the gateway take signatures of paths with a space, =, @, é and +, as clients/python computes them (the path encoded twice)?",
+        "Does the gateway accept signatures of paths with a space, =, @, é and +, as computed by clients/python (with the path encoded twice)?",
         {
-            "encoded twice": Outcome(EXPECTED, "Yes. Files of any name can be sent by programs that sign with the package."),
-            "under other names": Outcome(DIFFERS, "The signatures are taken, and files get other names than they were sent with."),
-            "encoded once": Outcome(DIFFERS, "The gateway wants the path encoded once. clients/python (url.py, signer.py) has to sign so."),
-            "some are refused": Outcome(DIFFERS, "Some names are refused whichever way their path is signed. The names are among what came."),
-            "no signature is taken": Outcome(DIFFERS, "Even a plain name is refused: look at the credentials, the region and the right execute-api:Invoke."),
+            "encoded twice": Outcome(EXPECTED, "Yes. Programs that sign with the package can send files of any name."),
+            "under other names": Outcome(DIFFERS, "The signatures are accepted, but files get different names than they were sent with."),
+            "encoded once": Outcome(DIFFERS, "The gateway requires the path to be encoded once. clients/python (url.py, signer.py) has to be changed."),
+            "some are refused": Outcome(DIFFERS, "Some names are refused, no matter how their path is signed. The observations list the names."),
+            "no signature is taken": Outcome(DIFFERS, "Even a plain name is refused: check the credentials, the region and the permission execute-api:Invoke."),
         },
         _signatures,
         judge_signatures,
@@ -97,22 +97,22 @@ CHECKS = [
         "encoded percent",
         "Is a path with %25 before two hexadecimal digits decoded twice, once by the gateway and once by the function?",
         {
-            "decoded twice": Outcome(EXPECTED, "Yes, as the operator guide says under Paths."),
-            "decoded once": Outcome(DIFFERS, "Paths arrive otherwise than the operator guide says: such names work, and the guide is too strict."),
+            "decoded twice": Outcome(EXPECTED, "Yes, as documented in the operator guide under Paths."),
+            "decoded once": Outcome(DIFFERS, "Such names work, so the operator guide is too strict."),
             "not decoded": Outcome(DIFFERS, "Paths arrive as they were sent: the functions have to decode them once more."),
-            "refused": Outcome(DIFFERS, "Such a path is refused. The operator guide has to say so."),
+            "refused": Outcome(DIFFERS, "Such paths are refused. The operator guide has to mention it."),
         },
         _double,
         judge_double,
     ),
     Check(
         "two slashes",
-        "Are paths that begin with //api answered, which a tracking URI with a slash at its end leads to?",
+        "Are paths with //api at the start handled? They result from a tracking URI with a trailing slash.",
         {
-            "tracking alone": Outcome(EXPECTED, "Those of the function tracking are, as the operator guide says under Paths."),
-            "all": Outcome(DIFFERS, "The gateway joins the slashes: the operator guide is too strict."),
-            "none": Outcome(DIFFERS, "None is answered: the operator guide has to say so."),
-            "refused": Outcome(DIFFERS, "The gateway verifies the signature of such a path against another one than clients sign."),
+            "tracking alone": Outcome(EXPECTED, "Only those of the function tracking, as documented in the operator guide under Paths."),
+            "all": Outcome(DIFFERS, "The gateway merges the slashes: the operator guide is too strict."),
+            "none": Outcome(DIFFERS, "None is handled: the operator guide has to mention it."),
+            "refused": Outcome(DIFFERS, "The gateway verifies the signature against a different path than the one that clients sign."),
         },
         _slashes,
         judge_slashes,

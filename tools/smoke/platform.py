@@ -1,4 +1,6 @@
-"""Checks of Lambda, DynamoDB and IAM: cold starts, the stream's filter, recovery, and rights to single keys."""
+"""Checks of Lambda, DynamoDB and IAM: cold starts, the stream's filter, recovery, and permissions
+for single keys.
+"""
 
 import json
 import secrets
@@ -10,7 +12,7 @@ from botocore.exceptions import ClientError
 from .check import DIFFERS, EXPECTED, OPEN, Check, Facts, NotAsked, Outcome
 from .world import API, FILES, World, asked
 
-#: A cheap request of each function that people wait for.
+#: A cheap request to each function that users wait for.
 _FIRST = {
     "tracking": f"{API}/experiments/get?experiment_id=0",
     "registry": f"{API}/registered-models/search?max_results=1",
@@ -18,7 +20,8 @@ _FIRST = {
     "ui": "/",
 }
 _HOUR = 3600
-#: A restored table of a few items takes so long in reports of others, and more at times.
+#: Maximum time of a restoration. Others report that small tables take about this long, and
+#: sometimes longer.
 _TO_RESTORE = 12 * 60
 RESTORED = "-smoke-restore-"
 
@@ -42,7 +45,7 @@ def _cold_starts(world: World) -> Facts:
 
 
 def _init_durations(world: World, function: str) -> list[float]:
-    """Of the last hour, out of the platform's reports."""
+    """Returns the durations in the platform's reports of the last hour."""
     lines = world.log_lines(function, "initDurationMs", _HOUR)
     return [float(line["record"]["metrics"]["initDurationMs"]) for line in lines if "initDurationMs" in line.get("record", {}).get("metrics", {})]
 
@@ -75,7 +78,8 @@ def _removals(world: World) -> Facts:
         indexed = world.wait(is_indexed, 180)
         if indexed is None or not is_found():
             return {"indexed after s": indexed, "found": False}
-        # As nobody but an operator does. The index has a copy of the run, until its indexer is told.
+        # Only an operator would do this. The index has a copy of the run until the indexer receives
+        # the removal.
         world.dynamodb.delete_item(TableName=table, Key={"PK": {"S": partition}, "SK": {"S": f"R#{run_id}"}})
     return {"indexed after s": indexed, "found": True, "gone after s": world.wait(lambda: not is_found(), 180)}
 
@@ -105,7 +109,7 @@ def judge_recovery(facts: Facts) -> str:
 
 def _restoration(world: World) -> Facts:
     if not world.restores:
-        raise NotAsked("it takes --restore (RESTORE=1)")
+        raise NotAsked("it requires --restore (RESTORE=1)")
     source = world.access_table
     target = f"{world.stack}{RESTORED}{secrets.token_hex(4)}"
     with asked("restoring a table"):
@@ -134,7 +138,9 @@ def _state(world: World, table: str) -> str | None:
 
 
 def remove_table(world: World, table: str) -> None:
-    """One that a check has restored. A table that is being made cannot be deleted yet."""
+    """Deletes a table that a check has restored. Tables that are being created cannot be deleted
+    yet.
+    """
     began = time.monotonic()
     while _state(world, table) == "CREATING" and time.monotonic() - began < 120:
         time.sleep(2)
@@ -154,7 +160,7 @@ def _leading_keys(world: World) -> Facts:
         "Condition": {"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": [mine]}},
     }
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-    with asked("a token of a narrower policy, which needs the keys of a user of IAM"):
+    with asked("a token with a narrower policy, which requires the keys of an IAM user"):
         given = world.aws("sts").get_federation_token(Name=world.label[:32], Policy=policy, DurationSeconds=900)["Credentials"]
     narrow = world.aws(
         "dynamodb", aws_access_key_id=given["AccessKeyId"], aws_secret_access_key=given["SecretAccessKey"], aws_session_token=given["SessionToken"]
@@ -187,56 +193,56 @@ def judge_leading_keys(facts: Facts) -> str:
 CHECKS = [
     Check(
         "cold starts",
-        "How long do first calls take, and how long do sandboxes take to start by the platform's reports of the last hour?",
+        "How long do first calls take, and how long does initialization take according to the platform's reports of the last hour?",
         {
-            "short": Outcome(EXPECTED, "Half a second at most."),
+            "short": Outcome(EXPECTED, "At most half a second."),
             "long": Outcome(DIFFERS, "More than half a second: report the numbers."),
-            "no report": Outcome(OPEN, "The logs have no start, or may not be read, or SystemLogLevel is not INFO: the times of first calls say only how long a caller waits. Ask again after a deployment."),
+            "no report": Outcome(OPEN, "The logs have no cold start or are not accessible, or SystemLogLevel is not INFO: the durations of first calls only show how long a caller waits. Run the check again after a deployment."),
         },
         _cold_starts,
         judge_cold_starts,
     ),
     Check(
         "removals in the stream",
-        "Does the filter of the stream let removals through, which has a condition on eventName?",
+        "Does the stream's filter, which has a condition on eventName, let removals through?",
         {
-            "delivered": Outcome(EXPECTED, "Yes: the indexer removed its copy of a run whose row was removed by hand."),
-            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets stay, and runs that were removed by hand are found. The filter needs a pattern without eventName."),
-            "not indexed": Outcome(DIFFERS, "A run was not indexed within three minutes: look at the alarms of the indexer first."),
+            "delivered": Outcome(EXPECTED, "Yes. The indexer removed its copy of a run whose row was removed by hand."),
+            "not delivered": Outcome(DIFFERS, "No. Rows of removed datasets are left over, and searches find runs that were removed by hand. The filter needs a pattern without eventName."),
+            "not indexed": Outcome(DIFFERS, "A run was not indexed within three minutes: check the alarms of the indexer first."),
         },
         _removals,
         judge_removals,
     ),
     Check(
         "recovery",
-        "Is point-in-time recovery on for both tables, and from which moment on?",
+        "Is point-in-time recovery enabled for both tables, and since when?",
         {
             "enabled": Outcome(EXPECTED, "Yes. Restore both tables to the same moment."),
-            "no time yet": Outcome(OPEN, "It is on, and says no moment yet: a new table takes some minutes."),
-            "disabled": Outcome(DIFFERS, "It is off for a table: what is lost there is lost."),
+            "no time yet": Outcome(OPEN, "It is enabled, but has no restorable time yet, which takes some minutes for a new table."),
+            "disabled": Outcome(DIFFERS, "It is disabled for a table, whose data cannot be recovered."),
         },
         _recovery,
         judge_recovery,
     ),
     Check(
         "restoration",
-        "Can the table of access be restored to a new table, and how long does it take? The new table is deleted at once.",
+        "Can the access table be restored to a new table, and how long does it take? The new table is deleted afterwards.",
         {
             "restored": Outcome(EXPECTED, "Yes, with the same keys."),
-            "another table": Outcome(DIFFERS, "The new table has other keys: a stack cannot go on with it."),
-            "takes longer": Outcome(OPEN, "It was not ready in twelve minutes. It is deleted as soon as it is, or the command to delete it is shown."),
+            "another table": Outcome(DIFFERS, "The new table has different keys, so a stack cannot use it."),
+            "takes longer": Outcome(OPEN, "It was not ready within twelve minutes. It is deleted once it is ready, or the command to delete it is shown."),
         },
         _restoration,
         judge_restoration,
     ),
     Check(
         "leading keys",
-        "Does a condition on dynamodb:LeadingKeys hold in transactions? Only keys are asked for that are not there.",
+        "Is a condition on dynamodb:LeadingKeys enforced in transactions? The check only reads keys that do not exist.",
         {
             "both": Outcome(EXPECTED, "Yes, as for single calls."),
-            "not in transactions": Outcome(OPEN, "It lets every key through there. No role of the stack counts on it: what decides is in a table of its own."),
-            "no transactions": Outcome(OPEN, "It refuses transactions as a whole. No role of the stack has the condition."),
-            "not even for single calls": Outcome(DIFFERS, "It holds for no call, as in an emulator, or the token was not limited."),
+            "not in transactions": Outcome(OPEN, "Transactions can access every key. No role of the stack relies on the condition, because authorization data is in a table of its own."),
+            "no transactions": Outcome(OPEN, "All transactions are refused. No role of the stack has the condition."),
+            "not even for single calls": Outcome(DIFFERS, "It is not enforced at all, as in an emulator, or the token was not limited."),
         },
         _leading_keys,
         judge_leading_keys,

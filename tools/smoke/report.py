@@ -1,4 +1,4 @@
-"""What is shown and kept of the checks: nothing that tells an account, a host, an address or a secret."""
+"""Reports of the checks, without anything that identifies an account, host, address or secret."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from .check import ALWAYS, Result
 
-_PLACE = "the issues of the project, at the address where this checkout came from (git remote get-url origin)"
+_PLACE = "the project's issue tracker, at the address that this checkout came from (git remote get-url origin)"
 _PATTERNS = [
     (r"\barn:[\w-]+:[^\s\"',]+", "ARN"),
     (r"https?://[^\s\"',]+", "URL"),
@@ -21,7 +21,7 @@ _PATTERNS = [
 
 
 def redacted(value: Any, secrets: Iterable[str] = ()) -> Any:
-    """The same JSON without what is nobody's business, in names and in values."""
+    """Returns the JSON with identifying information removed from names and values."""
     if isinstance(value, dict):
         return {redacted(name, secrets): redacted(of, secrets) for name, of in value.items()}
     if isinstance(value, list):
@@ -36,27 +36,31 @@ def redacted(value: Any, secrets: Iterable[str] = ()) -> Any:
 
 
 def told(result: Result) -> str:
-    """A check for people: what was asked, what came, and what each answer means."""
+    """Formats a result for display: the question, the observations, and the meaning of each
+    possible answer.
+    """
     check, lines = result.check, []
     lines.append(f"{check.name}: {check.asks}")
-    lines.append(f"  came: {json.dumps(result.facts, ensure_ascii=False)} ({result.seconds:.0f} s)")
+    lines.append(f"  observed: {json.dumps(result.facts, ensure_ascii=False)} ({result.seconds:.0f} s)")
     for name, outcome in {**check.outcomes, **{name: ALWAYS[name] for name in ALWAYS if name == result.outcome}}.items():
         mark = "->" if name == result.outcome else "  "
         lines.append(f"  {mark} {name} ({outcome.verdict}): {outcome.means}")
     if result.verdict != "as expected":
-        lines.append(f"  Report it to {place()}.")
+        lines.append(f"  Report it at {place()}.")
     return "\n".join(lines)
 
 
 def place() -> str:
-    """Where results go. The workspace names a repository once it has one."""
+    """Returns where results are to be reported. Reads the repository from the workspace's manifest,
+    if it has one.
+    """
     manifest = (Path(__file__).parents[2] / "Cargo.toml").read_text()
     found = re.search(r'^repository\s*=\s*"([^"]+)"', manifest, re.MULTILINE)
     return f"{found[1]}/issues" if found else _PLACE
 
 
 def as_json(results: Iterable[Result], about: dict[str, Any]) -> dict[str, Any]:
-    """The result file."""
+    """Returns the content of the result file."""
     checks = [
         {
             "name": result.check.name,
@@ -73,6 +77,6 @@ def as_json(results: Iterable[Result], about: dict[str, Any]) -> dict[str, Any]:
 
 
 def as_table(results: Iterable[Result]) -> str:
-    """For pasting."""
+    """Returns a Markdown table for pasting."""
     rows = [f"| {result.check.name} | {result.outcome} | {result.verdict} | `{json.dumps(result.facts, ensure_ascii=False)}` |" for result in results]
-    return "\n".join(["| check | answer | verdict | what came |", "|---|---|---|---|", *rows])
+    return "\n".join(["| check | answer | verdict | observations |", "|---|---|---|---|", *rows])

@@ -1,4 +1,6 @@
-"""The stack that is asked: its APIs, its tables, its logs, and an experiment of the checks' own in it."""
+"""The stack under test: its APIs, tables and logs, and an experiment in it that belongs to the
+checks.
+"""
 
 import json
 import secrets
@@ -21,16 +23,16 @@ from .spending import Deadline, Spending
 sys.path.insert(0, str(Path(__file__).parents[2] / "clients/python/src"))
 from mlflow_serverless_auth import SigV4  # noqa: E402
 
-#: Names of all that the checks make begin so.
+#: Name prefix of everything that the checks create.
 PREFIX = "smoke-test-"
 API = "/api/2.0/mlflow"
 FILES = "/api/2.0/mlflow-artifacts/artifacts"
-#: What was too much is asked again, as MLflow's clients do.
+#: Throttled requests are retried, like by MLflow's clients.
 _REPEATS, _PAUSE_SECONDS = 5, 2
 
 
 class World:
-    """One run of the checks."""
+    """State of one run of the checks."""
 
     def __init__(self, stack: str, signed: str | None, users: str | None, patience: float, *, restores: bool, cleanup: Any):
         self.stack, self._patience, self.restores, self.cleanup = stack, patience, restores, cleanup
@@ -45,7 +47,7 @@ class World:
 
     @property
     def users(self) -> str:
-        """The API of users."""
+        """Returns the URL of the API of users."""
         if not self._users:
             raise NotAsked("the stack has no API of users")
         return self._users.rstrip("/")
@@ -64,12 +66,12 @@ class World:
 
     @cached_property
     def experiment(self) -> str:
-        """Of this run. It is removed at the end."""
+        """Returns the id of this run's experiment, which is removed at the end."""
         made = self.done("POST", f"{API}/experiments/create", json={"name": self.label})
         return made["experiment_id"]
 
     def call(self, method: str, path: str, *, url: str | None = None, auth: Any = None, is_signed: bool = True, **sent: Any) -> requests.Response:
-        """One request, signed unless it is said that it is not, and its answer, whatever that is."""
+        """Sends a request, signed by default, and returns its response regardless of the status."""
         self.spending.before()
         began = time.monotonic()
         by = auth or (self.signer if is_signed else None)
@@ -81,7 +83,7 @@ class World:
         return answer
 
     def done(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
-        """What has to succeed before a question can be put."""
+        """Sends a request that has to succeed before a check can run."""
         answer = self.call(method, path, **sent)
         for _ in range(_REPEATS):
             if answer.status_code not in (429, 503):
@@ -89,20 +91,22 @@ class World:
             time.sleep(_PAUSE_SECONDS)
             answer = self.call(method, path, **sent)
         if answer.status_code != 200:
-            raise NotAsked(f"{method} {path.partition('?')[0]} was answered {answer.status_code}")
+            raise NotAsked(f"{method} {path.partition('?')[0]} returned {answer.status_code}")
         return answer.json()
 
     def file(self, name: str) -> str:
-        """The path of a file of this run, the name as it is to be sent."""
+        """Returns the path of a file of this run. The name is used without further encoding."""
         return f"{FILES}/{self.experiment}/{self.label}/{name}"
 
     def names(self) -> list[str]:
-        """Of the files of this run that are there."""
+        """Returns the names of this run's files."""
         listed = self.done("GET", FILES, params={"path": f"{self.experiment}/{self.label}"})
         return sorted(file["path"] for file in listed.get("files", []))
 
     def wait(self, condition: Callable[[], Any], seconds: float) -> float | None:
-        """How long it took until it held; None if that is too long."""
+        """Waits for a condition. Returns the seconds until it was true, or `None` after the
+        timeout.
+        """
         began = time.monotonic()
         while not condition():
             if time.monotonic() - began > min(seconds, self.deadline.left):
@@ -111,7 +115,9 @@ class World:
         return round(time.monotonic() - began, 1)
 
     def log_lines(self, function: str, word: str, seconds: float) -> list[dict[str, Any]]:
-        """Lines of a function's log with this word, of the last seconds; lines that are no JSON are left out."""
+        """Returns the recent lines of a function's log that contain this word. Lines that are not
+        JSON are left out.
+        """
         found: list[dict[str, Any]] = []
         sent = {"logGroupName": f"/aws/lambda/{self.stack}/{function}", "filterPattern": f'"{word}"', "startTime": int((time.time() - seconds) * 1000)}
         with asked("reading the logs"):
@@ -123,7 +129,7 @@ class World:
 
 
 class asked:
-    """Turns a refusal of AWS into the reason why a question was not put."""
+    """Turns an error of AWS into the reason why a check could not run."""
 
     def __init__(self, what: str):
         self._what = what

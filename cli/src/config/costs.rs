@@ -1,6 +1,6 @@
-//! What a change of a setting costs, from the figures of the capacity pages and from counts that
-//! the table holds. Nothing is read to count it, except what is deleted, and the runs of one
-//! experiment.
+//! Estimates the cost of changing a setting, from the figures of the capacity pages and from counts
+//! that DynamoDB maintains for the table. Only two estimates read entities: the one for deleted
+//! entities, and the one for the runs of a single experiment.
 
 use artifact_store::Artifacts;
 use entities::now_ms;
@@ -17,25 +17,25 @@ use super::settings::{Kind, Setting};
 use super::values::{Holder, OFF, failed};
 use crate::Failure;
 
-/// Rows of `docs/reference/capacity.md`, and their write units where a process is warm: to index a run with 4
-/// tags, 10 metrics and 5 params.
+/// Rows of `docs/reference/capacity.md` with their write units in a warm process. Together they are
+/// the cost of indexing a run with 4 tags, 10 metrics and 5 params.
 const INDEXED: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
-/// To mark it as changed, at the most.
+/// Upper bound of the write units for marking a run as changed.
 const MARKED: u64 = 2;
-/// To remove a hundred runs.
+/// Row of `docs/reference/capacity.md` for removing 100 runs, with its write units.
 const REMOVED: (&str, u64) = ("find and remove 100 such runs", 3514);
 
-/// Write units per run of a `reindex`.
+/// Returns the write units per run of a `reindex`.
 fn reindexed() -> u64 {
     MARKED + INDEXED.iter().map(|(_, writes)| writes).sum::<u64>()
 }
 
-/// Write units per run that is removed.
+/// Returns the write units per removed run.
 fn removed() -> u64 {
     REMOVED.1 / 100
 }
 
-/// The cost of setting a value, in sentences.
+/// Describes the cost of setting a value, in full sentences.
 pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value: &str) -> Result<String, Failure> {
     Ok(match setting.kind {
         Kind::DeletedRetention if value != OFF => {
@@ -55,7 +55,7 @@ pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value:
     })
 }
 
-/// What is deleted for longer than that.
+/// Numbers of entities that were deleted before the given time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Deleted {
     runs: u64,
@@ -63,7 +63,7 @@ struct Deleted {
     experiments: u64,
 }
 
-/// It takes the requests of `gc --dry-run`.
+/// Counts entities deleted before `before`. Costs the requests of `gc --dry-run`.
 async fn deleted_before(table: &Table, before: i64) -> Result<Deleted, Failure> {
     let retention = Retention::new(table.clone(), Artifacts::default());
     let mut deleted = Deleted::default();
@@ -82,24 +82,24 @@ async fn deleted_before(table: &Table, before: i64) -> Result<Deleted, Failure> 
 fn of_removal(Deleted { runs, models, experiments }: Deleted) -> String {
     let units = runs * removed();
     format!(
-        "Already deleted for longer: {runs} runs, {models} logged models, {experiments} experiments. They are removed for good: \
-         `serve`, or the stack, begins within an hour. For these runs that takes about {units} write units: {} \
-         write units for each with 10 metrics, 5 params and 3 tags. An experiment goes with all of its runs. `gc --dry-run --older-than` lists them.",
+        "Already past this retention: {runs} runs, {models} logged models, {experiments} experiments. `serve` or the stack begins to \
+         remove them permanently within an hour. Removing these runs takes about {units} write units: {} write units for each run with \
+         10 metrics, 5 params and 3 tags. An experiment is removed with all of its runs. `gc --dry-run --older-than` lists them.",
         removed()
     )
 }
 
 fn of_traces(value: &str, holder: &Holder) -> String {
     let Some(since) = TraceRetention::parse(value).ok().and_then(|kept| kept.since(now_ms())) else {
-        return "Nothing. Traces that were hidden and are not removed yet are there again within a minute.".to_owned();
+        return "Nothing. Hidden traces that are not removed yet become visible again within a minute.".to_owned();
     };
     let whose = match holder {
         Holder::Experiment(id) => format!("of experiment {id}"),
         _ => "of all experiments without a tag of their own".to_owned(),
     };
     format!(
-        "Traces {whose} that began before {} are hidden within a minute. `serve`, or the stack, removes them by days: a write unit and more \
-         for each document, and for each part of its spans.",
+        "Traces {whose} that began before {} are hidden within a minute. `serve` or the stack removes them a day at a time, for at least \
+         one write unit per document and one per part of its spans.",
         time_text(since)
     )
 }
@@ -107,7 +107,7 @@ fn of_traces(value: &str, holder: &Holder) -> String {
 fn of_reindex(runs: Option<u64>) -> String {
     let all = match runs {
         Some(runs) => format!(
-            "About {} write units for {runs} runs that are not deleted, as the table counted them up to six hours ago. ",
+            "About {} write units for {runs} runs that are not deleted, by the table's item count, which is up to six hours old. ",
             runs * reindexed()
         ),
         None => String::new(),
@@ -122,9 +122,9 @@ fn of_reindex_of(runs: u64) -> String {
 fn of_each_run() -> String {
     let per_run = reindexed();
     format!(
-        "The index is built again: about {per_run} write units per run of 10 metrics, 5 params and 4 tags, and one more for each \
-         further value, or for each character of a text. For three minutes, and until it is built, searches use no index for the \
-         fields of these settings. A local database has no units, and takes time only."
+        "The index is rebuilt: about {per_run} write units per run of 10 metrics, 5 params and 4 tags, plus one for each \
+         further value and for each character of an indexed text. For three minutes, and until the rebuild is complete, searches do \
+         not use the index for the fields of these settings. A local database has no capacity units; the rebuild only takes time."
     )
 }
 
@@ -135,7 +135,7 @@ mod tests {
 
     const PAGE: &str = include_str!("../../../docs/reference/capacity.md");
 
-    /// The write units of a row when a process is warm.
+    /// Returns the write units of a row in a warm process.
     fn on_the_page(row: &str) -> u64 {
         let line = PAGE.lines().find(|line| line.starts_with(&format!("| {row} |"))).unwrap();
         line.split('|').nth(6).unwrap().split('/').next().unwrap().trim().parse().unwrap()
@@ -153,7 +153,7 @@ mod tests {
         let cost = |kind| Setting::of(kind).unwrap().cost;
         assert!(cost(Kind::IndexedValues).contains(&format!("about {} write units", reindexed())));
         assert!(cost(Kind::IndexedTexts).contains(&format!("about {} write units", reindexed())));
-        // The list rounds down.
+        // The list of settings rounds down.
         assert!(cost(Kind::DeletedRetention).contains(&format!("About {} write units", REMOVED.1 / 100)));
         assert!(SETTINGS.iter().all(|setting| setting.is_settable() != setting.cost.is_empty()));
     }
@@ -162,7 +162,7 @@ mod tests {
     fn units_are_counted_by_runs() {
         assert!(of_reindex(Some(1_000)).starts_with("About 36000 write units for 1000 runs"));
         assert!(of_reindex_of(50).starts_with("About 1800 write units for the 50 runs of this experiment. The index"));
-        assert!(of_reindex(None).starts_with("The index is built again: about 36 write units per run"));
+        assert!(of_reindex(None).starts_with("The index is rebuilt: about 36 write units per run"));
         let said = of_removal(Deleted { runs: 2, models: 0, experiments: 1 });
         assert!(
             said.contains("2 runs, 0 logged models, 1 experiments")

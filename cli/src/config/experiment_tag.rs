@@ -1,4 +1,5 @@
-//! A setting of an experiment is a tag. It is set by the call that clients make, in this process.
+//! Settings of a single experiment, which are stored as a tag. The tag is written by the API
+//! endpoint that clients use, called within this process.
 
 use std::sync::Arc;
 
@@ -16,13 +17,13 @@ use tower::ServiceExt;
 
 use crate::Failure;
 
-/// Where an experiment keeps artifacts is of no matter here.
+/// Placeholder artifact location. It has no effect on tags.
 const ARTIFACTS: &str = "mlflow-artifacts:/";
 
-/// Sets the tag, or takes it away.
+/// Sets the tag, or deletes it if `value` is `None`.
 ///
 /// # Errors
-/// The server's own refusal: there is no such experiment, or it is deleted.
+/// The server's own error if the experiment does not exist or is deleted.
 pub(super) async fn set(table: &Table, experiment: ExperimentId, value: Option<&str>) -> Result<(), Failure> {
     let mut body = json!({ "experiment_id": experiment.to_string(), "key": TRACE_RETENTION_TAG });
     let call = match value {

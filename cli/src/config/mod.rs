@@ -1,4 +1,4 @@
-//! `mlflow-serverless config`: the settings of a table.
+//! `mlflow-serverless config`: shows and changes the settings of a table.
 
 mod costs;
 mod experiment_tag;
@@ -27,22 +27,22 @@ pub(crate) struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List all settings: their meaning, values and defaults, and the cost of a change. It reads no
+    /// List all settings with their meaning, values, defaults, and the cost of a change. Reads no
     /// table.
     List,
-    /// Show the values in a table. Of experiments and workspaces, only those that have one of their
-    /// own.
+    /// Show the values in a table. Experiments and workspaces are listed if they have a value of
+    /// their own.
     Show {
         #[command(flatten)]
         place: Place,
     },
-    /// Say what a change costs and, with `--yes`, make it.
+    /// Show what a change costs and, with `--yes`, apply it.
     #[command(after_help = settings::help())]
     Set {
         /// Name of the setting.
         #[arg(value_name = "SETTING")]
         setting: String,
-        /// Its value; of patterns, one or several.
+        /// New value. Settings that are patterns take one or more.
         #[arg(value_name = "VALUE", required = true)]
         values: Vec<String>,
         #[command(flatten)]
@@ -50,7 +50,7 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Go back to the default in the same way.
+    /// Reset a setting to its default. Without `--yes`, only show what that costs.
     Unset {
         /// Name of the setting.
         #[arg(value_name = "SETTING")]
@@ -62,16 +62,17 @@ enum Command {
     },
 }
 
-/// Options of a change.
+/// Options of a command that changes a setting.
 #[derive(Args)]
 struct Change {
-    /// For this experiment only.
+    /// Change the value for this experiment only.
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     experiment: Option<String>,
-    /// For this workspace.
+    /// Change the value for this workspace.
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
-    /// Make the change. Without this, the command says what it costs, and fails.
+    /// Apply the change. Without this option, the command only shows what the change costs, and
+    /// exits with an error.
     #[arg(long)]
     yes: bool,
 }
@@ -110,13 +111,13 @@ impl Change {
     }
 }
 
-/// A setting that somebody can set.
+/// Returns the setting of this name if operators can change it.
 fn setting_of(name: &str) -> Result<&'static Setting, Failure> {
     let setting = Setting::named(name)?;
     if setting.is_settable() {
         return Ok(setting);
     }
-    Err(format!("{name} cannot be set: the server keeps it").into())
+    Err(format!("{name} cannot be set: it is maintained by the server").into())
 }
 
 fn check_scope(setting: &Setting, holder: &Holder) -> Result<(), Failure> {
@@ -125,7 +126,7 @@ fn check_scope(setting: &Setting, holder: &Holder) -> Result<(), Failure> {
     }
     let name = setting.name;
     Err(match (holder.scope(), setting.scope) {
-        (Scope::Server, [Scope::Workspace]) => format!("{name} is set for a workspace: name it with --workspace"),
+        (Scope::Server, [Scope::Workspace]) => format!("{name} is set per workspace: select one with --workspace"),
         (Scope::Experiment, _) => format!("{name} cannot be set for an experiment"),
         (Scope::Workspace, _) => format!("{name} cannot be set for a workspace"),
         (Scope::Server, _) => format!("{name} cannot be set for the server"),
@@ -153,14 +154,15 @@ async fn show(table: &Table) -> Result<(), Failure> {
             _ => String::new(),
         };
         say(&format!(
-            "Searches do not rely on all indexed fields of the {holder} yet: a command is at work, or was cut off. If \
-             none is, call `reindex{option}`."
+            "Searches do not use all indexed fields of the {holder} yet: a command is rebuilding the index, or was interrupted. If \
+             none is running, run `reindex{option}`."
         ));
     }
     Ok(())
 }
 
-/// Says what a change costs, and makes it. Without a value, it goes back to the default.
+/// Prints the cost of a change, and applies it if `--yes` is given. Without a value, resets the
+/// setting to its default.
 async fn make(
     setting: &Setting,
     holder: &Holder,
@@ -182,19 +184,19 @@ async fn make(
         Some(value) => present.as_deref() == Some(value),
         None => present.is_none() || *holder == Holder::Server && present.as_deref() == Some(wanted),
     };
-    // Else an earlier change was cut off, and this one goes on with it.
+    // Otherwise an earlier change was interrupted, and this one completes it.
     if is_same && !(is_of_fields && values::between_fields(&table).await?.contains(holder)) {
-        say(&format!("{} of the {holder} is that already. Nothing was changed.", setting.name));
+        say(&format!("{} of the {holder} already has this value. Nothing was changed.", setting.name));
         return Ok(());
     }
     let before = present.as_deref().unwrap_or("not set");
     say(&format!("{} of the {holder}: {before} -> {}", setting.name, value.unwrap_or("not set")));
-    // Without a tag, an experiment is like all others.
+    // An experiment without a tag of its own uses the setting of the server.
     let falls_back = setting.kind == Kind::TraceRetention && *holder != Holder::Server && value.is_none();
     let of_server = if falls_back { self::present(&table, setting, &Holder::Server).await? } else { None };
     say(&costs::of(&table, setting, holder, of_server.as_deref().unwrap_or(wanted)).await?);
     if !change.yes {
-        return Err("nothing was changed. With --yes, the change is made".into());
+        return Err("nothing was changed. Repeat the command with --yes to apply the change".into());
     }
     match (setting.kind, holder) {
         (Kind::TraceRetention, Holder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
@@ -204,11 +206,11 @@ async fn make(
         }
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }
-    say("The change was made.");
+    say("The change was applied.");
     Ok(())
 }
 
-/// The value of a setting, if it has one for this holder.
+/// Returns the value of a setting for this holder, or `None` if the holder has no value of its own.
 async fn present(table: &Table, setting: &Setting, holder: &Holder) -> Result<Option<String>, Failure> {
     let held = values::read_all(table).await?.into_iter();
     let mut held = held.filter(|held| held.setting.kind == setting.kind && held.holder == *holder);

@@ -1,47 +1,47 @@
-//! The settings, in one table. The command, its help and a section of the operator guide follow
-//! from it.
+//! The table of all settings. The command `config`, its help text and a section of the operator
+//! guide are derived from it.
 
 use std::fmt::Write;
 
 use access::Counted;
 
-/// What a setting is about.
+/// What a setting configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// How long deleted entities are kept.
+    /// Retention of deleted entities.
     DeletedRetention,
-    /// How long histories of metrics are kept.
+    /// Retention of metric histories.
     HistoryRetention,
-    /// How long traces are kept.
+    /// Retention of traces.
     TraceRetention,
-    /// The fields that are indexed by their values.
+    /// Fields that are indexed by value.
     IndexedValues,
-    /// The fields that are indexed by parts of their texts.
+    /// Fields that are indexed by the trigrams of their text.
     IndexedTexts,
-    /// How much a UTC day may bring to a workspace.
+    /// Daily quota of a workspace.
     Quota(Counted),
-    /// The number of the table's layout. The server keeps it.
+    /// Version of the table's layout. Maintained by the server.
     Layout,
-    /// How many ids of experiments were given out. The server keeps it.
+    /// Number of experiment ids that have been assigned. Maintained by the server.
     ExperimentIds,
 }
 
-/// One setting.
+/// Description of a setting.
 #[derive(Debug)]
 pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) does: &'static str,
-    /// The values that it takes.
+    /// Syntax of its values.
     pub(super) values: &'static str,
     pub(super) default: &'static str,
-    /// For what it holds.
+    /// Holders that can have a value.
     pub(super) scope: &'static [Scope],
-    /// The cost of a change, and when it counts.
+    /// Cost of a change, and when the change takes effect.
     pub(super) cost: &'static str,
 }
 
-/// For what a setting holds.
+/// Kind of holder that a setting applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     Server,
@@ -60,51 +60,50 @@ impl Scope {
 }
 
 const REINDEX: &str = "A `reindex`: about 36 write units per run of 10 metrics, 5 params and 4 tags. For three minutes, and until it \
-                       has finished, searches use no index for fields of these two settings";
-const QUOTA: &str =
-    "Nothing. It holds within a minute; from then on, the indexer reads three items more for each batch";
+                       has finished, searches do not use the index for fields of these two settings";
+const QUOTA: &str = "Nothing. Takes effect within a minute; from then on, the indexer reads three more items per batch";
 
-/// All settings of a table.
+/// All settings of a table, in the order in which they are listed.
 pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "deleted-retention",
         kind: Kind::DeletedRetention,
-        does: "For how long deleted runs, logged models and experiments are kept. With `off`, `serve` and a stack remove none of \
+        does: "How long deleted runs, logged models and experiments are kept. With `off`, `serve` and a stack remove none of \
                them, and `gc` without an age removes all",
-        values: "a time such as `30d` or `1d12h`, or `off`",
+        values: "a duration such as `30d` or `1d12h`, or `off`",
         default: "off",
         scope: &[Scope::Server],
         cost: "About 35 write units per removed run of 10 metrics, 5 params and 3 tags. `serve` and a stack remove them within an \
-               hour; a stack with `Housekeeping=off` leaves that to `gc` without an age",
+               hour; with `Housekeeping=off`, a stack only removes them when `gc` runs without an age",
     },
     Setting {
         name: "metric-retention",
         kind: Kind::HistoryRetention,
-        does: "For how long histories of metrics are kept after the end of their run; `off` is for ever. The latest point of each \
-               metric stays, and so do charts of more than some 11,000 points",
-        values: "a time such as `365d` or `12h`, or `off`",
+        does: "How long metric histories are kept after their run has ended; `off` keeps them forever. The latest point of each \
+               metric is always kept, and so are charts of more than about 11,000 points",
+        values: "a duration such as `365d` or `12h`, or `off`",
         default: "off",
         scope: &[Scope::Server],
-        cost: "A write unit for each KB that is removed: 2,000 points of a metric have 3 to 30. `serve` removes histories within an \
-               hour, a stack within a day. To look for more takes a read unit for each older run, once a month",
+        cost: "One write unit for each KB that is removed: 2,000 points of a metric have 3 to 30 KB. `serve` removes histories within \
+               an hour, a stack within a day. Looking for more takes one read unit per older run, once a month",
     },
     Setting {
         name: "trace-retention",
         kind: Kind::TraceRetention,
-        does: "For how long traces are kept after they began; `off` is for ever. An experiment's own value is its tag \
+        does: "How long traces are kept after their start; `off` keeps them forever. The value of an experiment is its tag \
                `mlflow.trace.retention`",
-        values: "a time such as `30d`, `12h` or `90m`, or `off`",
+        values: "a duration such as `30d`, `12h` or `90m`, or `off`",
         default: "off",
         scope: &[Scope::Server, Scope::Experiment],
-        cost: "Older traces are hidden within a minute. To remove one costs a write unit and more for its document, and for each part \
-               of its spans",
+        cost: "Older traces are hidden within a minute. Removing a trace takes at least one write unit for its document and one for \
+               each part of its spans",
     },
     Setting {
         name: "indexed-values",
         kind: Kind::IndexedValues,
-        does: "The fields whose whole values are indexed, for `=`, `LIKE 'x%'` and `ORDER BY`. A search through several experiments uses \
-               the index where all of them have the field",
-        values: "patterns such as `tags.*` and `!tags.mlflow.*`, the last match counts; or `none`",
+        does: "Fields that are indexed by value, for `=`, `LIKE 'x%'` and `ORDER BY`. A search over several experiments uses \
+               the index if the field is indexed in all of them",
+        values: "patterns such as `tags.*` and `!tags.mlflow.*`, where the last match wins; or `none`",
         default: "tags.* !tags.mlflow.* tags.mlflow.parentRunId tags.mlflow.runType",
         scope: &[Scope::Server, Scope::Experiment],
         cost: REINDEX,
@@ -112,8 +111,8 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "indexed-texts",
         kind: Kind::IndexedTexts,
-        does: "The fields whose trigrams are indexed, for `LIKE '%x%'`. Names of runs always are. An entry per character",
-        values: "the same",
+        does: "Fields that are indexed by trigrams, for `LIKE '%x%'`, with one entry per character. Run names are always indexed",
+        values: "patterns as for `indexed-values`, or `none`",
         default: "attributes.run_name",
         scope: &[Scope::Server, Scope::Experiment],
         cost: REINDEX,
@@ -121,7 +120,7 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "daily-runs",
         kind: Kind::Quota(Counted::Runs),
-        does: "The runs that a UTC day may bring to a workspace",
+        does: "Maximum number of runs created in a workspace per UTC day",
         values: "a number, or `off`",
         default: "off",
         scope: &[Scope::Workspace],
@@ -130,7 +129,7 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "daily-traces",
         kind: Kind::Quota(Counted::Traces),
-        does: "The traces that it may bring",
+        does: "Maximum number of traces created in a workspace per UTC day",
         values: "a number, or `off`",
         default: "off",
         scope: &[Scope::Workspace],
@@ -139,7 +138,7 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "daily-bytes",
         kind: Kind::Quota(Counted::Bytes),
-        does: "The bytes of spans that it may bring, as they are kept",
+        does: "Maximum bytes of spans that a workspace stores per UTC day, after compression",
         values: "a number, or `off`",
         default: "off",
         scope: &[Scope::Workspace],
@@ -148,8 +147,8 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "layout",
         kind: Kind::Layout,
-        does: "The generation of keys and attributes in the table. `migrate` raises it",
-        values: "shown only",
+        does: "Version of the table's keys and attributes. `migrate` raises it",
+        values: "read-only",
         default: "",
         scope: &[Scope::Server],
         cost: "",
@@ -157,8 +156,8 @@ pub(super) const SETTINGS: [Setting; 10] = [
     Setting {
         name: "experiment-ids",
         kind: Kind::ExperimentIds,
-        does: "The last number that an experiment got as its id",
-        values: "shown only",
+        does: "The highest experiment id assigned so far",
+        values: "read-only",
         default: "",
         scope: &[Scope::Server],
         cost: "",
@@ -166,30 +165,30 @@ pub(super) const SETTINGS: [Setting; 10] = [
 ];
 
 impl Setting {
-    /// The setting of a kind.
+    /// Returns the setting of a kind.
     #[cfg(test)]
     pub(super) fn of(kind: Kind) -> Option<&'static Self> {
         SETTINGS.iter().find(|setting| setting.kind == kind)
     }
 
-    /// The setting of a name that an operator gave.
+    /// Returns the setting of this name, as entered by an operator.
     pub(super) fn named(name: &str) -> Result<&'static Self, String> {
         SETTINGS.iter().find(|setting| setting.name == name).ok_or_else(|| {
             let names: Vec<_> = SETTINGS.iter().map(|setting| setting.name).collect();
-            format!("there is no setting {name}. Settings are {}", names.join(", "))
+            format!("there is no setting {name}. The settings are {}", names.join(", "))
         })
     }
 
-    /// Whether somebody can set it.
+    /// Returns whether operators can change the setting.
     pub(super) fn is_settable(&self) -> bool {
         !matches!(self.kind, Kind::Layout | Kind::ExperimentIds)
     }
 }
 
-/// All settings as a table in Markdown, which a person can read, too.
+/// Formats all settings as a Markdown table, which is also readable on a terminal.
 pub(super) fn listed() -> String {
     let mut text =
-        "| setting | holds for | what it does | values | default | a change costs |\n|---|---|---|---|---|---|\n"
+        "| setting | applies to | what it does | values | default | a change costs |\n|---|---|---|---|---|---|\n"
             .to_owned();
     for Setting { name, does, values, default, scope, cost, .. } in &SETTINGS {
         let scope: Vec<_> = scope.iter().map(|scope| scope.name()).collect();
@@ -199,11 +198,11 @@ pub(super) fn listed() -> String {
     text
 }
 
-/// The settings for the help of the command: a line for each.
+/// Formats the settings for the help text of the command, one per line.
 pub(super) fn help() -> String {
     let mut text = "Settings:\n".to_owned();
     for Setting { name, does, values, .. } in &SETTINGS {
         let _ = writeln!(text, "  {name:<18} {does}: {values}.");
     }
-    text + "\nOptions of `serve` and parameters of a stack are no settings of the table: `serve --help` and the operator guide have them."
+    text + "\nOptions of `serve` and parameters of a stack are not settings of a table: see `serve --help` and the operator guide."
 }

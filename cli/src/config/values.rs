@@ -1,4 +1,4 @@
-//! The values of settings: reading, checking and writing them.
+//! Reads, validates and writes the values of settings.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,12 +17,12 @@ use super::settings::{Kind, SETTINGS, Scope, Setting};
 use crate::reindex::Part;
 use crate::{Failure, reindex};
 
-/// The value of a time or an amount without a bound.
+/// Value of a duration or amount without a limit.
 pub(super) const OFF: &str = "off";
-/// The value of patterns that match no field.
+/// Value of a list of patterns that matches no field.
 const NOTHING: &str = "none";
 
-/// A part of the table for which a value holds.
+/// Part of the table that a value applies to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
     Server,
@@ -50,7 +50,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// A setting with its value.
+/// A setting with its value for one holder.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) setting: &'static Setting,
@@ -58,9 +58,9 @@ pub(super) struct Held {
     pub(super) value: String,
 }
 
-/// All settings of a table: those of the server, and others where they depart from the default.
-/// Five requests, one more for each workspace that is listed, and one per fifty experiments with a
-/// tag.
+/// Returns all values in a table: those of the server, and those of experiments and workspaces that
+/// override the default. Takes five requests, plus one per listed workspace and one per fifty
+/// experiments with a tag.
 pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
     let state = table.query(Query::of(rows::Config::all())).await.map_err(unread)?;
     let layout = state.iter().find_map(|row| row.get(LAYOUT)).unwrap_or_default();
@@ -112,7 +112,8 @@ pub(super) async fn read_all(table: &Table) -> Result<Vec<Held>, Failure> {
     Ok(held)
 }
 
-/// The value that was given, as it is shown and stored.
+/// Validates a value given on the command line, and returns it in the form that is displayed and
+/// stored.
 pub(super) fn checked(kind: Kind, values: &[String]) -> Result<String, Failure> {
     if let Kind::IndexedValues | Kind::IndexedTexts = kind {
         return match values {
@@ -137,7 +138,7 @@ pub(super) fn checked(kind: Kind, values: &[String]) -> Result<String, Failure> 
     Ok(value.clone())
 }
 
-/// Writes a value that was checked, but for patterns and for the tag of an experiment.
+/// Writes a validated value. Patterns and the tag of an experiment are written elsewhere.
 pub(super) async fn write(table: &Table, kind: Kind, holder: &Holder, value: &str) -> Result<(), Failure> {
     let bound = Some(value).filter(|value| *value != OFF);
     match (kind, holder) {
@@ -160,8 +161,9 @@ pub(super) async fn write(table: &Table, kind: Kind, holder: &Holder, value: &st
     }
 }
 
-/// The runs to index again, with these patterns for one of the two settings. Without patterns, an
-/// experiment has none of its own.
+/// Returns the part of the table to reindex with these patterns for one of the two settings.
+/// Without patterns, the server goes back to the default, and an experiment to the fields of the
+/// server.
 pub(super) async fn fields_with(
     table: &Table,
     kind: Kind,
@@ -189,8 +191,8 @@ pub(super) async fn fields_with(
     Ok(Part::Table(Some(fields)))
 }
 
-/// For whom searches rely on other fields than the indexer indexes: a change was cut off, or is at
-/// work.
+/// Returns the holders for which the fields that searches rely on differ from the fields that the
+/// indexer maintains: a change is in progress, or was interrupted.
 pub(super) async fn between_fields(table: &Table) -> Result<Vec<Holder>, Failure> {
     let setting = fields::Setting::read(table).await.map_err(unread)?;
     let of_server = (setting.indexed != setting.searched).then_some(Holder::Server);
@@ -200,7 +202,7 @@ pub(super) async fn between_fields(table: &Table) -> Result<Vec<Holder>, Failure
 
 fn amount(text: &str) -> Result<i64, Failure> {
     let amount = text.parse().ok().filter(|amount: &i64| *amount >= 0);
-    amount.ok_or_else(|| format!("{text} is neither a number nor {OFF}").into())
+    amount.ok_or_else(|| format!("{text} is neither a non-negative number nor {OFF}").into())
 }
 
 fn text_of_age(age: Option<&Age>) -> String {
@@ -215,7 +217,7 @@ fn unread(failure: table::Failure) -> Failure {
     failed(Error::from(failure))
 }
 
-/// The text of an error, and its cause: the operator is at the terminal.
+/// Formats an error together with its internal cause, because the reader is the operator.
 pub(super) fn failed(error: Error) -> Failure {
     let cause = error.cause.map(|cause| format!(" ({cause})"));
     format!("{}{}", error.message, cause.unwrap_or_default()).into()

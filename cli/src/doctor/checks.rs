@@ -1,4 +1,4 @@
-//! The checks of a deployed stack. Each check is a function of the facts (`facts.rs`) alone.
+//! The checks of a deployed stack. Each check depends only on the facts (`facts.rs`).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::reading::INDEXER;
 use super::requests::TOLERATED;
 use super::rights::{is_allowed, needed};
 
-/// Something that is wrong, and what to do.
+/// A problem, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Finding {
     pub(super) what: String,
@@ -24,15 +24,15 @@ fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding { what: what.into(), remedy: remedy.into() }
 }
 
-/// From this age on, a change should long have been indexed: the longest `IndexingDelay` is five
-/// minutes.
+/// Age in ms from which an unindexed change is considered overdue. The longest `IndexingDelay` is
+/// five minutes.
 const LATE: i64 = 600_000;
-/// Longest time in which a throttled call keeps its sandbox, in seconds.
+/// Longest time in seconds for which a throttled call occupies its sandbox.
 const HELD: f64 = 0.5;
-/// Origins of pages that ask the bucket for files, by the stack's outputs.
+/// Outputs of the stack with the origins of pages that request files from the bucket.
 const ORIGINS: [&str; 4] = ["TrackingUri", "UsersUri", "DomainUri", "UsersDomainUri"];
 
-/// All that is wrong, and what could not be looked at.
+/// Returns all problems, and the facts that could not be checked.
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let checks: [fn(&Facts) -> Vec<Finding>; 15] = [
         clock,
@@ -54,14 +54,14 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     checks.iter().flat_map(|check| check(facts)).collect()
 }
 
-/// There is no stack of this name.
+/// Returns the finding that no stack of this name exists.
 pub(super) fn no_stack(stack: &str, region: &str, tracking_uri: Option<&str>) -> Finding {
     let of_uri = tracking_uri.and_then(|uri| uri.split_once(".execute-api.")?.1.split('.').next());
     let other = of_uri.filter(|other| *other != region);
-    let known = other.map(|other| format!(" MLFLOW_TRACKING_URI leads to {other}.")).unwrap_or_default();
+    let known = other.map(|other| format!(" MLFLOW_TRACKING_URI points to {other}.")).unwrap_or_default();
     finding(
         format!("There is no stack {stack} in {region}."),
-        format!("Look for a wrong region or name: set AWS_REGION or --region, and --stack.{known}"),
+        format!("Check the region (AWS_REGION or --region) and the name (--stack).{known}"),
     )
 }
 
@@ -86,7 +86,7 @@ fn deployment(facts: &Facts) -> Vec<Finding> {
     }
     vec![finding(
         format!("The stack is in the state {status}."),
-        "Wait until a deployment has ended. `make deploy` says what to do about one that has failed.",
+        "Wait until the current deployment has finished. If it has failed, `make deploy` shows what to do.",
     )]
 }
 
@@ -98,10 +98,10 @@ fn missing_functions(facts: &Facts) -> Vec<Finding> {
     let judge = |(name, function): (&str, Option<&Deployed>)| match function {
         None => Some(finding(
             format!("The function {}-{name} is missing.", facts.stack),
-            "Deploy again: `make deploy`. If CloudFormation sees no change, delete the stack and go on with its tables.",
+            "Deploy again: `make deploy`. If CloudFormation detects no change, delete the stack and deploy a new one on its tables.",
         )),
         Some(Deployed { reserved: Some(0), .. }) => Some(finding(
-            format!("The function {}-{name} takes no calls: 0 sandboxes are reserved for it.", facts.stack),
+            format!("The function {}-{name} cannot be invoked: its reserved concurrency is 0.", facts.stack),
             format!("aws lambda delete-function-concurrency --function-name {}-{name}", facts.stack),
         )),
         Some(_) => None,
@@ -118,9 +118,9 @@ fn ui_layer(facts: &Facts) -> Vec<Finding> {
         finding(
             format!("The function {function} has no layer, so there is no user interface."),
             format!(
-                "Look for the layer's ARN with `aws cloudformation describe-stack-resources --stack-name {} --query \
-                 \"StackResources[?ResourceType=='AWS::Lambda::LayerVersion'].PhysicalResourceId\" --output text`, then `aws lambda \
-                 update-function-configuration --function-name {function} --layers ARN`. If there is none: `make ui`, `make deploy`.",
+                "Find the layer's ARN with `aws cloudformation describe-stack-resources --stack-name {} --query \
+                 \"StackResources[?ResourceType=='AWS::Lambda::LayerVersion'].PhysicalResourceId\" --output text`, then run `aws lambda \
+                 update-function-configuration --function-name {function} --layers ARN`. If there is none, run `make ui` and `make deploy`.",
                 facts.stack
             ),
         )
@@ -132,8 +132,8 @@ fn mapping(facts: &Facts) -> Vec<Finding> {
     let Ok(mapping) = &facts.mapping else { return Vec::new() };
     let Some(mapping) = mapping else {
         return vec![finding(
-            format!("No mapping leads from the table's stream to {}-{INDEXER}: nothing is indexed.", facts.stack),
-            "Deploy again: `make deploy`. Then call `mlflow-serverless reindex` if it was away for a day.",
+            format!("The mapping from the table's stream to {}-{INDEXER} is missing: nothing is indexed.", facts.stack),
+            "Deploy again: `make deploy`. If it was missing for a day or longer, run `mlflow-serverless reindex` after that.",
         )];
     };
     let mut found = Vec::new();
@@ -141,17 +141,17 @@ fn mapping(facts: &Facts) -> Vec<Finding> {
         found.push(finding(
             format!("The mapping from the table's stream to the indexer is {}: nothing is indexed.", mapping.state),
             format!(
-                "aws lambda update-event-source-mapping --uuid {} --enabled. If it was off for a day, call `mlflow-serverless reindex` \
-                 after that.",
+                "aws lambda update-event-source-mapping --uuid {} --enabled. If it was disabled for a day or longer, run `mlflow-serverless \
+                 reindex` after that.",
                 mapping.id
             ),
         ));
     }
     if mapping.last_result.starts_with("PROBLEM") {
         found.push(finding(
-            format!("The mapping from the table's stream to the indexer says: {}.", mapping.last_result),
+            format!("The mapping from the table's stream to the indexer reports: {}.", mapping.last_result),
             format!(
-                "Look at the log of {}-{INDEXER}, and at its throttles. The batch comes again until it is done.",
+                "Check the log of {}-{INDEXER}, and its throttles. The batch is retried until it succeeds.",
                 facts.stack
             ),
         ));
@@ -164,8 +164,8 @@ fn mapping(facts: &Facts) -> Vec<Finding> {
         found.push(finding(
             "The filter of the mapping from the table's stream to the indexer was changed.",
             format!(
-                "aws lambda update-event-source-mapping --uuid {} --filter-criteria '{}'. Then call `mlflow-serverless reindex`: \
-                 changes that the filter kept back do not come again.",
+                "aws lambda update-event-source-mapping --uuid {} --filter-criteria '{}'. Then run `mlflow-serverless reindex`: \
+                 changes that the filter dropped are not delivered again.",
                 mapping.id,
                 json!({ "Filters": filters })
             ),
@@ -174,8 +174,8 @@ fn mapping(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-/// The age of the oldest change that is not indexed. It came to the indexer late, or is something
-/// that the indexer should have looked at again.
+/// Checks the age of the oldest change that is not indexed: a change that reached the indexer late,
+/// or an entity that is overdue for another check by the indexer.
 fn lag(facts: &Facts) -> Vec<Finding> {
     let overdue = facts.oldest_due.clone().ok().flatten().map(|due| facts.now - due);
     #[expect(clippy::cast_possible_truncation, reason = "an age of ms")]
@@ -184,8 +184,8 @@ fn lag(facts: &Facts) -> Vec<Finding> {
     vec![finding(
         format!("The indexer lags: the oldest change that is not indexed is {} minutes old.", age / 60_000),
         format!(
-            "Look at the log of {0}-{INDEXER}, at its throttles, and whether the rule `IndexerTick` is enabled (`aws events \
-             list-rule-names-by-target`). Searches are right meanwhile, and cost more. What is older than 24 hours needs \
+            "Check the log of {0}-{INDEXER}, its throttles, and whether the rule `IndexerTick` is enabled (`aws events \
+             list-rule-names-by-target`). Meanwhile, searches return correct results, but cost more. Changes older than 24 hours need \
              `mlflow-serverless reindex`.",
             facts.stack
         ),
@@ -213,8 +213,8 @@ fn rights(facts: &Facts) -> Vec<Finding> {
         found.push(finding(
             format!("The role of {}-{} lacks {}.", facts.stack, function.name, lacking.join("; ")),
             format!(
-                "Put it back into the role's policy: `aws iam get-role-policy --role-name {name} --policy-name {}`, then `put-role-policy`. \
-                 template.yaml has the policy as it should be. A deployment alone does not undo a change by hand.",
+                "Restore it in the role's policy: `aws iam get-role-policy --role-name {name} --policy-name {}`, then `put-role-policy`. \
+                 template.yaml contains the expected policy. A deployment alone does not revert manual changes.",
                 function.name
             ),
         ));
@@ -227,8 +227,11 @@ fn bucket_region(facts: &Facts) -> Vec<Finding> {
     let Some(region) = said.filter(|region| **region != facts.region) else { return Vec::new() };
     let (bucket, _) = facts.description.bucket();
     vec![finding(
-        format!("The bucket {bucket} is in {region}, and the stack is in {}: a wrong region.", facts.region),
-        "URLs that the stack signs are for its own region. Name a bucket of that region: `make deploy PARAMETERS=ArtifactRoot=s3://BUCKET`.",
+        format!(
+            "The bucket {bucket} is in {region}, and the stack is in {}: they must be in the same region.",
+            facts.region
+        ),
+        "The stack signs URLs for its own region. Use a bucket in that region: `make deploy PARAMETERS=ArtifactRoot=s3://BUCKET`.",
     )]
 }
 
@@ -247,9 +250,12 @@ fn cors(facts: &Facts) -> Vec<Finding> {
         "MaxAgeSeconds": 3600,
     }] });
     vec![finding(
-        format!("The bucket {bucket} has no CORS rule for {}: pages cannot read or send files.", missing.join(", ")),
         format!(
-            "aws s3api put-bucket-cors --bucket {bucket} --cors-configuration '{rule}' (this replaces the rules that it has: {})",
+            "The bucket {bucket} has no CORS rule for {}: browsers cannot download or upload files.",
+            missing.join(", ")
+        ),
+        format!(
+            "aws s3api put-bucket-cors --bucket {bucket} --cors-configuration '{rule}' (this replaces its {} present rules)",
             rules.len()
         ),
     )]
@@ -276,10 +282,10 @@ fn lifecycle(facts: &Facts) -> Vec<Finding> {
     };
     let mut missing = Vec::new();
     if !has(&|rule| rule.ends_uploads, &answers.replace(".answers/", "")) {
-        missing.push("removes uploads that were not finished".to_owned());
+        missing.push("removes incomplete uploads".to_owned());
     }
     if !has(&|rule| rule.expires, &answers) {
-        missing.push(format!("removes what is below {answers}"));
+        missing.push(format!("removes objects below {answers}"));
     }
     if missing.is_empty() {
         return Vec::new();
@@ -292,14 +298,14 @@ fn lifecycle(facts: &Facts) -> Vec<Finding> {
     vec![finding(
         format!("The bucket {bucket} has no lifecycle rule that {}.", missing.join(", and none that ")),
         format!(
-            "aws s3api put-bucket-lifecycle-configuration --bucket {bucket} --lifecycle-configuration '{configuration}' (this replaces the \
-             rules that it has: {}. A stack's own bucket also removes versions after 30 days)",
+            "aws s3api put-bucket-lifecycle-configuration --bucket {bucket} --lifecycle-configuration '{configuration}' (this replaces its \
+             {} present rules. A stack's own bucket also removes versions after 30 days)",
             rules.len()
         ),
     )]
 }
 
-/// The two tables, with their definitions.
+/// Returns the data table and the access table with their definitions.
 fn tables(facts: &Facts) -> [(&str, &Seen<Option<TableFacts>>, &'static Definition); 2] {
     [
         (facts.description.output("TableName"), &facts.table, &DATA),
@@ -313,13 +319,13 @@ fn table(facts: &Facts) -> Vec<Finding> {
         Err(_) => None,
         Ok(None) => Some(finding(
             format!("The table {name} is missing in {}.", facts.region),
-            "Restore it from its backup, and go on with it: `make restore`, then `make deploy PARAMETERS=ExistingTable=…`.",
+            "Restore it from its backup, and deploy on the restored table: `make restore`, then `make deploy PARAMETERS=ExistingTable=…`.",
         )),
         Ok(Some(table)) => of_other_keys(table, definition).map(|other| {
             finding(
-                format!("The table {name} has another layout: {other}."),
-                "Keys and local indexes of a table cannot be changed. Name a table of this version, or leave ExistingTable out so that \
-                 the stack makes one.",
+                format!("The table {name} has a different layout: {other}."),
+                "Keys and local indexes of a table cannot be changed. Use a table with the layout of this version, or omit ExistingTable so \
+                 that the stack creates one.",
             )
         }),
     }
@@ -327,7 +333,7 @@ fn table(facts: &Facts) -> Vec<Finding> {
     tables(facts).into_iter().filter_map(judge).collect()
 }
 
-/// In what the keys of a table are not those of its definition.
+/// Describes the first difference between the keys of a table and its definition, if there is any.
 fn of_other_keys(table: &TableFacts, definition: &Definition) -> Option<String> {
     let owned = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
     if table.keys != owned(PK, SK) {
@@ -336,21 +342,21 @@ fn of_other_keys(table: &TableFacts, definition: &Definition) -> Option<String> 
     let indexes = definition.local_indexes.iter().chain(definition.global_indexes);
     for index in indexes {
         if table.indexes.get(index.name) != Some(&owned(index.partition, index.sort)) {
-            return Some(format!("it has no index {} of {} and {}", index.name, index.partition, index.sort));
+            return Some(format!("it has no index {} on {} and {}", index.name, index.partition, index.sort));
         }
     }
     (definition.has_stream && !table.has_stream).then(|| "it has no stream with new and old images".to_owned())
 }
 
 fn layout(facts: &Facts) -> Vec<Finding> {
-    // Nothing was written to a table without a number.
+    // A table without a layout number has never been written to.
     let Ok(Some(layout)) = facts.layout else { return Vec::new() };
     let name = facts.description.output("TableName");
-    let what = format!("The table {name} has another layout, {layout}; this program knows {CURRENT}.");
+    let what = format!("The table {name} has layout {layout}, and this program requires layout {CURRENT}.");
     if layout > CURRENT {
         return vec![finding(
             what,
-            "Use the version that has written it, or a later one, for this command and for the stack.",
+            "Use the version that wrote the table, or a later one, for this command and for the stack.",
         )];
     }
     if layout < FIRST {
@@ -373,14 +379,15 @@ fn protection(facts: &Facts) -> Vec<Finding> {
         (!table.is_protected).then(|| {
             finding(
                 format!("Deletion protection of the table {name} is off."),
-                format!("aws dynamodb update-table --table-name {name} --deletion-protection-enabled (`make deploy` sets it as well)"),
+                format!("aws dynamodb update-table --table-name {name} --deletion-protection-enabled (`make deploy` also enables it)"),
             )
         })
     };
     tables(facts).into_iter().filter_map(judge).collect()
 }
 
-/// As many requests as the rate lets through hold so many sandboxes if each is throttled.
+/// Compares the account's quota of sandboxes with the number that admitted requests can occupy if
+/// all of them are throttled.
 fn sandboxes(facts: &Facts) -> Vec<Finding> {
     let Ok(limit) = facts.sandboxes else { return Vec::new() };
     let rate: f64 = facts.description.parameter("RequestRate").parse().unwrap_or(1_000.0);
@@ -393,14 +400,14 @@ fn sandboxes(facts: &Facts) -> Vec<Finding> {
     }
     vec![finding(
         format!(
-            "The account's quota of {limit} sandboxes is too small: the stack lets requests through that may take {wanted}."
+            "The account's quota of {limit} concurrent executions is too small: requests that the stack admits may need {wanted}."
         ),
         "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000, or lower \
-         RequestRate. Until then, the gateway answers 503 when all are taken, and clients repeat that.",
+         RequestRate. Until then, the gateway returns 503 when all are in use, and clients retry.",
     )]
 }
 
-/// What could not be looked at is not known to be well.
+/// Reports facts that could not be read. Their checks did not run, so they may hide problems.
 fn unseen(facts: &Facts) -> Vec<Finding> {
     let mut unread = Vec::new();
     unread.extend(facts.functions.values().filter_map(|seen| seen.as_ref().err()));
@@ -414,15 +421,15 @@ fn unseen(facts: &Facts) -> Vec<Finding> {
     unread.extend(facts.cors.as_ref().err());
     unread.extend(facts.lifecycle.as_ref().err());
     unread.extend(facts.sandboxes.as_ref().err());
-    // Another finding tells of a bucket elsewhere, and of a table that is missing.
+    // Other findings report a bucket in another region, and a missing table.
     let is_told = |code: &str| code == "ResourceNotFoundException";
     unread.retain(|unread| unread.bucket_region.as_ref().is_none_or(|region| *region == facts.region));
     unread.retain(|unread| !is_told(&unread.code));
     unread.dedup();
     let judge = |unread: &&super::requests::Unread| {
         finding(
-            format!("This could not be looked at: {unread}."),
-            format!("Give the caller the right to {}, or look at the network, and call doctor again.", unread.asked),
+            format!("A request failed, so not everything was checked: {unread}."),
+            format!("Grant the caller {}, or check the network, and run doctor again.", unread.asked),
         )
     };
     unread.iter().map(judge).collect()

@@ -1,4 +1,4 @@
-//! The facts about a deployed stack: all that the checks need.
+//! Facts about a deployed stack, as input of the checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,31 +6,31 @@ use serde_json::Value;
 
 use super::requests::Unread;
 
-/// Something that was looked at.
+/// A fact, or the reason why it could not be read.
 pub(super) type Seen<T> = Result<T, Unread>;
 
-/// All that was read of a stack.
+/// All facts about a stack.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
     pub(super) stack: String,
     pub(super) region: String,
-    /// The time of AWS, in ms since 1970.
+    /// Current time by AWS's clock, in ms since 1970.
     pub(super) now: i64,
-    /// Seconds by which AWS's clock is ahead of this machine's.
+    /// Seconds by which AWS's clock is ahead of this machine's clock.
     pub(super) clock_ahead: i64,
     pub(super) description: Description,
-    /// By the names of functions; `None` for one that is missing.
+    /// Functions by name; `None` for a missing function.
     pub(super) functions: BTreeMap<&'static str, Seen<Option<Deployed>>>,
-    /// The statements of each function's role.
+    /// Policy statements of each function's role.
     pub(super) rights: BTreeMap<&'static str, Seen<Vec<Statement>>>,
     pub(super) mapping: Seen<Option<Mapping>>,
     pub(super) table: Seen<Option<TableFacts>>,
     pub(super) access_table: Seen<Option<TableFacts>>,
-    /// The layout that the table says it has.
+    /// Layout version stored in the table.
     pub(super) layout: Seen<Option<i64>>,
-    /// When the oldest thing was due that the indexer has put off, in ms since 1970.
+    /// Time when the oldest postponed work of the indexer was due, in ms since 1970.
     pub(super) oldest_due: Seen<Option<i64>>,
-    /// The greatest age of changes that came to the indexer lately, in ms.
+    /// Greatest age of recent changes when they reached the indexer, in ms.
     pub(super) iterator_age: Seen<Option<f64>>,
     pub(super) cors: Seen<Vec<CorsRule>>,
     pub(super) lifecycle: Seen<Vec<LifecycleRule>>,
@@ -38,7 +38,7 @@ pub(super) struct Facts {
     pub(super) sandboxes: Seen<u64>,
 }
 
-/// The stack, as it is described.
+/// Status, outputs and parameters of the stack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Description {
     pub(super) status: String,
@@ -55,7 +55,8 @@ impl Description {
         self.parameters.get(name).map_or("", String::as_str)
     }
 
-    /// The bucket, and the prefix of the artifacts in it: the stack's own, or that of a parameter.
+    /// Returns the artifact bucket, and the prefix of artifacts in it. It is the stack's own
+    /// bucket, or one given by a parameter.
     pub(super) fn bucket(&self) -> (&str, &str) {
         let root = self.parameter("ArtifactRoot").trim_start_matches("s3://");
         if root.is_empty() {
@@ -65,7 +66,7 @@ impl Description {
     }
 }
 
-/// A function as it is deployed.
+/// A deployed function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deployed {
     pub(super) role: String,
@@ -73,7 +74,7 @@ pub(super) struct Deployed {
     pub(super) reserved: Option<u64>,
 }
 
-/// A statement of a policy.
+/// A statement of an IAM policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) allows: bool,
@@ -82,7 +83,7 @@ pub(super) struct Statement {
     pub(super) is_conditional: bool,
 }
 
-/// The mapping from the table's stream to the indexer.
+/// The event source mapping from the table's stream to the indexer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Mapping {
     pub(super) id: String,
@@ -91,17 +92,17 @@ pub(super) struct Mapping {
     pub(super) filters: Vec<Value>,
 }
 
-/// A table, as DynamoDB describes it.
+/// Description of a DynamoDB table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableFacts {
-    /// Partition key and sort key, of the table and of each index by its name.
+    /// Partition key and sort key of the table. `indexes` has those of each index by name.
     pub(super) keys: (String, String),
     pub(super) indexes: BTreeMap<String, (String, String)>,
     pub(super) has_stream: bool,
     pub(super) is_protected: bool,
 }
 
-/// A rule of a bucket for pages of other origins.
+/// A CORS rule of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CorsRule {
     pub(super) origins: BTreeSet<String>,
@@ -110,7 +111,7 @@ pub(super) struct CorsRule {
     pub(super) exposed: BTreeSet<String>,
 }
 
-/// A rule of a bucket about what it removes.
+/// A lifecycle rule of a bucket.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LifecycleRule {
     pub(super) is_enabled: bool,

@@ -1,7 +1,8 @@
-//! `mlflow-serverless doctor`: looks at a deployed stack, and says what is wrong and what to do.
+//! `mlflow-serverless doctor`: diagnoses a deployed stack, and reports problems and how to fix
+//! them.
 //!
-//! `reading.rs` reads the facts (`facts.rs`) by a few signed requests (`requests.rs`), and changes
-//! nothing. `checks.rs` finds faults in them.
+//! `reading.rs` reads the facts (`facts.rs`) by a few signed requests (`requests.rs`), without
+//! changing anything. `checks.rs` derives problems from the facts.
 
 mod checks;
 mod facts;
@@ -23,7 +24,7 @@ pub(crate) struct Options {
     /// Name of the stack.
     #[arg(long, value_name = "NAME", default_value = "mlflow")]
     stack: String,
-    /// Region of the stack [default: that of the AWS configuration].
+    /// Region of the stack [default: the region of the AWS configuration].
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
 }
@@ -32,18 +33,18 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let stack = &options.stack;
     let is_name = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if stack.is_empty() || !is_name(stack) {
-        return Err(format!("{stack} is no name of a stack: letters, digits and hyphens").into());
+        return Err(format!("{stack} is not a valid stack name: use letters, digits and hyphens").into());
     }
     let requests = Requests::new(options.region).await?;
     let found = look(&requests, stack).await?;
     if found.is_empty() {
-        say("nothing found");
+        say("No problems found.");
         return Ok(());
     }
     for Finding { what, remedy } in &found {
         say(&format!("{what}\n  {remedy}"));
     }
-    Err(format!("{} faults were found", found.len()).into())
+    Err(format!("{} problems found", found.len()).into())
 }
 
 async fn look(requests: &Requests, stack: &str) -> Result<Vec<Finding>, Failure> {

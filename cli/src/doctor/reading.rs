@@ -15,13 +15,13 @@ use super::facts::{CorsRule, Deployed, Description, Facts, LifecycleRule, Mappin
 use super::requests::{Requests, Unread};
 use super::xml::Element;
 
-/// The name of the function that the stream feeds.
+/// Name of the function that consumes the stream.
 pub(super) const INDEXER: &str = "fts-indexer";
-/// How far back the age of changes is looked at: 15 minutes, in ms and in seconds.
+/// Period over which the age of changes is evaluated: 15 minutes, in ms and in seconds.
 const LATELY: i64 = 900_000;
 const LATELY_SECONDS: &str = "900";
 
-/// The stack, if there is one of this name.
+/// Returns the description of the stack, or `None` if no stack has this name.
 pub(super) async fn description(requests: &Requests, stack: &str) -> Seen<Option<Description>> {
     let said = match requests.cloudformation("DescribeStacks", &[("StackName", stack)]).await {
         Err(unread) if unread.message.contains("does not exist") => return Ok(None),
@@ -39,7 +39,7 @@ pub(super) async fn description(requests: &Requests, stack: &str) -> Seen<Option
     }))
 }
 
-/// All facts about a stack.
+/// Reads all facts about a stack.
 pub(super) async fn facts(requests: &Requests, stack: &str, clock_ahead: i64, description: Description) -> Facts {
     let (mut deployed, mut rights) = (BTreeMap::new(), BTreeMap::new());
     for Function { name, .. } in functions() {
@@ -84,7 +84,7 @@ async fn function(requests: &Requests, name: &str) -> Seen<Option<Deployed>> {
     }))
 }
 
-/// The statements of a role's own policies.
+/// Returns the statements of a role's inline policies.
 async fn statements(requests: &Requests, role: &str) -> Seen<Vec<Statement>> {
     let role = role.rsplit('/').next().unwrap_or_default();
     let said = requests.iam("ListRolePolicies", &[("RoleName", role)]).await?;
@@ -100,8 +100,8 @@ async fn statements(requests: &Requests, role: &str) -> Seen<Vec<Statement>> {
     Ok(statements)
 }
 
-/// The statements of a policy. One statement may be without a list around it, and so may one
-/// action.
+/// Returns the statements of a policy. A single statement may come without a list around it, and so
+/// may a single action.
 pub(super) fn statements_of(policy: &Value) -> Vec<Statement> {
     let read = |statement: &Value| Statement {
         allows: statement["Effect"] == "Allow",
@@ -152,7 +152,7 @@ async fn table_facts(requests: &Requests, table: &str) -> Seen<Option<TableFacts
     }))
 }
 
-/// Partition key and sort key.
+/// Returns the names of the partition key and sort key.
 fn keys(described: &Value) -> (String, String) {
     let of_type = |kind: &str| {
         let mut keys = described["KeySchema"].as_array().into_iter().flatten();
@@ -168,7 +168,7 @@ async fn layout(requests: &Requests, table: &str) -> Seen<Option<i64>> {
     Ok(said["Item"][LAYOUT.name()]["N"].as_str().and_then(|number| number.parse().ok()))
 }
 
-/// One request for each of four partitions.
+/// Returns when the oldest postponed work was due. Takes one request for each of four partitions.
 async fn oldest_due(requests: &Requests, table: &str) -> Seen<Option<i64>> {
     let mut oldest = None;
     for shard in Shard::all() {
@@ -248,7 +248,7 @@ async fn sandboxes(requests: &Requests) -> Seen<u64> {
     limit.ok_or_else(|| Unread {
         asked: "lambda:GetAccountSettings".to_owned(),
         code: "200".to_owned(),
-        message: "the answer has no limit".to_owned(),
+        message: "the response has no limit".to_owned(),
         bucket_region: None,
     })
 }

@@ -1,4 +1,4 @@
-//! The few requests to AWS that look at a stack, signed as any program signs them.
+//! Signed requests to the AWS APIs that describe a stack.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -22,14 +22,15 @@ use super::xml::{self, Element};
 use crate::signing::{self, Signature};
 use crate::{Failure, credentials};
 
-/// Time for one request.
+/// Timeout of a request.
 const LONGEST: Duration = Duration::from_secs(30);
-/// AWS takes no signature that is off by more seconds. Then signatures get AWS's time.
+/// Maximum clock skew in seconds that AWS accepts in signatures. With a larger skew, requests are
+/// signed with AWS's time.
 pub(super) const TOLERATED: i64 = 300;
-/// All but what RFC 3986 calls unreserved.
+/// All characters except the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// A service of AWS: the beginning of its host, and its name in signatures.
+/// An AWS service: the first label of its host name, and its name in signatures.
 #[derive(Clone, Copy, Debug)]
 struct Service {
     host: &'static str,
@@ -44,13 +45,13 @@ const IAM: Service = Service { host: "iam", name: "iam", is_global: true };
 const LAMBDA: Service = Service { host: "lambda", name: "lambda", is_global: false };
 const S3: Service = Service { host: "s3", name: "s3", is_global: false };
 
-/// Why something could not be read.
+/// Reason why a fact could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unread {
     pub(super) asked: String,
     pub(super) code: String,
     pub(super) message: String,
-    /// The region of the bucket, if S3 says that it is another.
+    /// The actual region of the bucket, if S3 reports a different one.
     pub(super) bucket_region: Option<String>,
 }
 
@@ -66,24 +67,24 @@ struct Answer {
     body: String,
 }
 
-/// Requests in a region, with the credentials of the caller.
+/// Requests to one region with the caller's credentials.
 pub(super) struct Requests {
     provider: SharedCredentialsProvider,
-    /// Those of a role are asked for over the network, so they are kept.
+    /// Cached, because the credentials of a role are obtained over the network.
     credentials: OnceCell<Credentials>,
     pub(super) region: String,
-    /// Another place for all services, such as an emulator.
+    /// Endpoint that replaces those of all services, for example an emulator.
     endpoint: Option<String>,
     connector: SharedHttpConnector,
-    /// Seconds by which AWS's clock is ahead of this machine's.
+    /// Seconds by which AWS's clock is ahead of this machine's clock.
     ahead: AtomicI64,
 }
 
 impl Requests {
-    /// As any AWS program is configured.
+    /// Creates the client from the AWS configuration of the environment.
     ///
     /// # Errors
-    /// There is no region, or there are no credentials.
+    /// No region or no credentials are configured.
     pub(super) async fn new(region: Option<String>) -> Result<Self, Failure> {
         let config = aws_config::defaults(BehaviorVersion::latest());
         let config = match https::client()? {
@@ -95,7 +96,7 @@ impl Requests {
             None => config,
         };
         let config = config.load().await;
-        let region = config.region().ok_or("no AWS region is configured: set AWS_REGION, or say --region")?.to_string();
+        let region = config.region().ok_or("no AWS region is configured: set AWS_REGION, or use --region")?.to_string();
         Ok(Self {
             provider: credentials::found(&config, "AWS").await?,
             credentials: OnceCell::new(),
@@ -106,14 +107,14 @@ impl Requests {
         })
     }
 
-    /// Seconds by which AWS's clock is ahead of this machine's. An answer tells, whatever it is.
+    /// Returns the seconds by which AWS's clock is ahead of this machine's clock. Any response
+    /// contains the time.
     pub(super) async fn ahead(&self) -> Result<i64, Failure> {
         let url = self.url(CLOUDFORMATION, "/");
         let request = http::Request::get(&url).body(SdkBody::empty())?;
         let answer = timeout(LONGEST, self.connector.call(HttpRequest::try_from(request)?)).await;
-        let answer = answer.map_err(|_| format!("{url} does not answer"))?;
-        let answer =
-            answer.map_err(|error| format!("{url} cannot be reached: {}", credentials::with_causes(&error)))?;
+        let answer = answer.map_err(|_| format!("{url} does not respond"))?;
+        let answer = answer.map_err(|error| format!("cannot reach {url}: {}", credentials::with_causes(&error)))?;
         let here = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let there = answer.headers().get("date").and_then(|date| DateTime::from_str(date, Format::HttpDate).ok());
         let ahead = there.map_or(0, |there| there.secs() - i64::try_from(here).unwrap_or_default());
@@ -123,7 +124,7 @@ impl Requests {
         Ok(ahead)
     }
 
-    /// The time, in ms since 1970, by AWS's clock.
+    /// Returns the current time by AWS's clock, in ms since 1970.
     pub(super) fn now_ms(&self) -> i64 {
         entities::now_ms() + self.ahead.load(Ordering::Relaxed) * 1_000
     }
@@ -154,7 +155,7 @@ impl Requests {
         json(&asked, &answer)
     }
 
-    /// A part of a bucket's configuration, such as `cors`.
+    /// Reads a part of a bucket's configuration, such as `cors`.
     pub(super) async fn bucket(&self, action: &str, bucket: &str, part: &str) -> Result<Element, Unread> {
         let asked = format!("s3:{action}");
         let answer = self.send(S3, &asked, "GET", &format!("/{bucket}?{part}"), &[], "").await?;
@@ -188,7 +189,7 @@ impl Requests {
         body: &str,
     ) -> Result<Answer, Unread> {
         let sent = timeout(LONGEST, self.send_now(service, method, path, headers, body)).await;
-        let sent = sent.unwrap_or_else(|_| Err("no answer in time".into()));
+        let sent = sent.unwrap_or_else(|_| Err("the request timed out".into()));
         sent.map_err(|error| unread(asked, "Unreachable", &error.to_string()))
     }
 
@@ -229,7 +230,7 @@ impl Requests {
     }
 }
 
-/// The host of a service in a region, in each of AWS's partitions.
+/// Returns the host of a service in a region, for each of the AWS partitions.
 fn host(service: Service, region: &str) -> String {
     let Service { host, is_global, .. } = service;
     match (is_global, region.split('-').take(2).collect::<Vec<_>>().as_slice()) {
@@ -241,7 +242,7 @@ fn host(service: Service, region: &str) -> String {
     }
 }
 
-/// The region for signatures of a service that has none of its own.
+/// Returns the region that signs requests to global services.
 fn home_of(region: &str) -> &'static str {
     if region.starts_with("cn-") {
         "cn-north-1"
@@ -258,7 +259,7 @@ fn unread(asked: &str, code: &str, message: &str) -> Unread {
 
 fn json(asked: &str, answer: &Answer) -> Result<Value, Unread> {
     let said: Value = serde_json::from_str(&answer.body)
-        .map_err(|_| unread(asked, &answer.status.to_string(), "the answer is no JSON"))?;
+        .map_err(|_| unread(asked, &answer.status.to_string(), "the response is not JSON"))?;
     if answer.status == 200 {
         return Ok(said);
     }
@@ -272,10 +273,10 @@ fn json(asked: &str, answer: &Answer) -> Result<Value, Unread> {
 fn element(asked: &str, answer: &Answer) -> Result<Element, Unread> {
     let said = xml::parse(&answer.body);
     if answer.status == 200 {
-        return said.ok_or_else(|| unread(asked, "200", "the answer is no XML"));
+        return said.ok_or_else(|| unread(asked, "200", "the response is not XML"));
     }
     let said = said.unwrap_or_default();
-    // S3's errors are the root itself.
+    // S3's error responses have the error as their root element.
     let error = said.child("Error").unwrap_or(&said);
     let code = error.text_of("Code");
     let code = if code.is_empty() { answer.status.to_string() } else { code.to_owned() };

@@ -1,14 +1,14 @@
-//! The rights that each function needs, by its own declaration, and whether its role has them.
+//! Permissions that each function needs by its own declaration, compared with those of its role.
 
 use domain::{BucketRight, Function, Indexes, TableActions};
 use key_schema::definition::{GLOBAL_INDEXES, LOCAL_INDEXES};
 
 use super::facts::{Facts, Statement};
 
-/// An action, and a resource on which it has to be allowed.
+/// An action, and the resource on which it must be allowed.
 pub(super) type Right = (&'static str, String);
 
-/// The names that are in the ARNs of a stack.
+/// Names that appear in the ARNs of a stack.
 struct Names<'a> {
     partition: &'a str,
     account: &'a str,
@@ -24,7 +24,7 @@ impl Names<'_> {
         self.arn("dynamodb", &format!("table/{}{below}", self.facts.description.output(output)))
     }
 
-    /// A path below the artifacts.
+    /// Returns the ARN of a path below the artifacts.
     fn file(&self, below: &str) -> String {
         let (bucket, prefix) = self.facts.description.bucket();
         let prefix = if prefix.is_empty() { String::new() } else { format!("/{prefix}") };
@@ -32,7 +32,7 @@ impl Names<'_> {
     }
 }
 
-/// The rights that a function needs, whose role has this ARN.
+/// Returns the permissions that a function needs. `role` is the ARN of its role.
 pub(super) fn needed(function: &Function, role: &str, facts: &Facts) -> Vec<Right> {
     let mut parts = role.split(':').skip(1);
     let names = Names { partition: parts.next().unwrap_or("aws"), account: parts.nth(2).unwrap_or_default(), facts };
@@ -91,9 +91,12 @@ fn add_key(add: &mut impl FnMut(&[&'static str], String), key: &str, actions: &[
     }
 }
 
-/// Whether the statements allow something. A condition may refuse, and is not looked into.
+/// Returns whether the statements allow a permission. Conditions are not evaluated: a conditional
+/// statement counts as an allow, but not as a deny.
 pub(super) fn is_allowed(statements: &[Statement], (action, resource): &Right) -> bool {
-    // The stream's label is not asked for, and a pattern of one stream is none of any.
+    // The required resource has `any` in place of the stream's label, which is not looked up. A
+    // pattern for one particular stream would not match it, so every pattern for a stream of this
+    // table is accepted.
     let resource_fits = |pattern: &String| {
         fits(pattern, resource)
             || resource
@@ -110,10 +113,11 @@ pub(super) fn is_allowed(statements: &[Statement], (action, resource): &Right) -
         && !about.iter().any(|statement| !statement.allows && !statement.is_conditional)
 }
 
-/// Whether a pattern of a policy, with `*` and `?`, matches a text.
+/// Returns whether a policy pattern with `*` and `?` matches a text.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    // Where to go on when a character does not fit: after the last star, one character further.
+    // Position to resume from after a mismatch: after the last star, with the star matching one
+    // more character.
     let (mut at, mut to, mut again) = (0, 0, None);
     while to < text.len() {
         match pattern.get(at) {

@@ -1,8 +1,8 @@
-//! Answers in XML, as a tree of elements.
+//! XML responses as a tree of elements.
 
 use xmlparser::{ElementEnd, Token, Tokenizer};
 
-/// An element: its name without a prefix, its text, and the elements in it.
+/// An XML element: its name without a prefix, its text, and its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Element {
     pub(super) name: String,
@@ -10,7 +10,7 @@ pub(super) struct Element {
     pub(super) children: Vec<Element>,
 }
 
-/// Reads a document; `None` if it is no XML, or ends too early.
+/// Parses a document. Returns `None` if it is not XML or is incomplete.
 pub(super) fn parse(document: &str) -> Option<Element> {
     let mut open = vec![Element::default()];
     for token in Tokenizer::from(document) {
@@ -31,7 +31,7 @@ pub(super) fn parse(document: &str) -> Option<Element> {
     root.children.pop()
 }
 
-/// A text without entities.
+/// Replaces the entities in a text by their characters.
 fn plain(text: &str) -> String {
     let Some((before, rest)) = text.split_once('&') else { return text.to_owned() };
     let Some((entity, rest)) = rest.split_once(';') else { return text.to_owned() };
@@ -50,27 +50,27 @@ fn plain(text: &str) -> String {
 }
 
 impl Element {
-    /// The first child of this name.
+    /// Returns the first child of this name.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The element at the end of a path of names.
+    /// Returns the element at the end of a path of names.
     pub(super) fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |element, name| element.child(name))
     }
 
-    /// The text of a child; empty if there is none.
+    /// Returns the text of a child, or an empty text if the child does not exist.
     pub(super) fn text_of(&self, name: &str) -> &str {
         self.child(name).map_or("", |child| child.text.as_str())
     }
 
-    /// All children of this name.
+    /// Returns all children of this name.
     pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Self> {
         self.children.iter().filter(move |child| child.name == name)
     }
 
-    /// The texts of all children of this name.
+    /// Returns the texts of all children of this name.
     pub(super) fn texts_of(&self, name: &str) -> Vec<String> {
         self.all(name).map(|child| child.text.clone()).collect()
     }

@@ -1,5 +1,5 @@
-//! The consumers of the stream's records: the indexer in this process, or its function under `cargo
-//! lambda watch`.
+//! Consumers of stream records: the indexer in this process, or its function under
+//! `cargo lambda watch`.
 
 use std::time::Duration;
 
@@ -16,29 +16,29 @@ use tokio::time::timeout;
 
 use crate::Failure;
 
-/// The function, as `cargo lambda watch` and Lambda name it.
+/// Name of the function in `cargo lambda watch` and Lambda.
 const FUNCTION: &str = "fts-indexer";
-/// The watch server compiles a function when it is first called.
+/// Timeout of a call. It is long, because the watch server compiles a function on its first call.
 const LONGEST_CALL: Duration = Duration::from_mins(10);
 
-/// Why a batch got no answer.
+/// Reason why a batch was not processed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
-    /// The consumer failed with these records.
+    /// The consumer failed on these records.
     Failed(String),
-    /// The consumer never saw them.
+    /// The consumer never received the records.
     Unreachable(String),
 }
 
-/// The position of the first record that has to come again, if there is one.
+/// Position of the first record that has to be delivered again, if any.
 type Outcome = Result<Option<usize>, Trouble>;
 
-/// Takes batches of records.
+/// A consumer of batches of records.
 pub(crate) trait Consumer: Send + Sync + 'static {
     /// Delivers a batch.
     fn deliver(&self, records: &[Value]) -> impl Future<Output = Outcome> + Send;
 
-    /// Tells it to look at postponed runs.
+    /// Makes the consumer check its postponed runs.
     fn tick(&self) -> impl Future<Output = Result<(), Trouble>> + Send;
 }
 
@@ -49,7 +49,7 @@ impl Consumer for InProcess {
     async fn deliver(&self, records: &[Value]) -> Outcome {
         let indexer = self.0.clone();
         let batch = Batch { records: records.to_vec() };
-        // A task of its own, so that the feed outlives a panic.
+        // Runs in a task of its own, so that a panic does not end the feed.
         let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
         let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
         first_failed(records, answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier))
@@ -63,30 +63,31 @@ impl Consumer for InProcess {
     }
 }
 
-/// The indexer's function, on a server that takes Lambda's calls.
+/// The indexer's function, on a server that implements Lambda's Invoke API.
 pub(crate) struct Remote {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
 }
 
 impl Remote {
-    /// The function at a server such as `http://127.0.0.1:9000`.
+    /// Returns the consumer for a server's URL, such as `http://127.0.0.1:9000`.
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
         let uri = format!("{}/2015-03-31/functions/{FUNCTION}/invocations", url.trim_end_matches('/'));
-        let uri: Uri = uri.parse().map_err(|error| format!("{url} is no URL: {error}"))?;
+        let uri: Uri = uri.parse().map_err(|error| format!("{url} is not a valid URL: {error}"))?;
         if uri.scheme_str() != Some("http") {
-            return Err(format!("{url} does not begin with http://").into());
+            return Err(format!("{url} does not start with http://").into());
         }
         Ok(Self { client: Client::builder(TokioExecutor::new()).build_http(), uri })
     }
 
-    /// Calls the function, and returns status and body of the answer.
+    /// Calls the function, and returns the status and body of the response.
     async fn call(&self, event: &Value) -> Result<(StatusCode, Bytes), Trouble> {
         let call = timeout(LONGEST_CALL, self.send(event.to_string())).await;
-        let call = call.map_err(|_| Trouble::Unreachable("there is no answer".to_owned()))?;
+        let call = call.map_err(|_| Trouble::Unreachable("the call timed out".to_owned()))?;
         let (status, body) = call.map_err(|error| Trouble::Unreachable(with_causes(&*error)))?;
         match status {
-            // The watch server does not know the function (yet), or is not the one in front.
+            // The watch server has not registered the function (yet), or an intermediate proxy
+            // responded.
             StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
                 Err(Trouble::Unreachable(text(status, &body)))
             }
@@ -115,18 +116,18 @@ impl Consumer for Remote {
     }
 
     async fn tick(&self) -> Result<(), Trouble> {
-        // As the schedule calls it in AWS: with an event that has no records.
+        // An event without records, like that of the schedule in AWS.
         let (status, body) = self.call(&json!({ "source": "aws.events" })).await?;
         if status == StatusCode::OK { Ok(()) } else { Err(Trouble::Failed(text(status, &body))) }
     }
 }
 
-/// An answer, for the log.
+/// Formats a response for the log.
 fn text(status: StatusCode, body: &[u8]) -> String {
     format!("{status}: {}", String::from_utf8_lossy(body))
 }
 
-/// The answer of the function.
+/// Response of the function.
 #[derive(Deserialize)]
 struct Answer {
     #[serde(rename = "batchItemFailures")]
@@ -139,18 +140,21 @@ struct ItemFailure {
     record: Option<String>,
 }
 
-/// The first of the records that are named. One that is not of the batch makes the whole batch a failure, as in Lambda.
+/// Returns the position of the first failed record. As in Lambda, an identifier that is not in the
+/// batch makes the whole batch fail.
 fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>) -> Outcome {
     let mut first = None;
     for number in failed {
         let position = records.iter().position(|record| number.as_deref() == Some(super::number(record)));
-        let position = position.ok_or_else(|| Trouble::Failed(format!("no record of the batch failed: {number:?}")))?;
+        let position =
+            position.ok_or_else(|| Trouble::Failed(format!("the failed record is not in the batch: {number:?}")))?;
         first = Some(first.map_or(position, |first: usize| first.min(position)));
     }
     Ok(first)
 }
 
-/// An error and its causes: the client's own text only says that there was one.
+/// Formats an error with its causes, because the client's own message only says that there was an
+/// error.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -172,7 +176,8 @@ mod tests {
 
     use super::*;
 
-    /// The outcome for a batch of the records 1, 2 and 3 if the function answers so.
+    /// Returns the outcome of delivering the records 1, 2 and 3 if the function responds with this
+    /// status and body.
     async fn outcome(status: u16, body: &'static str) -> Result<Option<usize>, &'static str> {
         let status = StatusCode::from_u16(status).unwrap();
         let answer = move |sent: axum::Json<Value>| async move {
@@ -215,7 +220,8 @@ mod tests {
     async fn a_function_that_fails_is_not_one_that_is_away() {
         assert_eq!(outcome(500, r#"{"errorType":"panic"}"#).await, Err("failed"));
         assert_eq!(outcome(404, "no such function").await, Err("unreachable"));
-        // It has a port, so that nobody else gets it, and does not listen.
+        // A bound socket that does not listen keeps its port reserved, so that no other process
+        // responds on it.
         let deaf = TcpSocket::new_v4().unwrap();
         deaf.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         assert_eq!(deliver(&format!("http://{}", deaf.local_addr().unwrap())).await, Err("unreachable"));

@@ -1,13 +1,13 @@
-//! Carries the table's stream to the indexer, as Lambda's event source mapping does in AWS.
+//! Delivers the table's stream to the indexer, like Lambda's event source mapping in AWS.
 //!
-//! The oldest records are delivered in batches. The answer names records that have to come again.
-//! The batch goes on from the first of them, as often as it is named: the indexer itself decides
-//! when a record is not worth another attempt.
+//! Records are delivered in batches, oldest first. The response names the records that have to be
+//! delivered again. Delivery resumes at the first of them, for as long as the indexer names it: the
+//! indexer itself decides when to give up on a record.
 //!
-//! If the call as a whole fails, half the batch is tried, down to the record it fails for. That
-//! record is logged and skipped after [`ATTEMPTS`] attempts. Delivered records are deleted from the
-//! stream, so that the next start goes on where this one ended. Once a minute the indexer is told
-//! to look at the runs that it put off.
+//! If the call as a whole fails, the batch is halved until the record that causes the failure is
+//! isolated. After [`ATTEMPTS`] attempts, that record is logged and skipped. Delivered records are
+//! deleted from the stream, so that the next start resumes where this one ended. Once a minute, the
+//! indexer is made to check the runs that it has postponed.
 
 mod consumer;
 mod requests;
@@ -28,38 +28,39 @@ pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
 pub(crate) use requests::StreamRequests;
 pub(crate) use shards::follow;
 
-/// Records in a batch, as in `template.yaml`.
+/// Batch size, as in `template.yaml`.
 const BATCH: usize = 1_000;
-/// How often a record is delivered before it is skipped, if the call as a whole fails for it.
+/// Attempts to deliver a record before it is skipped, if the call as a whole fails because of it.
 const ATTEMPTS: u32 = 3;
-/// Pause before the second attempt; before the third it is twice as long, and so on.
+/// Pause before the second attempt. It grows linearly with each further attempt.
 const BACK_OFF: Duration = Duration::from_secs(1);
-/// Longest pause between two attempts.
+/// Maximum pause between two attempts.
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
-/// Pause when there is nothing more to read. Changes in the pause are indexed together: a run that
-/// logs ten times a second is indexed twice.
+/// Pause when the stream is empty. Changes during the pause are indexed together, so a run that
+/// logs ten times per second is indexed twice per second.
 const IDLE: Duration = Duration::from_millis(500);
-/// Longest pause while the oldest record is too young.
+/// Maximum pause while the oldest record is younger than the delay.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// How often postponed runs are looked at, as in `template.yaml`.
+/// Interval at which postponed runs are checked, as in `template.yaml`.
 pub(crate) const TICK: Duration = Duration::from_mins(1);
-/// The records that the engine makes for the indexer. [`fts_indexer::is_wanted`] also looks at the
-/// types of the attributes.
+/// Filter for the records that the engine creates for the indexer. [`fts_indexer::is_wanted`]
+/// additionally checks the types of the attributes.
 const WANTED: StreamFilter =
     StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };
-/// How long the end waits for a batch under way. One that is cut off comes again.
+/// Time that a shutdown waits for the batch in flight. A batch that is cut off is delivered again
+/// at the next start.
 const LAST_BATCH: Duration = Duration::from_secs(5);
 
-/// A feed that runs.
+/// Handle of a running feed.
 pub(crate) struct Feed {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Feed {
-    /// Starts to carry a table's stream to a consumer. Records are delivered when they are as old
-    /// as `delay`, or up to a second older. After each `tick` the consumer looks at its postponed
-    /// runs.
+    /// Starts delivering a table's stream to a consumer. Records are delivered at an age of
+    /// `delay`, or up to a second later. The consumer checks its postponed runs at intervals of
+    /// `tick`.
     pub(crate) fn start(
         engine: Engine,
         table: String,
@@ -69,7 +70,7 @@ impl Feed {
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            // An error means that the handle was dropped, which stops the feed too.
+            // An error means that the handle was dropped, which also stops the feed.
             let mut stopped = stopped;
             let (mut feed, mut ticked) = (None, None::<Instant>);
             loop {
@@ -84,14 +85,14 @@ impl Feed {
                 let pause = match &feed {
                     None => BACK_OFF,
                     Some(feed) => feed.round().await.unwrap_or_else(|error| {
-                        tracing::error!(%error, "the stream could not be carried over");
+                        tracing::error!(%error, "the stream could not be delivered");
                         BACK_OFF
                     }),
                 };
                 if feed.is_some() && ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
                     ticked = Some(Instant::now());
                     if let Err(trouble) = consumer.tick().await {
-                        tracing::warn!(?trouble, "what was put off could not be looked at");
+                        tracing::warn!(?trouble, "postponed work could not be checked");
                     }
                 }
                 tokio::select! {
@@ -104,9 +105,9 @@ impl Feed {
         Self { stop, task }
     }
 
-    /// Ends after the batch under way, if that does not take long.
+    /// Stops after the batch in flight, or cuts it off if it takes long.
     pub(crate) async fn stop(self) {
-        // An error means that it has ended already.
+        // An error means that the task has already ended.
         let _ = self.stop.send(());
         let mut task = self.task;
         if timeout(LAST_BATCH, &mut task).await.is_err() {
@@ -115,7 +116,7 @@ impl Feed {
     }
 }
 
-/// The stream, if no other process reads it.
+/// Opens the stream, or returns `None` if another process is reading it.
 async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
     match open(engine, table).await {
         Ok(None) => {
@@ -146,7 +147,7 @@ struct Rounds<'a, C> {
 }
 
 impl<C: Consumer> Rounds<'_, C> {
-    /// Carries one batch over, and says how long to pause.
+    /// Delivers one batch, and returns how long to pause.
     async fn round(&self) -> Result<Duration, Error> {
         let mut records = self.stream.oldest(BATCH).await?;
         let is_full = records.len() == BATCH;
@@ -168,9 +169,9 @@ impl<C: Consumer> Rounds<'_, C> {
     }
 }
 
-/// Where a feed goes on after its end.
+/// Position at which a feed resumes after a restart.
 trait Position: Sync {
-    /// The record of this number, and those before it, need not come again.
+    /// Records that this record and those before it need not be delivered again.
     fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
@@ -180,7 +181,8 @@ impl Position for StreamReader {
     }
 }
 
-/// Delivers records until each has been taken or skipped; `false` if the consumer is away.
+/// Delivers records until each is processed or skipped. Returns `false` if the consumer is
+/// unreachable.
 async fn carry_over(
     records: &[Value],
     consumer: &impl Consumer,
@@ -196,11 +198,11 @@ async fn carry_over(
             Ok(None) => (batch.len(), false),
             Ok(Some(first_failed)) => (first_failed, true),
             Err(Trouble::Unreachable(why)) => {
-                tracing::warn!(why, "the indexer cannot be reached");
+                tracing::warn!(why, "the indexer is unreachable");
                 return Ok(false);
             }
             Err(Trouble::Failed(why)) if batch.len() > 1 => {
-                tracing::warn!(why, records = batch.len(), "the indexer failed, it gets half as many records");
+                tracing::warn!(why, records = batch.len(), "the indexer failed, retrying with half as many records");
                 at_once = batch.len() / 2;
                 continue;
             }
@@ -224,7 +226,7 @@ async fn carry_over(
             sleep((back_off * attempts).min(LONGEST_BACK_OFF)).await;
         } else if let Some((left, others)) = rest.split_first() {
             let key = &left["dynamodb"]["Keys"];
-            tracing::error!(%key, number = number(left), "a record is left behind: it failed {ATTEMPTS} times");
+            tracing::error!(%key, number = number(left), "a record is skipped after {ATTEMPTS} failed attempts");
             position.forget_through(number(left)).await?;
             rest = others;
             attempts = 0;
@@ -233,12 +235,13 @@ async fn carry_over(
     Ok(true)
 }
 
-/// The number of a record.
+/// Returns the sequence number of a record.
 fn number(record: &Value) -> &str {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default()
 }
 
-/// When a record is certainly as old as the delay, since 1970. Its time is that of the second in which it was made.
+/// Returns the time, since 1970, from which a record is certain to be older than the delay.
+/// Creation times of records are truncated to whole seconds.
 fn ripens(record: &Value, delay: Duration) -> Duration {
     let made = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
     Duration::try_from_secs_f64(made).unwrap_or_default() + Duration::from_secs(1) + delay

@@ -1,5 +1,5 @@
-//! Requests to the stream of a table of DynamoDB. Its answers are the records that a Lambda gets,
-//! so they are passed on as they are.
+//! Requests to the stream of a DynamoDB table. The records in the responses have the format that a
+//! Lambda function receives, so they are passed on unchanged.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -18,32 +18,32 @@ use tokio::time::timeout;
 use crate::Failure;
 use crate::signing::{self, Signature};
 
-/// Time for one request. An answer has up to 1 MB.
+/// Timeout of a request. A response has up to 1 MB.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Credentials are renewed so long before they expire.
+/// Time before their expiry at which credentials are renewed.
 const RENEWED: Duration = Duration::from_mins(10);
-/// The operations of streams, and that of tables.
+/// API versions of the stream operations and the table operations.
 const STREAMS: &str = "DynamoDBStreams_20120810";
 const TABLES: &str = "DynamoDB_20120810";
 
-/// The stream of one table.
+/// Client for the stream of one table.
 pub(crate) struct StreamRequests {
     tables: String,
     streams: String,
     region: String,
     table: String,
     provider: SharedCredentialsProvider,
-    /// Those of a role are asked for over the network, so they are kept.
+    /// Cached, because the credentials of a role are obtained over the network.
     credentials: Mutex<Option<Credentials>>,
     connector: SharedHttpConnector,
 }
 
-/// Why a request got no answer.
+/// Reason why a request failed.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// The iterator is older than 15 minutes.
     Expired,
-    /// The stream has forgotten the position.
+    /// The stream has trimmed the position.
     Trimmed,
     Other(String),
 }
@@ -51,24 +51,24 @@ pub(crate) enum Refused {
 impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Expired => formatter.write_str("the iterator is too old"),
-            Self::Trimmed => formatter.write_str("the stream has forgotten the position"),
+            Self::Expired => formatter.write_str("the iterator has expired"),
+            Self::Trimmed => formatter.write_str("the stream has trimmed this position"),
             Self::Other(why) => formatter.write_str(why),
         }
     }
 }
 
-/// Records of a shard, and the iterator after them; `None` at the shard's end.
+/// Records of a shard, and the iterator for those after them; `None` at the end of the shard.
 pub(super) struct Page {
     pub(super) records: Vec<Value>,
     pub(super) next: Option<String>,
 }
 
 impl StreamRequests {
-    /// For a table at an endpoint of DynamoDB, or of another engine.
+    /// Creates a client for a table at an endpoint of DynamoDB or a compatible server.
     ///
     /// # Errors
-    /// There are no credentials, no region or no roots of trust.
+    /// No credentials, no region or no root certificates are available.
     pub(crate) fn new(endpoint: &str, config: &SdkConfig, table: &str) -> Result<Self, Failure> {
         let region = config.region().ok_or("no AWS region is configured: set AWS_REGION")?;
         Ok(Self {
@@ -82,7 +82,8 @@ impl StreamRequests {
         })
     }
 
-    /// The name of the stream, if the table has one that tells what the indexer needs.
+    /// Returns the ARN of the table's stream, if it is enabled with new and old images, which the
+    /// indexer needs.
     pub(super) async fn stream(&self) -> Result<Option<String>, Refused> {
         let said = self.ask(TABLES, "DescribeTable", json!({ "TableName": self.table })).await?;
         let stream = &said["Table"]["StreamSpecification"];
@@ -90,7 +91,7 @@ impl StreamRequests {
         Ok(said["Table"]["LatestStreamArn"].as_str().filter(|_| is_on).map(str::to_owned))
     }
 
-    /// The shards of a stream.
+    /// Returns the names of a stream's shards.
     pub(super) async fn shards(&self, stream: &str) -> Result<Vec<String>, Refused> {
         let mut shards = Vec::new();
         let mut request = json!({ "StreamArn": stream });
@@ -106,7 +107,7 @@ impl StreamRequests {
         }
     }
 
-    /// An iterator after a record, or from the oldest of a shard.
+    /// Returns an iterator that starts after a record, or at the oldest record of a shard.
     pub(super) async fn iterator(&self, stream: &str, shard: &str, after: Option<&str>) -> Result<String, Refused> {
         let mut request = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
         if let Some(number) = after {
@@ -114,22 +115,22 @@ impl StreamRequests {
             request["SequenceNumber"] = number.into();
         }
         let said = self.ask(STREAMS, "GetShardIterator", request).await?;
-        // Without one, a shard would be taken for read.
+        // Without this check, a missing iterator would make the shard appear to be fully read.
         let iterator = said["ShardIterator"].as_str().map(str::to_owned);
-        iterator.ok_or_else(|| Refused::Other("an answer to GetShardIterator has no iterator".to_owned()))
+        iterator.ok_or_else(|| Refused::Other("a response to GetShardIterator has no iterator".to_owned()))
     }
 
-    /// Up to 1,000 records.
+    /// Reads up to 1,000 records.
     pub(super) async fn page(&self, iterator: &str) -> Result<Page, Refused> {
         let mut said = self.ask(STREAMS, "GetRecords", json!({ "ShardIterator": iterator })).await?;
         let next = said["NextShardIterator"].as_str().map(str::to_owned);
         let Value::Array(records) = said["Records"].take() else {
-            return Err(Refused::Other("an answer to GetRecords has no records".to_owned()));
+            return Err(Refused::Other("a response to GetRecords has no records".to_owned()));
         };
         Ok(Page { records, next })
     }
 
-    /// Credentials that are good for a while.
+    /// Returns credentials that are valid for at least [`RENEWED`].
     async fn credentials(&self) -> Result<Credentials, Failure> {
         let is_good = |known: &Credentials| known.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED);
         let known = self.credentials.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -143,7 +144,7 @@ impl StreamRequests {
 
     async fn ask(&self, service: &str, operation: &str, request: Value) -> Result<Value, Refused> {
         let answer = timeout(LONGEST, self.send(service, operation, request.to_string())).await;
-        let answer = answer.map_err(|_| Refused::Other(format!("{operation} is not answered")))?;
+        let answer = answer.map_err(|_| Refused::Other(format!("{operation} timed out")))?;
         let (status, body) = answer.map_err(|error| Refused::Other(format!("{operation}: {error}")))?;
         if status == 200 {
             return serde_json::from_slice(&body).map_err(|error| Refused::Other(format!("{operation}: {error}")));
@@ -155,7 +156,7 @@ impl StreamRequests {
             Some("TrimmedDataAccessException") => Refused::Trimmed,
             _ => {
                 let message = said["message"].as_str().or(said["Message"].as_str()).unwrap_or_default();
-                Refused::Other(format!("{operation} was answered {status}: {kind} {message}"))
+                Refused::Other(format!("{operation} failed with {status}: {kind} {message}"))
             }
         })
     }
@@ -179,7 +180,8 @@ impl StreamRequests {
     }
 }
 
-/// The endpoint of streams. AWS has another than for tables, other engines have one for both.
+/// Returns the endpoint for streams. AWS has separate endpoints for streams and tables, other
+/// servers use the same one.
 fn of_streams(endpoint: &str) -> String {
     match endpoint.strip_prefix("https://dynamodb.") {
         Some(rest) if rest.contains(".amazonaws.com") => format!("https://streams.dynamodb.{rest}"),

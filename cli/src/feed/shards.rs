@@ -1,9 +1,9 @@
-//! Follows the stream of a table of DynamoDB, where no Lambda does.
+//! Follows the stream of a DynamoDB table that no Lambda function consumes.
 //!
-//! Each start begins with the oldest records, which are up to 24 hours old, and no position is
-//! kept. That is safe: a record only says which entity has changed, and an entity that is indexed
-//! already costs a read. Shards are read in turn. The order of their records does not matter, and
-//! the indexer gets one batch at a time.
+//! Each start begins with the oldest records, which are up to 24 hours old, because no position is
+//! stored. This is safe: a record only identifies a changed entity, and an entity that is already
+//! indexed costs a read. Shards are read in turn. The order of records across shards does not
+//! matter, and the indexer processes one batch at a time.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,13 +16,13 @@ use tokio::time::{Instant, sleep};
 use super::requests::{Refused, StreamRequests};
 use super::{BACK_OFF, Consumer, Feed, Position, carry_over};
 
-/// Pause when no shard had records. Each look costs a request per shard.
+/// Pause when no shard had records. Each round costs one request per shard.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How often to look for new shards. DynamoDB closes a shard after some hours, or when it has much
-/// to take.
+/// Interval at which new shards are discovered. DynamoDB closes a shard after some hours, or under
+/// high write load.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// Starts to carry the stream to a consumer, which also looks at its postponed runs after each
+/// Starts delivering the stream to a consumer, which also checks its postponed runs at intervals of
 /// `tick`.
 pub(crate) fn follow(requests: StreamRequests, consumer: impl Consumer, tick: Duration) -> Feed {
     let (stop, mut stopped) = oneshot::channel();
@@ -41,7 +41,7 @@ pub(crate) fn follow(requests: StreamRequests, consumer: impl Consumer, tick: Du
             if ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
                 ticked = Some(Instant::now());
                 if let Err(trouble) = consumer.tick().await {
-                    tracing::warn!(?trouble, "what was put off could not be looked at");
+                    tracing::warn!(?trouble, "postponed work could not be checked");
                 }
             }
             tokio::select! {
@@ -54,12 +54,12 @@ pub(crate) fn follow(requests: StreamRequests, consumer: impl Consumer, tick: Du
     Feed { stop, task }
 }
 
-/// The shards of one stream that have more to read.
+/// Shards of a stream that have more to read.
 #[derive(Default)]
 struct Shards {
     stream: Option<String>,
     open: BTreeMap<String, Shard>,
-    /// Those that were read to their end.
+    /// Shards that were read to their end.
     done: HashSet<String>,
     looked: Option<Instant>,
 }
@@ -67,12 +67,12 @@ struct Shards {
 #[derive(Default)]
 struct Shard {
     iterator: Option<String>,
-    /// The number of the last record that was taken.
+    /// Sequence number of the last processed record.
     last: Mutex<Option<String>>,
 }
 
 impl Shards {
-    /// Carries over a page of each shard, and says whether there was any record.
+    /// Delivers a page of each shard, and returns whether any shard had records.
     async fn round(&mut self, requests: &StreamRequests, consumer: &impl Consumer) -> Result<bool, Refused> {
         if self.looked.is_none_or(|looked| looked.elapsed() >= LOOK) {
             self.look(requests).await?;
@@ -85,32 +85,32 @@ impl Shards {
                 Ok(Read::Nothing) => {}
                 Ok(Read::Some) => has_read = true,
                 Ok(Read::End) => ended.push(name.clone()),
-                // The others have their turn.
+                // The remaining shards still get their turn.
                 Err(refused) => failed = Some(refused),
             }
         }
         for name in ended {
             self.open.remove(&name);
             self.done.insert(name);
-            // It was split, or another goes on.
+            // The shard was split or succeeded by another one.
             self.looked = None;
             has_read = true;
         }
         failed.map_or(Ok(has_read), Err)
     }
 
-    /// Looks which shards there are.
+    /// Discovers the current shards.
     async fn look(&mut self, requests: &StreamRequests) -> Result<(), Refused> {
         let stream = requests.stream().await?;
         if stream.is_none() {
-            tracing::warn!("the table has no stream, so nothing is indexed: enable it, with new and old images");
+            tracing::warn!("the table has no stream, so nothing is indexed: enable a stream with new and old images");
         }
         if stream != self.stream {
             *self = Self { stream, ..Self::default() };
         }
         let Some(stream) = &self.stream else { return Ok(()) };
         let shards = requests.shards(stream).await?;
-        // The stream forgets shards after a day.
+        // The stream drops shards after a day.
         self.done.retain(|name| shards.contains(name));
         self.open.retain(|name, _| shards.contains(name));
         for name in shards {
@@ -122,7 +122,7 @@ impl Shards {
     }
 }
 
-/// What a look at a shard found.
+/// Outcome of reading a shard.
 enum Read {
     Nothing,
     Some,
@@ -139,7 +139,7 @@ impl Shard {
     ) -> Result<Read, Refused> {
         let iterator = self.iterator(requests, stream, name).await?;
         let page = match requests.page(&iterator).await {
-            // The next round asks for another one.
+            // The next round requests a new iterator.
             Err(Refused::Expired) => return Ok(Read::Nothing),
             Err(Refused::Trimmed) => {
                 tell_forgotten(name);
@@ -156,7 +156,7 @@ impl Shard {
         records.retain(fts_indexer::is_wanted);
         let taken = carry_over(&records, consumer, &*self, BACK_OFF).await;
         if !taken.map_err(|error| Refused::Other(error.to_string()))? {
-            // The rest comes again.
+            // The remaining records are delivered again.
             return Ok(Read::Nothing);
         }
         self.set_last(Some(last));
@@ -164,7 +164,7 @@ impl Shard {
         Ok(if self.iterator.is_some() { Read::Some } else { Read::End })
     }
 
-    /// The iterator to read with, which is gone until it was read with success.
+    /// Takes the iterator to read with. It is only put back after a successful read.
     async fn iterator(&mut self, requests: &StreamRequests, stream: &str, name: &str) -> Result<String, Refused> {
         if let Some(iterator) = self.iterator.take() {
             return Ok(iterator);
@@ -185,7 +185,7 @@ impl Shard {
 }
 
 fn tell_forgotten(shard: &str) {
-    tracing::error!(shard, "the stream has forgotten records that were not indexed: run `mlflow-serverless reindex`");
+    tracing::error!(shard, "the stream has trimmed records before they were indexed: run `mlflow-serverless reindex`");
 }
 
 impl Position for Shard {

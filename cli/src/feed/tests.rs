@@ -1,4 +1,4 @@
-//! The feed over an engine in memory, with a consumer that does as it is told.
+//! Tests of the feed over an in-memory engine, with a scripted consumer.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use super::*;
 
 const TABLE: &str = "table";
 
-/// Remembers delivered records, and treats records of a key as it was told.
+/// Consumer that collects delivered records, and handles the records of a key as scripted.
 #[derive(Clone, Default)]
 struct Fake {
     told: Arc<HashMap<&'static str, Told>>,
@@ -29,11 +29,11 @@ struct Fake {
 
 #[derive(Clone, Copy)]
 enum Told {
-    /// Name the record as failed, so often.
+    /// Report the record as failed this many times.
     Name(usize),
-    /// Fail as a whole.
+    /// Fail the whole call.
     Fail,
-    /// Be away, so often.
+    /// Be unreachable this many times.
     BeAway(usize),
 }
 
@@ -87,7 +87,7 @@ async fn engine() -> Engine {
     engine
 }
 
-/// Puts an item; one in upper case is none that is indexed.
+/// Puts an item. Items with upper case keys are not indexed.
 async fn put(engine: &Engine, key: &str) {
     let mut item = json!({ "PK": { "S": key } });
     if key != key.to_uppercase() {
@@ -96,7 +96,8 @@ async fn put(engine: &Engine, key: &str) {
     engine.call("PutItem", json!({ "TableName": TABLE, "Item": item })).await.unwrap();
 }
 
-/// A round over these items, once the consumer is there; returns the rest of the stream.
+/// Delivers these items as soon as the consumer is reachable. Returns the last pause and what is
+/// left in the stream.
 async fn round(items: &[&str], consumer: &Fake, delay: Duration) -> (Duration, Vec<String>) {
     let engine = engine().await;
     for key in items {
@@ -162,12 +163,12 @@ async fn nothing_is_left_behind_while_the_consumer_is_away() {
     assert_eq!(seen(&["a", "b"], consumer).await, vec![vec!["a", "b"]; 8]);
 }
 
-/// As many attempts as there are in more than ten minutes.
+/// Number of attempts that corresponds to more than ten minutes.
 const ATTEMPTS_IN_TEN_MINUTES: u64 = 70;
 /// Points that each run logs to its journal: enough for a segment.
 const POINTS: usize = 16;
 
-/// The tracking function over a table, whose points go into journals.
+/// Returns the tracking function over a table. All points go into journals.
 async fn tracking(table: &Table) -> Api {
     let store = Store::new(table.clone(), "s3://bucket").with_points_in_document(0);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
@@ -179,7 +180,7 @@ async fn experiment(api: &Api, name: &str) -> String {
     answer["experiment_id"].as_str().unwrap().to_owned()
 }
 
-/// A run with points in its journal; its id.
+/// Creates a run with points in its journal, and returns its id.
 async fn logged_run(api: &Api, experiment: &str) -> String {
     let answer = api.post("runs/create", json!({ "experiment_id": experiment, "start_time": 1 })).await.ok();
     let run = answer["run"]["info"]["run_id"].as_str().unwrap().to_owned();
@@ -191,7 +192,7 @@ async fn logged_run(api: &Api, experiment: &str) -> String {
     run
 }
 
-/// How many rows of journals there are, and of runs that were indexed.
+/// Returns the number of journal rows, and the number of indexed runs.
 async fn counts(engine: &Engine) -> (usize, usize) {
     let items = engine.items(TABLE).await.unwrap();
     let is_journal = |item: &&Value| item["SK"]["S"].as_str().is_some_and(|key| key.starts_with('J'));
@@ -205,8 +206,8 @@ async fn check_points(api: &Api, runs: &[String]) {
     }
 }
 
-/// The table refuses everything for ten minutes, while clients go on writing. Then it answers again, and all is packed and indexed without
-/// anybody's help.
+/// While the table rejects everything for ten minutes, clients continue writing. After the table
+/// has recovered, everything is packed and indexed without intervention.
 #[tokio::test]
 async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
     let engine = Engine::memory().unwrap();
@@ -221,7 +222,7 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
             runs.lock().unwrap().push(run);
         }
     };
-    // More than are indexed together.
+    // More runs than are indexed in one batch.
     new_runs(52).await;
 
     let faults = FaultInjector::new(engine.http_client());
@@ -247,7 +248,8 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
     check_points(&api, &runs).await;
 }
 
-/// One experiment's partition is throttled for ten minutes. The records of another one, which come in a shard of their own, do not wait for it.
+/// While the partition of one experiment is throttled for ten minutes, the records of another
+/// experiment, which arrive in a shard of their own, are not delayed.
 #[tokio::test]
 async fn a_hot_partition_holds_up_its_own_records_only() {
     let engine = Engine::memory().unwrap();

@@ -1,16 +1,17 @@
-//! Paths and queries in the one form that a signer and a verifier cannot read in two ways, as
-//! `clients/python` has it.
+//! Normalizes paths and queries to the one encoding that signers and verifiers cannot interpret
+//! differently. `clients/python` does the same.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-/// Characters that are left as they are (RFC 3986, unreserved). Each other byte is written as %XX.
+/// The unreserved characters of RFC 3986, which are left unchanged. All other bytes are
+/// percent-encoded.
 const UNRESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The same path and parameters, encoded. `None` where a parameter is no UTF-8: it cannot be
-/// signed.
+/// Returns the path and query in normalized encoding. Returns `None` if a parameter is not valid
+/// UTF-8 and therefore cannot be signed.
 ///
-/// Parameters keep their order, which means something to MLflow (`order_by`). The signature sorts a
-/// copy.
+/// Parameters keep their order, which is significant in MLflow (`order_by`). The signature is
+/// computed over a sorted copy.
 pub(crate) fn target(path: &str, query: Option<&str>) -> Option<String> {
     let segments = path.split('/').map(|segment| again(&percent_decode_str(segment).collect::<Vec<_>>()));
     let mut target = without_dots(segments.collect()).join("/");
@@ -28,14 +29,14 @@ pub(crate) fn target(path: &str, query: Option<&str>) -> Option<String> {
     Some(target)
 }
 
-/// A path with `.` and `..` resolved: at its end, signers do not agree on whether they leave a
+/// Resolves `.` and `..` in a path. Signers disagree on whether a trailing dot segment leaves a
 /// slash.
 fn without_dots(segments: Vec<String>) -> Vec<String> {
     let ends_in_dots = segments.last().is_some_and(|last| last == "." || last == "..");
     let mut kept: Vec<String> = Vec::with_capacity(segments.len());
     for segment in segments {
         match segment.as_str() {
-            // The empty segment before the first slash stays.
+            // The empty segment before the leading slash is kept.
             ".." => kept.truncate(kept.len().saturating_sub(1).max(1)),
             "." => {}
             _ => kept.push(segment),

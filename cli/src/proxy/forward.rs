@@ -1,4 +1,4 @@
-//! A request on its way to the API, and to the bucket if the API says so.
+//! Forwards a request to the API, and to the bucket if the API redirects there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +21,21 @@ use crate::proxy::signer::Signer;
 use crate::proxy::tracking_uri::{TrackingUri, is_loopback, may_be_here};
 use crate::proxy::{encoded, passed_on};
 
-/// Time until an answer begins. API Gateway gives a function 30 s.
+/// Maximum time until a response begins. API Gateway limits a function to 30 s.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Redirects that are followed: S3 itself may lead to another region.
+/// Maximum number of redirects. S3 itself may redirect to another region.
 const MOST_REDIRECTS: usize = 3;
-/// The longest error of API Gateway itself: a sentence.
+/// Maximum length of an error that API Gateway itself generates, which is a single sentence.
 const LONGEST_SENTENCE: u64 = 64 << 10;
 
-/// The way to the API.
+/// Client of the API.
 pub(crate) struct Forwarder {
     tracking_uri: TrackingUri,
     signer: Signer,
     connector: SharedHttpConnector,
 }
 
-/// A request that can be sent more than once.
+/// A request that can be sent repeatedly.
 struct Outgoing {
     method: Method,
     headers: HeaderMap,
@@ -78,8 +78,8 @@ impl Forwarder {
         self.send(url, method, headers, body.clone()).await
     }
 
-    /// Follows redirects until a file comes. The URLs have signatures of their own, so the one for
-    /// the API is not sent along.
+    /// Sends the request to the bucket and follows redirects until a file is returned. The URLs
+    /// carry signatures of their own, so the API's signature is not sent along.
     async fn ask_bucket(&self, first: Uri, outgoing: Outgoing, first_status: StatusCode) -> Result<Answered, Refusal> {
         let Outgoing { mut method, headers, mut body } = outgoing;
         let mut headers = passed_on::to_bucket(&headers);
@@ -98,7 +98,7 @@ impl Forwarder {
     }
 
     async fn send(&self, url: &str, method: &Method, mut headers: HeaderMap, body: Bytes) -> Result<Answered, Refusal> {
-        // S3 takes no body in chunks, and no empty one without its length.
+        // S3 accepts neither chunked bodies nor empty bodies without a length.
         if !body.is_empty() || matches!(*method, Method::PUT | Method::POST | Method::PATCH) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         }
@@ -107,7 +107,7 @@ impl Forwarder {
         *request.headers_mut() = headers;
         let request = HttpRequest::try_from(request).map_err(Refusal::unsigned)?;
         let unreachable = |error: &dyn std::error::Error| {
-            tracing::debug!(error = with_causes(error), "a request was not answered");
+            tracing::debug!(error = with_causes(error), "a request failed");
             Refusal::Unreachable { origin: origin_of(url) }
         };
         let answered = tokio::time::timeout(PATIENCE, self.connector.call(request)).await;
@@ -116,8 +116,8 @@ impl Forwarder {
         answered.try_into_http1x().map_err(|error| unreachable(&error))
     }
 
-    /// The address of a bucket, where the API leads to one. A redirect to the API itself is the
-    /// browser's to follow.
+    /// Returns the URL of the bucket if the API redirects to one. Redirects to the API itself are
+    /// left to the browser.
     fn leads_to(&self, answered: &Answered) -> Result<Option<Uri>, Refusal> {
         let Some(location) =
             location(answered).filter(|location| location.contains("://") || location.starts_with("//"))
@@ -136,7 +136,8 @@ impl Forwarder {
         origin_of(&url.to_string()).eq_ignore_ascii_case(self.tracking_uri.origin())
     }
 
-    /// The address, if it may be asked: by TLS, or on this machine where the API is here, too.
+    /// Returns the URL if it may be followed: it uses TLS, or both it and the API are on this
+    /// machine.
     fn followed(&self, url: Option<Uri>) -> Option<Uri> {
         url.filter(|url| match url.scheme_str() {
             Some("https") => url.host().is_some_and(|host| self.tracking_uri.is_here() || !may_be_here(host)),
@@ -145,7 +146,7 @@ impl Forwarder {
         })
     }
 
-    /// The answer of the API, for the browser.
+    /// Converts a response of the API for the browser.
     async fn of_api(&self, mut answered: Answered) -> Result<Response, Refusal> {
         if answered.status() == StatusCode::FORBIDDEN {
             answered = self.unless_refused(answered).await?;
@@ -160,7 +161,8 @@ impl Forwarder {
         Ok(response(answered, headers))
     }
 
-    /// A refusal of a function says its code, as MLflow's do. One of API Gateway does not.
+    /// Turns a refusal by API Gateway itself into a [`Refusal`]. A refusal by a function has an
+    /// error code, like all errors of MLflow, and is passed on.
     async fn unless_refused(&self, answered: Answered) -> Result<Answered, Refusal> {
         let is_short = answered.body().size_hint().upper().is_some_and(|length| length <= LONGEST_SENTENCE);
         if !is_short {
@@ -176,7 +178,7 @@ impl Forwarder {
         if said.get("error_code").is_none()
             && let Some(message) = said.get("message").and_then(Value::as_str)
         {
-            tracing::debug!(message, "API Gateway has refused a request");
+            tracing::debug!(message, "API Gateway refused a request");
             let is_expired = message.contains("token") && message.contains("expired");
             return Err(if is_expired {
                 Refusal::Expired
@@ -188,7 +190,7 @@ impl Forwarder {
     }
 }
 
-/// The whole body: it is signed before it is sent.
+/// Reads the whole body, which has to be signed before it is sent.
 async fn whole(body: Body) -> Result<Bytes, Refusal> {
     if body.size_hint().lower() > LONGEST_BODY as u64 {
         return Err(Refusal::TooLong);
@@ -199,13 +201,14 @@ async fn whole(body: Body) -> Result<Bytes, Refusal> {
     Ok(collected?.to_bytes())
 }
 
-/// The file that a bucket sends, or its refusal, in which S3 would name keys and accounts.
+/// Converts a response of the bucket for the browser. Errors are replaced, because S3 mentions keys
+/// and accounts in them.
 fn of_bucket(answered: Answered) -> Result<Response, Refusal> {
     let status = answered.status();
     if status.is_client_error() || status.is_server_error() {
         return Err(Refusal::Bucket(status));
     }
-    // A bucket of another region says so without an address to go to.
+    // A bucket in another region responds with a redirect without a location.
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         return Err(Refusal::LedAstray);
     }
@@ -213,7 +216,7 @@ fn of_bucket(answered: Answered) -> Result<Response, Refusal> {
     Ok(response(answered, headers))
 }
 
-/// The same answer, with its body as it comes.
+/// Returns a response with these headers, and streams its body.
 fn response(answered: Answered, headers: HeaderMap) -> Response {
     let (parts, body) = answered.into_parts();
     let mut response = Response::new(Body::new(body));
@@ -222,14 +225,14 @@ fn response(answered: Answered, headers: HeaderMap) -> Response {
     response
 }
 
-/// The address of a redirect.
+/// Returns the location of a redirect.
 fn location(answered: &Answered) -> Option<&str> {
     let is_redirect = matches!(answered.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     answered.headers().get(LOCATION).filter(|_| is_redirect)?.to_str().ok()
 }
 
-/// An address as a browser reads it that is at `base`. Paths without a slash at their beginning are
-/// no addresses of buckets.
+/// Resolves a location like a browser at `base`. Relative paths without a leading slash are not
+/// supported, because buckets are never at such a location.
 fn resolved(location: &str, base: &Uri) -> Option<Uri> {
     let (scheme, authority) = (base.scheme_str()?, base.authority()?);
     let url = if location.starts_with("//") {
@@ -244,8 +247,8 @@ fn resolved(location: &str, base: &Uri) -> Option<Uri> {
     })
 }
 
-/// Whether a redirect with this status makes a GET of a request (Fetch standard, HTTP-redirect
-/// fetch).
+/// Returns whether a redirect with this status turns the request into a GET (Fetch standard,
+/// HTTP-redirect fetch).
 fn is_for_get(status: StatusCode, method: &Method) -> bool {
     match status.as_u16() {
         301 | 302 => *method == Method::POST,

@@ -1,14 +1,17 @@
-//! `mlflow-serverless proxy`: the UI of a stack whose HTTP API takes requests signed by IAM.
+//! `mlflow-serverless proxy`: the UI of a stack whose HTTP API requires IAM signatures.
 //!
-//! A browser signs nothing. This server on a loopback address signs each of its requests with the
-//! credentials of its user, so it answers nobody else:
+//! A browser cannot sign requests. This server listens on a loopback address and signs the
+//! browser's requests with the credentials of its user. It must therefore serve nobody else:
 //!
-//! 1. `shared/http/local-guard` refuses pages of other origins, and names that other origins may have.
-//! 2. `session.rs` refuses a browser that has not opened the one-time URL. Everybody on the machine
-//!    reaches a loopback address.
-//! 3. `peers.rs` refuses connections of other users of the machine, where the system tells them.
-//! 4. `forward.rs` signs the request (`signer.rs`), sends it, and follows a redirect to the bucket.
-//!    `passed_on.rs` says which headers go which way, `refusal.rs` what a failure says.
+//! 1. `shared/http/local-guard` refuses requests from pages of other origins, and requests for host
+//!    names that other origins can have.
+//! 2. `session.rs` refuses browsers that have not opened the one-time URL, because every user of
+//!    the machine can reach a loopback address.
+//! 3. `peers.rs` refuses connections of other users of the machine, if the operating system
+//!    identifies them.
+//! 4. `forward.rs` signs the request (`signer.rs`), sends it, and follows redirects to the bucket.
+//!    `passed_on.rs` selects the headers that are forwarded in each direction, and `refusal.rs` has
+//!    the responses to failures.
 
 mod encoded;
 mod forward;
@@ -39,27 +42,27 @@ use crate::{Failure, connections, credentials, say_address, signals};
 /// Options of `proxy`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The tracking URI of the stack, its output `TrackingUri`.
+    /// Tracking URI of the stack, from its output `TrackingUri`.
     #[arg(long, value_name = "URL", env = "MLFLOW_TRACKING_URI")]
     tracking_uri: TrackingUri,
-    /// Loopback address to listen at.
+    /// Loopback address to listen on.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = loopback)]
     host: IpAddr,
-    /// Port to listen at; 0 takes any that is free.
+    /// Port to listen on; 0 picks a free port.
     #[arg(long, default_value_t = 5001)]
     port: u16,
-    /// Region of the API [default: that of the tracking URI's host, or else that of the AWS
-    /// configuration].
+    /// Region of the API [default: the region in the tracking URI's host, otherwise the region of
+    /// the AWS configuration].
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
 }
 
-/// An address that no other machine reaches.
+/// Parses a loopback address, which other machines cannot reach.
 fn loopback(text: &str) -> Result<IpAddr, String> {
     let address = if text == "localhost" { Ok(IpAddr::from([127, 0, 0, 1])) } else { text.parse() };
     let address = address.ok().filter(IpAddr::is_loopback);
     address.ok_or_else(|| {
-        "whoever reaches it acts with your AWS credentials, so it has to be a loopback address such as 127.0.0.1"
+        "requests to this address use your AWS credentials, so it must be a loopback address such as 127.0.0.1"
             .to_owned()
     })
 }
@@ -74,13 +77,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let config = config.load().await;
     let region = region.or_else(|| tracking_uri.region()).or_else(|| config.region().map(Region::to_string));
     let region = region.ok_or_else(|| {
-        format!("the host of {tracking_uri} names no AWS region: name that of the API with --region or AWS_REGION")
+        format!("the host of {tracking_uri} does not contain an AWS region: set the region of the API with --region or AWS_REGION")
     })?;
     let signer = Signer::new(credentials::found(&config, tracking_uri.origin()).await?, region);
     let connector = https::connector()?;
     let listener = TcpListener::bind((host, port))
         .await
-        .map_err(|error| format!("{} cannot be listened at: {error}", SocketAddr::new(host, port)))?;
+        .map_err(|error| format!("cannot listen on {}: {error}", SocketAddr::new(host, port)))?;
     let address = listener.local_addr()?;
     let session = Arc::new(Session::new(address.port()));
     let url = format!("http://{address}{}", session.opening());
@@ -91,7 +94,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let app = local_guard::guarded(app, local_guard::Allowed::new(&host.to_string(), &[]));
     let listener = OwnConnections::of(listener, address).tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
-            tracing::debug!(%error, "a connection stays slow");
+            tracing::debug!(%error, "cannot disable Nagle's algorithm on a connection");
         }
     });
     say_address(&url);
@@ -100,11 +103,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-#[expect(clippy::print_stderr, reason = "the user started it by hand and looks at the terminal")]
+#[expect(clippy::print_stderr, reason = "instructions for the user at the terminal")]
 fn say_how() {
     eprintln!(
-        "Open this URL in your browser, in its address bar. It works once: the browser that opens it first is let in, and no other. \
-         Ctrl-c ends the proxy."
+        "Paste this URL into the address bar of your browser. It works once: only the browser that opens it first gets access. \
+         Press ctrl-c to stop the proxy."
     );
 }
 

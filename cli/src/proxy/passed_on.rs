@@ -1,4 +1,4 @@
-//! Headers that are passed on, each way.
+//! Headers that are forwarded in each direction.
 
 use http::header::{
     ACCEPT, ACCEPT_LANGUAGE, ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_DISPOSITION,
@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 
-/// They belong to one connection (RFC 9110, 7.6.1).
+/// Hop-by-hop headers, which belong to a single connection (RFC 9110, section 7.6.1).
 const OF_A_CONNECTION: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -21,14 +21,16 @@ const OF_A_CONNECTION: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-/// What a browser says of itself to this server. The name and the page's address are this server's,
-/// and mean nothing to the API. The signature names the caller, in place of cookies.
+/// Request headers that concern the connection between the browser and this server. Host and origin
+/// are those of this server, and have no meaning to the API. The signature takes the place of
+/// cookies.
 const OF_THE_BROWSER: [HeaderName; 8] =
     [AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, FORWARDED, HOST, ORIGIN, REFERER];
-/// Headers of the API that would be about this server: `localhost` keeps no cookies of the API, and
-/// is no site with TLS.
+/// Response headers of the API that would affect this server: cookies for `localhost`, and a
+/// requirement of TLS, which this server does not support.
 const OF_THE_API: [HeaderName; 3] = [SET_COOKIE, STRICT_TRANSPORT_SECURITY, HeaderName::from_static("alt-svc")];
-/// Headers that a bucket needs to send or take a file. All others stay here, signatures above all.
+/// Request headers that a bucket needs to send or receive a file. All others are dropped, most
+/// importantly signatures.
 const TO_BUCKET: [HeaderName; 10] = [
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -52,11 +54,12 @@ const FROM_BUCKET: [HeaderName; 8] = [
     LAST_MODIFIED,
 ];
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-/// Files are sent here, with a type that a client guesses from their names.
+/// Paths for uploading files, which clients send with a type guessed from the file name.
 const FILES: [&str; 2] = ["/mlflow-artifacts/artifacts/", "/mlflow/upload-artifact"];
 
-/// The headers of a request to the API. `local-guard` has judged where it comes from, so only its
-/// finding is passed on: the page is the API's own, as its content is.
+/// Returns the headers of a request to the API. `local-guard` has already checked the request's
+/// origin, so only its result is forwarded. To the API, the page appears as its own, as its content
+/// is.
 pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap {
     let mut headers = without(sent, |name| {
         let text = name.as_str();
@@ -66,8 +69,8 @@ pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap
     if let Some(site) = sent.get(SEC_FETCH_SITE).filter(|site| *site == "same-origin" || *site == "none") {
         headers.insert(SEC_FETCH_SITE, site.clone());
     }
-    // API Gateway hands a function what is called text as a text, in which bytes that are no UTF-8
-    // are replaced.
+    // API Gateway passes bodies of textual types to functions as text, and replaces bytes that are
+    // not UTF-8.
     let is_file = matches!(*method, Method::PUT | Method::POST) && FILES.iter().any(|files| path.contains(files));
     if is_file {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
@@ -75,24 +78,24 @@ pub(crate) fn to_api(method: &Method, path: &str, sent: &HeaderMap) -> HeaderMap
     headers
 }
 
-/// Those of them that are signed: others may be changed on their way.
+/// Returns the headers that are signed. Other headers may be changed in transit.
 pub(crate) fn signed(headers: &HeaderMap) -> HeaderMap {
     headers.get(CONTENT_TYPE).into_iter().map(|value| (CONTENT_TYPE, value.clone())).collect()
 }
 
-/// The headers of the same request to a bucket. The URL has a signature, and S3 takes no second
-/// one.
+/// Returns the headers of the same request when it is redirected to a bucket. The URL contains a
+/// signature, and S3 rejects requests with a second one.
 pub(crate) fn to_bucket(to_api: &HeaderMap) -> HeaderMap {
     only(to_api, &TO_BUCKET)
 }
 
-/// The headers of an answer of the API.
+/// Returns the headers of an API response for the browser.
 pub(crate) fn from_api(answered: &HeaderMap) -> HeaderMap {
     without(answered, |name| OF_THE_API.contains(name) || name.as_str().starts_with("access-control-"))
 }
 
-/// The headers of an answer of a bucket. What somebody has uploaded must not run in the name of
-/// this server: it is saved, not shown, as `shared/http/service` has it.
+/// Returns the headers of a bucket response for the browser. Uploaded content must not run with
+/// this server's origin, so it is saved instead of displayed, as in `shared/http/service`.
 pub(crate) fn from_bucket(answered: &HeaderMap) -> HeaderMap {
     let mut headers = only(answered, &FROM_BUCKET);
     if !headers.contains_key(CONTENT_DISPOSITION) {
@@ -113,7 +116,8 @@ fn only(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     kept.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// All but these, and those that belong to one connection, which `Connection` may name.
+/// Returns the headers without dropped and hop-by-hop headers. `Connection` may name further
+/// hop-by-hop headers.
 fn without(headers: &HeaderMap, is_dropped: impl Fn(&HeaderName) -> bool) -> HeaderMap {
     let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
     let named: Vec<_> = named.flat_map(|value| value.split(',')).map(|name| name.trim().to_lowercase()).collect();

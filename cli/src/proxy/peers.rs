@@ -1,9 +1,9 @@
-//! Connections of the proxy's own user.
+//! Restricts connections to those of the proxy's own user.
 //!
-//! The cookie of `session.rs` is not enough against other users of the machine. Browsers send
-//! cookies of one port to all ports of the host, so another user's server may get it. Linux lists
-//! the user of each connection in `/proc/net/tcp`. Elsewhere nothing is known, and the cookie
-//! decides alone.
+//! The cookie of `session.rs` alone does not protect against other users of the machine: browsers
+//! send the cookies of one port to all ports of the host, so the server of another user may receive
+//! it. Linux lists the user of each connection in `/proc/net/tcp`. Other systems do not, and only
+//! the cookie protects there.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,25 +12,26 @@ use std::os::unix::fs::MetadataExt;
 use axum::serve::Listener;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How often the list is read: while connections come and go, one may be missing from it.
+/// Attempts to find a connection. A read of the list may miss one while connections come and go.
 const LOOKS: usize = 3;
-/// Root may do everything anyway, and relays into virtual machines run as root.
+/// Root is accepted, because root has full access anyway, and relays into virtual machines run as
+/// root.
 const ROOT: u32 = 0;
 
-/// Accepts connections of this process's user and of root, and ends all others.
+/// Listener that accepts connections of this process's user and of root, and closes all others.
 pub(crate) struct OwnConnections {
     listener: TcpListener,
     address: SocketAddr,
-    /// The user of this process, where the system lists the users of connections.
+    /// The user of this process, or `None` if the system does not list the users of connections.
     user: Option<u32>,
 }
 
 impl OwnConnections {
-    /// Those to a listener at this address.
+    /// Wraps a listener at this address.
     pub(crate) fn of(listener: TcpListener, address: SocketAddr) -> Self {
         let is_listed = (0..LOOKS).any(|_| table().contains(&format!(" {} ", listed(address))));
         if cfg!(target_os = "linux") && !is_listed {
-            tracing::warn!("users of this machine cannot be told apart: the cookie decides alone");
+            tracing::warn!("users of this machine cannot be distinguished: only the cookie protects the proxy");
         }
         let process = std::fs::metadata("/proc/self").ok().filter(|_| is_listed);
         Self { listener, address, user: process.map(|process| process.uid()) }
@@ -44,13 +45,13 @@ impl Listener for OwnConnections {
     async fn accept(&mut self) -> (TcpStream, SocketAddr) {
         loop {
             let (connection, peer) = Listener::accept(&mut self.listener).await;
-            // No await here: a caller that gives up waiting would lose the connection. The list of
-            // a busy machine takes some milliseconds.
+            // Without an await here, because a caller that stops waiting would lose the connection.
+            // Reading the list takes a few milliseconds on a busy machine.
             let owner = || (0..LOOKS).find_map(|_| owner(&table(), peer, self.address));
             if self.user.is_none_or(|user| is_let_in(user, owner())) {
                 return (connection, peer);
             }
-            tracing::warn!(%peer, "a connection of another user of this machine is ended");
+            tracing::warn!(%peer, "closing a connection of another user of this machine");
         }
     }
 
@@ -59,34 +60,35 @@ impl Listener for OwnConnections {
     }
 }
 
-/// Whether a proxy of this user answers a connection of that one. A connection without a user is
-/// closed at its other end already. It may have left a request.
+/// Returns whether a proxy of `user` accepts a connection of `owner`. A connection without an owner
+/// is already closed at its other end, but may have left a request behind, so it is not accepted.
 fn is_let_in(user: u32, owner: Option<u32>) -> bool {
     owner.is_some_and(|owner| owner == user || owner == ROOT)
 }
 
-/// All connections that the system lists.
+/// Reads the system's list of connections.
 fn table() -> String {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     format!("{}\n{}", read("/proc/net/tcp"), read("/proc/net/tcp6"))
 }
 
-/// Places of columns after the two addresses.
+/// Positions of columns after the two addresses.
 const USER: usize = 4;
 const INODE: usize = 6;
 
-/// The user of the end at `peer` of a connection to `address`, unless it is closed.
+/// Returns the user of the `peer` end of a connection to `address`, or `None` if that end is
+/// closed.
 fn owner(table: &str, peer: SocketAddr, address: SocketAddr) -> Option<u32> {
     let ends = [(peer, address), (mapped(peer), mapped(address))];
     let ends = ends.map(|(from, to)| format!(" {} {} ", listed(from), listed(to)));
     let (_, rest) = ends.iter().find_map(|ends| table.split_once(ends))?;
     let columns: Vec<_> = rest.lines().next()?.split_ascii_whitespace().collect();
-    // A closed socket has no inode, and its user is said to be root.
+    // A closed socket has no inode, and is listed with root as its user.
     columns.get(INODE).filter(|inode| **inode != "0")?;
     columns.get(USER)?.parse().ok()
 }
 
-/// The address as sockets of IPv6 have it.
+/// Returns the address as an IPv6 socket sees it.
 fn mapped(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V4(ip) => SocketAddr::new(ip.to_ipv6_mapped().into(), address.port()),
@@ -94,7 +96,7 @@ fn mapped(address: SocketAddr) -> SocketAddr {
     }
 }
 
-/// The address as the system lists it: words of 32 bits, as they are in memory.
+/// Formats the address like the system's list: as 32-bit words in native byte order.
 fn listed(address: SocketAddr) -> String {
     let octets = match address.ip() {
         IpAddr::V4(ip) => ip.octets().to_vec(),

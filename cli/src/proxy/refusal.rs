@@ -1,4 +1,4 @@
-//! Requests that the API did not answer, and what their senders can do.
+//! Responses to requests that fail in the proxy, with advice for their senders.
 
 use std::fmt::Display;
 
@@ -7,38 +7,38 @@ use http::StatusCode;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
-/// Bytes of a request's body that API Gateway takes.
+/// Maximum length of a request body in API Gateway, in bytes.
 pub(crate) const LONGEST_BODY: usize = 10 << 20;
 
-/// The reason. What else is known of it is in the log.
+/// Reason of a failure. Further details are only logged.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Credentials were there when the proxy started.
+    /// No credentials are available any more. They were when the proxy started.
     NoCredentials,
-    /// The credentials have expired, and there are no others.
+    /// The credentials have expired, and no new ones are available.
     Expired,
-    /// API Gateway does not take the signature, which is for this region.
+    /// API Gateway rejects the signature, which is made for this region.
     Forbidden { region: String },
-    /// No connection to this origin, or none that lasts.
+    /// The connection to this origin failed or broke.
     Unreachable { origin: String },
-    /// No answer from this origin in time.
+    /// This origin did not respond in time.
     Late { origin: String },
-    /// The request cannot be signed as it is.
+    /// The request cannot be signed.
     Unsigned,
-    /// The body is longer than the API takes.
+    /// The body is longer than API Gateway accepts.
     TooLong,
-    /// The body ended too early.
+    /// The body ended prematurely.
     CutOff,
-    /// Requests of this method are not passed on.
+    /// Requests of this method are not forwarded.
     Method,
-    /// The API leads to an address that is not asked.
+    /// The API redirects to a URL that is not followed.
     LedAstray,
-    /// The bucket refuses a URL that the stack has signed.
+    /// The bucket rejects a URL that the stack has signed.
     Bucket(StatusCode),
 }
 
 impl Refusal {
-    /// The request cannot be signed, for this reason.
+    /// The request cannot be signed for this reason, which is logged.
     pub(crate) fn unsigned(error: impl Display) -> Self {
         tracing::debug!(%error, "a request cannot be signed");
         Self::Unsigned
@@ -56,7 +56,7 @@ impl Refusal {
         }
     }
 
-    /// As MLflow's errors are called.
+    /// Returns the error code in MLflow's terms.
     fn code(&self) -> &'static str {
         match self {
             Self::NoCredentials | Self::Expired | Self::Forbidden { .. } => "PERMISSION_DENIED",
@@ -69,25 +69,25 @@ impl Refusal {
 
     fn message(&self) -> String {
         match self {
-            Self::NoCredentials => "The AWS credentials cannot be renewed. Sign in to AWS again, end the proxy, and start it again.".to_owned(),
-            Self::Expired => "The AWS credentials of the proxy have expired. Sign in to AWS again, end the proxy, and start it again.".to_owned(),
+            Self::NoCredentials => "The AWS credentials cannot be renewed. Sign in to AWS again, and restart the proxy.".to_owned(),
+            Self::Expired => "The AWS credentials of the proxy have expired. Sign in to AWS again, and restart the proxy.".to_owned(),
             Self::Forbidden { region } => format!(
-                "API Gateway refused the signature. The AWS credentials of the proxy need execute-api:Invoke on this API and must not have \
-                 expired, the region of the API has to be {region} (--region), and the clock of this machine has to be right."
+                "API Gateway refused the signature. Check that the AWS credentials of the proxy allow execute-api:Invoke on this API and \
+                 have not expired, that the region of the API is {region} (--region), and that the clock of this machine is right."
             ),
             Self::Unreachable { origin } => {
-                format!("{origin} cannot be reached. Look whether the tracking URI is right, and whether this machine is online.")
+                format!("{origin} cannot be reached. Check the tracking URI and the network connection.")
             }
-            Self::Late { origin } => format!("{origin} did not answer in time. Try again."),
-            Self::Unsigned => "This request cannot be signed: its path or its parameters are no text.".to_owned(),
+            Self::Late { origin } => format!("{origin} did not respond in time. Try again."),
+            Self::Unsigned => "This request cannot be signed: its path or a parameter is not valid UTF-8.".to_owned(),
             Self::TooLong => format!(
-                "The API takes {LONGEST_BODY} bytes in a request, and this one is longer. Send longer files with MLflow's client, in parts."
+                "The request is longer than {LONGEST_BODY} bytes, the API's limit. Upload larger files with MLflow's client, which sends them in parts."
             ),
             Self::CutOff => "The request ended before its body was complete.".to_owned(),
-            Self::Method => "Requests of this method are not passed on.".to_owned(),
-            Self::LedAstray => "The API leads to an address that this proxy does not ask: without TLS, or by too many redirects.".to_owned(),
+            Self::Method => "Requests of this method are not forwarded.".to_owned(),
+            Self::LedAstray => "The API redirects to a URL that this proxy does not follow: it lacks TLS, or there are too many redirects.".to_owned(),
             Self::Bucket(StatusCode::NOT_FOUND) => "The file is not in the bucket.".to_owned(),
-            Self::Bucket(status) => format!("The bucket answered {} to the URL that the stack has signed. Try again.", status.as_u16()),
+            Self::Bucket(status) => format!("The bucket returned {} for a URL that the stack has signed. Try again.", status.as_u16()),
         }
     }
 }

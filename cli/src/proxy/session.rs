@@ -1,4 +1,4 @@
-//! One browser is let in: the one that opens the one-time URL first.
+//! Access for a single browser: the one that opens the one-time URL first.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,13 @@ use http::{HeaderMap, Method, StatusCode};
 use rand::RngExt;
 use subtle::{Choice, ConstantTimeEq};
 
-/// The path of the one-time URL, before its token.
+/// Path prefix of the one-time URL, followed by its token.
 const OPENING: &str = "/open/";
-/// The name of the cookie, which the port completes: browsers send cookies of one port to all.
+/// Prefix of the cookie's name. The port is appended, because browsers send the cookies of one port
+/// to all ports of a host.
 const COOKIE_NAME: &str = "mlflow_proxy_";
 
-/// The token of the one-time URL, and the secret that it is given for.
+/// The token of the one-time URL, and the secret that is exchanged for it.
 pub(crate) struct Session {
     token: String,
     is_spent: AtomicBool,
@@ -27,7 +28,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// A new one, of the proxy at a port.
+    /// Creates a session for the proxy at this port.
     pub(crate) fn new(port: u16) -> Self {
         Self {
             token: random(),
@@ -37,13 +38,14 @@ impl Session {
         }
     }
 
-    /// The path of the one-time URL.
+    /// Returns the path of the one-time URL.
     pub(crate) fn opening(&self) -> String {
         format!("{OPENING}{}", self.token)
     }
 
-    /// Whether the browser has been let in. If another server on the same host has set more cookies
-    /// of the name, the right one counts: nobody guesses it.
+    /// Returns whether the browser has the session's cookie. Another server on the same host may
+    /// have set further cookies of this name, so one correct value among them is enough. The secret
+    /// cannot be guessed.
     fn is_known(&self, headers: &HeaderMap) -> bool {
         let cookies = headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
@@ -52,36 +54,38 @@ impl Session {
         found.into()
     }
 
-    /// Whether this is the first request with the token. No other request is.
+    /// Returns whether this is the first request with the token. Every later one returns `false`.
     fn spend(&self, token: &str) -> bool {
         bool::from(is_same(token, &self.token)) && !self.is_spent.swap(true, Ordering::AcqRel)
     }
 }
 
-/// Answers a request of the browser that was let in, and the first one of the one-time URL.
+/// Admits requests of the browser that has the cookie, and exchanges the one-time URL for the
+/// cookie.
 pub(crate) async fn admit(State(session): State<Arc<Session>>, request: Request, next: Next) -> Response {
     let token = request.uri().path().strip_prefix(OPENING);
     let is_known = session.is_known(request.headers());
     match token {
         None if is_known => next.run(request).await,
-        // The browser goes back to it, or loads it again.
+        // The browser navigated back to the one-time URL, or reloaded it.
         Some(_) if is_known => led_home().into_response(),
-        // A program that only looks whether there is something sends HEAD.
+        // HEAD does not spend the token: programs that check links send it.
         Some(token) if request.method() == Method::GET && session.spend(token) => {
             let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", session.cookie, session.secret);
             ([(SET_COOKIE, cookie)], led_home()).into_response()
         }
         Some(_) => refused(
-            "This URL is not valid, or was opened already. It works once: end the proxy and start it again for a new one.",
+            "This URL is invalid, or has been opened before. It works only once: restart the proxy for a new one.",
         ),
         None => refused(
-            "This proxy answers only the browser that opened the one-time URL, which the proxy printed when it started. \
-             If that was not your browser, end the proxy and start it again.",
+            "This proxy only serves the browser that opened the one-time URL, which the proxy printed when it started. \
+             If that was not your browser, restart the proxy.",
         ),
     }
 }
 
-/// To the page, by an address without the token, so that no `Referer` has it.
+/// Redirects to the start page, whose URL does not contain the token, so that no `Referer`
+/// discloses it.
 fn led_home() -> impl IntoResponse {
     (StatusCode::SEE_OTHER, [(LOCATION, "/"), (CACHE_CONTROL, "no-store"), (REFERRER_POLICY, "no-referrer")])
 }
@@ -90,12 +94,13 @@ fn refused(text: &'static str) -> Response {
     (StatusCode::FORBIDDEN, [(CACHE_CONTROL, "no-store")], text).into_response()
 }
 
-/// 256 bits that nobody guesses.
+/// Returns 256 random bits in text form.
 fn random() -> String {
     URL_SAFE_NO_PAD.encode(rand::rng().random::<[u8; 32]>())
 }
 
-/// In a time that tells nothing about how much of it is right.
+/// Compares in constant time, so that the duration does not disclose how much of the value is
+/// correct.
 fn is_same(sent: &str, expected: &str) -> Choice {
     sent.as_bytes().ct_eq(expected.as_bytes())
 }

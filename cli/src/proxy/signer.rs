@@ -1,4 +1,4 @@
-//! Signatures for API Gateway (AWS Signature Version 4, service `execute-api`).
+//! Signs requests to API Gateway (AWS Signature Version 4, service `execute-api`).
 
 use std::time::{Duration, SystemTime};
 
@@ -13,12 +13,12 @@ use crate::proxy::refusal::Refusal;
 use crate::signing::{self, Signature};
 
 const SERVICE: &str = "execute-api";
-/// Credentials are renewed so long before they expire.
+/// Time before their expiry at which credentials are renewed.
 const RENEWED: Duration = Duration::from_mins(5);
-/// How long new credentials are waited for: a program or a server may hang that gives them.
+/// Timeout for obtaining credentials. The program or server that provides them may hang.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Signs with credentials that it keeps until shortly before they expire.
+/// Signs with cached credentials, which are renewed shortly before they expire.
 pub(crate) struct Signer {
     provider: SharedCredentialsProvider,
     region: String,
@@ -30,13 +30,12 @@ impl Signer {
         Self { provider, region, last: Mutex::default() }
     }
 
-    /// The region that signatures are for.
+    /// Returns the region that signatures are made for.
     pub(crate) fn region(&self) -> &str {
         &self.region
     }
 
-    /// The headers that make a request a signed one. All headers that are given are signed: `host`
-    /// is added to them.
+    /// Returns the headers that sign a request. All given headers are signed, and `host` is added.
     pub(crate) async fn sign(
         &self,
         method: &str,
@@ -49,17 +48,17 @@ impl Signer {
         signing::headers(self.credentials().await?, signature, method, url, headers, body).map_err(Refusal::unsigned)
     }
 
-    /// Credentials that have not expired.
+    /// Returns credentials that have not expired.
     async fn credentials(&self) -> Result<Credentials, Refusal> {
-        // One request asks for new ones, and the others wait for it.
+        // One request obtains new credentials, and all others wait for it.
         let mut last = self.last.lock().await;
         if let Some(known) = last.as_ref().filter(|known| is_good_for(known, RENEWED)) {
             return Ok(known.clone());
         }
         match timeout(LONGEST, self.provider.provide_credentials()).await {
             Ok(Ok(new)) => *last = Some(new),
-            Ok(Err(error)) => tracing::warn!(error = with_causes(&error), "credentials cannot be renewed"),
-            Err(_) => tracing::warn!("credentials are not renewed in time"),
+            Ok(Err(error)) => tracing::warn!(error = with_causes(&error), "cannot renew the credentials"),
+            Err(_) => tracing::warn!("renewing the credentials timed out"),
         }
         let known = last.as_ref().ok_or(Refusal::NoCredentials)?;
         if is_good_for(known, Duration::ZERO) { Ok(known.clone()) } else { Err(Refusal::Expired) }
@@ -80,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives credentials once, and counts how often it was asked.
+    /// Provider that returns credentials once, and counts its calls.
     #[derive(Debug)]
     struct Once(Option<Credentials>, Arc<AtomicUsize>);
 
@@ -95,7 +94,7 @@ mod tests {
         }
     }
 
-    /// The outcomes of two signatures, and how often credentials were asked for.
+    /// Returns the outcomes of two signatures, and how often credentials were requested.
     async fn outcomes(credentials: Option<Credentials>) -> (Vec<Result<(), Refusal>>, usize) {
         let asked = Arc::<AtomicUsize>::default();
         let provider = SharedCredentialsProvider::new(Once(credentials, Arc::clone(&asked)));

@@ -1,4 +1,4 @@
-//! The address of the API.
+//! URL of the API.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// The tracking URI of a stack: scheme and authority, without a path.
+/// Tracking URI of a stack: scheme and authority, without a path.
 #[derive(Clone, Debug)]
 pub(crate) struct TrackingUri {
     origin: String,
@@ -22,17 +22,17 @@ impl FromStr for TrackingUri {
         let parts = uri.as_ref().and_then(|uri| Some((uri.scheme_str()?, uri.authority()?, uri.host()?)));
         let (scheme, authority, host) = parts
             .filter(|(_, authority, host)| !host.is_empty() && !authority.as_str().contains('@'))
-            .ok_or("it is no URL such as https://API_ID.execute-api.REGION.amazonaws.com")?;
+            .ok_or("expected a URL such as https://API_ID.execute-api.REGION.amazonaws.com")?;
         let has_more = uri.as_ref().is_some_and(|uri| uri.path() != "/" || uri.query().is_some());
         if has_more {
-            return Err("it has more than a host: the API of a stack has no path".to_owned());
+            return Err("only a scheme and host are allowed: the API of a stack has no path".to_owned());
         }
         let host = host.to_lowercase();
         let is_here = is_loopback(&host);
         match scheme {
             "https" => {}
             "http" if is_here => {}
-            _ => return Err("it has to begin with https://".to_owned()),
+            _ => return Err("the URL has to start with https://".to_owned()),
         }
         Ok(Self { origin: format!("{scheme}://{}", authority.as_str().to_lowercase()), host, is_here })
     }
@@ -45,18 +45,18 @@ impl fmt::Display for TrackingUri {
 }
 
 impl TrackingUri {
-    /// Scheme and authority, without a slash at its end.
+    /// Returns scheme and authority, without a trailing slash.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Whether the API is on this machine, as in tests.
+    /// Returns whether the API is on this machine, as in tests.
     pub(crate) fn is_here(&self) -> bool {
         self.is_here
     }
 
-    /// The region in the host that API Gateway gives to an API: public, in China, with IPv6, and
-    /// through a VPC endpoint. No other host names one.
+    /// Returns the region in an API Gateway host name: public, in China, over IPv6, or through a
+    /// VPC endpoint. Other host names do not contain a region.
     pub(crate) fn region(&self) -> Option<String> {
         let rest =
             self.host.split_once("execute-api.").filter(|(before, _)| before.is_empty() || before.ends_with('.'));
@@ -68,14 +68,14 @@ impl TrackingUri {
     }
 }
 
-/// Whether a host of a URL is this machine.
+/// Returns whether the host of a URL is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let host = bare(host);
     let is_loopback = |address: IpAddr| address.to_canonical().is_loopback();
     host == "localhost" || host.parse().is_ok_and(is_loopback)
 }
 
-/// Whether a host of a URL may be this machine, in any spelling.
+/// Returns whether the host of a URL could be this machine, in any spelling.
 pub(crate) fn may_be_here(host: &str) -> bool {
     let is_unspecified = |address: IpAddr| address.to_canonical().is_unspecified();
     is_loopback(host) || bare(host).ends_with(".localhost") || bare(host).parse().is_ok_and(is_unspecified)
@@ -121,10 +121,10 @@ mod tests {
             ("ftp://a1.example", "https://"),
             ("https://a1.example/prod", "no path"),
             ("https://a1.example/?x=1", "no path"),
-            ("https://user@a1.example", "no URL"),
-            ("a1.example", "no URL"),
-            ("/x", "no URL"),
-            ("", "no URL"),
+            ("https://user@a1.example", "expected a URL"),
+            ("a1.example", "expected a URL"),
+            ("/x", "expected a URL"),
+            ("", "expected a URL"),
         ] {
             let refusal = url.parse::<TrackingUri>().unwrap_err();
             assert!(refusal.contains(said), "{url}: {refusal}");

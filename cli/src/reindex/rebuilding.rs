@@ -1,7 +1,7 @@
-//! Has runs indexed again, some at a time, and waits for them.
+//! Reindexes runs in portions, and waits until they are indexed.
 //!
-//! Searches read the runs that wait from their documents. So only some are marked at a time,
-//! however many there are.
+//! Searches read marked runs from their documents. To keep searches fast, only a limited number of
+//! runs is marked at any time, regardless of the size of the table.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -17,32 +17,35 @@ use table::Table;
 use super::{Part, style};
 use crate::Failure;
 
-/// How long to wait while no run is indexed: changes may be gathered for five minutes before the
-/// indexer gets them.
+/// Maximum time without progress. The indexer may receive changes up to five minutes late, because
+/// they are collected.
 const PATIENCE: Duration = Duration::from_mins(15);
-/// The pause for each run that waits, before all of them are looked at again.
+/// Pause per waiting run before all waiting runs are checked again.
 const PAUSE: Duration = Duration::from_millis(1);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// Runs of one experiment that are marked in a row, at least, where there are others.
+/// Minimum number of runs of one experiment that are marked in succession, if there are other
+/// experiments.
 const SHARE: usize = 25;
 
-/// The runs that are to be indexed again.
+/// State of a rebuild.
 pub(super) struct Rebuilding<'a> {
     index: &'a RunIndex,
-    /// [`PATIENCE`] except in tests.
+    /// Maximum time without progress: [`PATIENCE`] except in tests.
     pub(super) patience: Duration,
-    /// The experiments with runs that are not marked yet.
+    /// Experiments with runs that are not marked yet.
     unmarked: VecDeque<Unmarked>,
-    /// The runs that are marked and not indexed yet.
+    /// Runs that are marked, but not indexed yet.
     waiting: HashMap<ExperimentId, HashSet<RunId>>,
-    /// How many were not indexed in time, and one of them. They stay marked.
+    /// Number of runs that were not indexed in time, with one of them as an example. They stay
+    /// marked.
     pub(super) left: usize,
     pub(super) one_left: Option<RunId>,
 }
 
-/// Has the runs of these experiments indexed again, at most `at_once` at a time, and shows how far
-/// that is, of about so many. Returns how many were indexed, or are gone, and those that were not.
+/// Reindexes all runs of these experiments, with at most `at_once` of them waiting, and shows the
+/// progress towards the estimated `count`. Returns the number of runs that were indexed or no
+/// longer exist, and the state with the runs that were not indexed.
 pub(super) async fn index_again<'a>(
     index: &'a RunIndex,
     experiments: &[ExperimentId],
@@ -57,14 +60,14 @@ pub(super) async fn index_again<'a>(
     Ok((indexed, runs))
 }
 
-/// About how many runs there are. For a table, it is the engine's count of active runs, which may
-/// be hours old.
+/// Returns an estimate of the number of runs. For a table, this is DynamoDB's count of active runs,
+/// which may be hours old.
 pub(super) async fn count(table: &Table, index: &RunIndex, part: &Part) -> Result<u64, Failure> {
     let counted = match part {
         Part::Table(_) => table.count_of_index(RunsByName::INDEX.name).await.map(Option::unwrap_or_default),
         Part::Experiment(id, _) => index.count_runs(*id).await,
     };
-    counted.map_err(|failure| format!("the runs could not be counted: {failure:?}").into())
+    counted.map_err(|failure| format!("cannot count the runs: {failure:?}").into())
 }
 
 impl<'a> Rebuilding<'a> {
@@ -73,16 +76,19 @@ impl<'a> Rebuilding<'a> {
         Self { index, patience: PATIENCE, unmarked, waiting: HashMap::new(), left: 0, one_left: None }
     }
 
-    /// Marks all runs, at most `at_once` before others are indexed, and waits until all are
-    /// indexed. Those that no indexer indexes in time are left.
+    /// Marks all runs, with at most `at_once` of them waiting at any time, and waits until they are
+    /// indexed. Gives up on runs that are not indexed in time.
     ///
     /// # Errors
-    /// Two portions in a row were left, and there are more runs: no indexer seems to be at work.
+    /// Two portions in a row were not indexed in time, and there are more runs: apparently no
+    /// indexer is running.
     pub(super) async fn finish(&mut self, at_once: usize, bar: &ProgressBar) -> Result<(), Failure> {
-        // Time is counted by pauses: a machine may sleep, or set its clock.
+        // Time is measured by the sum of pauses, because the machine may be suspended or its clock
+        // adjusted.
         let (mut silence, mut silent_portions) = (Duration::ZERO, 0);
         loop {
-            // Half of them at least are marked together, so that the indexer reads many together.
+            // At least half of the runs are marked together, so that the indexer can read many at
+            // once.
             if self.waiting() <= at_once / 2 {
                 self.mark(at_once).await?;
             }
@@ -112,20 +118,21 @@ impl<'a> Rebuilding<'a> {
         }
     }
 
-    /// How many are marked and wait.
+    /// Returns the number of runs that are marked and waiting.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.values().map(HashSet::len).sum()
     }
 
-    /// Marks runs until so many wait, or all are marked. The experiments take turns: their changes
-    /// may be in different shards of the stream, with an indexer for each.
+    /// Marks runs until `at_once` of them are waiting, or all are marked. Takes the experiments in
+    /// turn, because their changes may be in different shards of the stream, each with an indexer
+    /// of its own.
     pub(super) async fn mark(&mut self, at_once: usize) -> Result<(), Failure> {
         let share = (at_once / self.unmarked.len().max(1)).max(SHARE);
         while self.waiting() < at_once
             && let Some(mut unmarked) = self.unmarked.pop_front()
         {
             let marked = self.index.mark_runs(&mut unmarked, share.min(at_once - self.waiting())).await;
-            let marked = marked.map_err(|failure| format!("runs could not be marked: {failure:?}"))?;
+            let marked = marked.map_err(|failure| format!("cannot mark the runs: {failure:?}"))?;
             if !marked.is_empty() {
                 self.waiting.entry(unmarked.experiment()).or_default().extend(marked);
             }
@@ -136,17 +143,17 @@ impl<'a> Rebuilding<'a> {
         Ok(())
     }
 
-    /// Drops those that have been indexed.
+    /// Removes the runs that have been indexed from those that are waiting.
     async fn look(&mut self) -> Result<(), Failure> {
         for (experiment, runs) in &mut self.waiting {
             let dropped = self.index.drop_rebuilt(*experiment, runs).await;
-            dropped.map_err(|failure| format!("the index could not be read: {failure:?}"))?;
+            dropped.map_err(|failure| format!("cannot read the index: {failure:?}"))?;
         }
         self.waiting.retain(|_, runs| !runs.is_empty());
         Ok(())
     }
 
-    /// Waits no longer for those that wait: perhaps they cannot be indexed, and others can.
+    /// Gives up on the runs that are waiting. Perhaps they cannot be indexed, but others can.
     fn leave(&mut self) {
         self.left += self.waiting();
         let one = self.waiting.drain().flat_map(|(_, runs)| runs).next();
@@ -156,8 +163,8 @@ impl<'a> Rebuilding<'a> {
     fn nobody_indexes(&self) -> Failure {
         let one = self.one_left.as_ref().map(ToString::to_string).unwrap_or_default();
         format!(
-            "none of {} runs was indexed in time, {one} among them, and there are more. The indexer's log says why. \
-             Then call this again; with a greater --at-once, if many runs cannot be indexed",
+            "none of {} runs was indexed in time, for example {one}, and there are more. The indexer's log has the reason. \
+             Then run this command again, with a higher --at-once if many runs cannot be indexed",
             self.left
         )
         .into()

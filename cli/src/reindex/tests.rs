@@ -18,7 +18,7 @@ fn a_pattern_that_can_match_no_field_is_refused() {
     }
 }
 
-/// A table with experiments of two runs with a note each.
+/// A table with experiments of two runs each, where each run has a note.
 struct Lab {
     site: Site,
     api: Api,
@@ -47,7 +47,7 @@ impl Lab {
         self.rebuild_some(part, None).await;
     }
 
-    /// The same, so many runs at a time.
+    /// Rebuilds the index with at most `at_once` runs waiting.
     async fn rebuild_some(&self, part: Part, at_once: Option<u32>) {
         let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part, at_once);
         tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
@@ -57,7 +57,7 @@ impl Lab {
         Setting::read(&self.site.table).await.unwrap()
     }
 
-    /// How many tokens of notes the index of an experiment has.
+    /// Returns the number of index tokens of notes in an experiment.
     async fn tokens(&self, experiment: ExperimentId) -> usize {
         let begin = format!("IX#{experiment}#T#");
         let is_of_note = |key: &str| key.starts_with(&begin) && key.contains("tags.note");
@@ -90,7 +90,7 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
     assert_eq!([lab.found(&[one], long).await, lab.found(&[other], long).await], [1, 1]);
     assert_eq!(lab.found(&[one, other], long).await, 2);
 
-    // What holds for the server leaves it alone.
+    // Fields of the server do not affect those of the experiment.
     let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
     lab.rebuild(Part::Table(Some(nothing.clone()))).await;
     let setting = lab.setting().await;
@@ -104,7 +104,8 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
     assert_eq!(lab.found(&[one, other], long).await, 2);
 }
 
-/// Its searches read the documents until somebody calls `reindex` for it, or for the table.
+/// After an interrupted change, searches read the documents until `reindex` runs for the experiment
+/// or for the table.
 #[tokio::test]
 async fn a_rebuild_that_was_cut_off_is_made_up_for() {
     let lab = Lab::new().await;
@@ -121,8 +122,8 @@ async fn a_rebuild_that_was_cut_off_is_made_up_for() {
     }
 }
 
-/// Somebody calls `reindex` while a change waits until searches do not rely on the fields before.
-/// It must not have them rely on these again.
+/// Runs `reindex` while another command waits until searches no longer rely on the previous fields.
+/// The first one must not make searches rely on them again.
 #[tokio::test]
 async fn of_two_commands_at_once_one_gives_up() {
     let lab = Lab::new().await;
@@ -136,7 +137,7 @@ async fn of_two_commands_at_once_one_gives_up() {
     let mut unused = before.clone();
     unused.own.get_mut(&one).unwrap().searched = OwnFields::nothing();
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
-    // The answer was lost: to say it again is no change of somebody else.
+    // If the response was lost, repeating the write is not considered a change by another command.
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
     lab.rebuild(Part::Experiment(one, None)).await;
     assert_eq!(lab.setting().await.own[&one].searched, text("tags.note"), "all runs have them");
@@ -146,7 +147,8 @@ async fn of_two_commands_at_once_one_gives_up() {
     assert!(refused.contains("another command has changed these fields"), "{refused}");
     assert_eq!(lab.setting().await.own[&one].indexed, text("tags.note"));
 
-    // A whole rebuild began before another command changed the fields of the server, and ends after that.
+    // A full rebuild starts before another command changes the fields of the server, and ends after
+    // it.
     let began = lab.setting().await;
     let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
     let change = Setting { indexed: nothing.clone(), searched: nothing.clone(), ..began.clone() };
@@ -172,7 +174,7 @@ async fn experiments_with_fields_of_their_own_are_real_and_few() {
     assert_eq!(refused, "at most 100 experiments may have fields of their own");
 }
 
-/// How many runs wait for a rebuild.
+/// Returns the number of runs that are waiting for a rebuild.
 async fn waiting(lab: &Lab) -> usize {
     lab.site.items().await.iter().filter(|item| item.get(REBUILD.name()).is_some()).count()
 }
@@ -198,7 +200,7 @@ async fn few_runs_wait_at_a_time() {
     assert_eq!(lab.found(&experiments, "tags.note = 'a long walk'").await, 2);
 }
 
-/// Runs that cannot be indexed are left after a while, so that others can be.
+/// A rebuild gives up on runs that cannot be indexed after a while, so that others can be.
 #[tokio::test]
 async fn two_portions_that_nobody_indexes_end_a_rebuild_if_there_are_more() {
     for (at_once, left, marked, is_whole) in [(1, 2, 3, false), (2, 4, 4, true), (3, 4, 4, true)] {

@@ -1,4 +1,4 @@
-//! What one request may ask for.
+//! Limits on the size of a single request.
 
 use embedded_engine::Engine;
 use mlflow_api::limits::SEARCHED_EXPERIMENTS;

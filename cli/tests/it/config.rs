@@ -1,4 +1,4 @@
-//! `mlflow-serverless config`: settings are shown, set and do what they say.
+//! `mlflow-serverless config`: settings are displayed, changed and effective.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,7 +10,7 @@ use workspaces::Workspaces;
 
 use crate::program::{Program, ask};
 
-/// The program with these arguments on the data in a directory.
+/// Runs the program with these arguments on the data in a directory.
 fn config(data: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
     command.arg("config").args(arguments).arg("--data").arg(data).output().unwrap()
@@ -20,28 +20,28 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What it says when it succeeds.
+/// Runs the command, which has to succeed, and returns its output.
 fn said(data: &Path, arguments: &[&str]) -> String {
     let output = config(data, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What it says when it fails, on both streams.
+/// Runs the command, which has to fail, and returns the output of both streams.
 fn refused(data: &Path, arguments: &[&str]) -> String {
     let output = config(data, arguments);
     assert!(!output.status.success(), "{arguments:?}: {}", text(&output.stdout));
     text(&output.stdout) + &text(&output.stderr)
 }
 
-/// The values that are shown for a setting, each after its holder.
+/// Returns the displayed values of a setting, each after its holder.
 fn shown(data: &Path, setting: &str) -> Vec<String> {
     let shown = said(data, &["show"]);
     let lines = shown.lines().filter_map(|line| line.strip_prefix(setting)?.strip_prefix(' '));
     lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// As after `| head -1`.
+/// As with `| head -1`.
 #[test]
 fn a_reader_that_has_gone_ends_no_command() {
     let (reader, writer) = std::io::pipe().unwrap();
@@ -67,7 +67,7 @@ async fn settings_are_shown_and_set() {
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path();
     let serve = || Program::start(&["serve", "--data", data.to_str().unwrap(), "--port", "0", "--no-ui"]);
-    // It makes the default experiment.
+    // Starting the server creates the default experiment.
     serve().address();
     {
         let engine = Engine::open(data).unwrap();
@@ -81,14 +81,14 @@ async fn settings_are_shown_and_set() {
     assert_eq!(shown(data, "indexed-texts"), ["server attributes.run_name (default)"]);
     assert_eq!(shown(data, "layout"), ["server 7"]);
 
-    // A change is told, with its cost, before it is made.
+    // A change and its cost are displayed before it is applied.
     let told = refused(data, &["set", "deleted-retention", "30d"]);
     assert!(told.contains("deleted-retention of the server: off -> 30d") && told.contains("35 write units"), "{told}");
-    assert!(told.contains("nothing was changed. With --yes"), "{told}");
+    assert!(told.contains("nothing was changed. Repeat the command with --yes"), "{told}");
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
-    assert!(said(data, &["set", "deleted-retention", "30d", "--yes"]).ends_with("The change was made.\n"));
+    assert!(said(data, &["set", "deleted-retention", "30d", "--yes"]).ends_with("The change was applied.\n"));
     assert_eq!(shown(data, "deleted-retention"), ["server 30d"]);
-    assert!(said(data, &["set", "deleted-retention", "30d"]).contains("is that already"));
+    assert!(said(data, &["set", "deleted-retention", "30d"]).contains("already has this value"));
     said(data, &["unset", "deleted-retention", "--yes"]);
     assert_eq!(shown(data, "deleted-retention"), ["server off (default)"]);
 
@@ -121,7 +121,7 @@ async fn settings_are_shown_and_set() {
     assert_eq!(shown(data, "daily-runs"), Vec::<String>::new());
     assert_eq!(shown(data, "daily-bytes"), ["workspace team-a 5000"]);
 
-    // It would take three minutes.
+    // Applying this change would take three minutes.
     let told = refused(data, &["set", "indexed-texts", "tags.note", "params.*"]);
     assert!(
         told.contains("attributes.run_name -> tags.note params.*") && told.contains("36 write units per run"),
@@ -141,14 +141,14 @@ async fn settings_are_shown_and_set() {
 fn what_makes_no_sense_is_refused_before_anything_is_changed() {
     let directory = tempfile::tempdir().unwrap();
     for (arguments, sentence) in [
-        (&["set", "retention", "30d"][..], "there is no setting retention. Settings are deleted-retention"),
+        (&["set", "retention", "30d"][..], "there is no setting retention. The settings are deleted-retention"),
         (&["set", "layout", "8"], "layout cannot be set"),
-        (&["set", "daily-runs", "5"], "name it with --workspace"),
+        (&["set", "daily-runs", "5"], "select one with --workspace"),
         (&["set", "daily-runs", "5", "--experiment", "0"], "cannot be set for an experiment"),
         (&["set", "deleted-retention", "30d", "--workspace", "team-a"], "cannot be set for a workspace"),
         (&["set", "deleted-retention", "soon"], "Could not parse any time information from 'soon'"),
-        (&["set", "indexed-values", "note"], "no field of a run begins so"),
-        (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a number nor off"),
+        (&["set", "indexed-values", "note"], "no field of a run can match"),
+        (&["set", "daily-runs", "many", "--workspace", "team-a"], "many is neither a non-negative number nor off"),
         (&["set", "trace-retention", "1h", "--experiment", "x"], "Invalid experiment"),
         (&["set", "daily-runs", "5", "--workspace", "nobody"], "nobody"),
     ] {

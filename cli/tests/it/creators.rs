@@ -1,11 +1,11 @@
-//! Creation restricted to users with one role.
+//! Restriction of creation to users with one role.
 
 use mlflow_api::auth::Level;
 use serde_json::json;
 
 use crate::people::{Client, Server, process_for};
 
-/// Routes that create something in the workspace, each with a message.
+/// Routes that create entities in a workspace, each with a request body.
 const CREATIONS: [(&str, &str); 3] = [
     ("experiments/create", r#"{ "name": "by NAME" }"#),
     ("registered-models/create", r#"{ "name": "by NAME" }"#),
@@ -52,7 +52,7 @@ async fn only_users_with_the_role_create_experiments_models_and_prompts() {
     let again = Client { name: "ann", ..ann.clone() };
     assert_eq!(statuses(&again).await, [403; 3], "without the role");
     let role = server.admin.v3("POST", "roles/create", json!({ "name": "makers", "workspace": "default" })).await.ok();
-    assert_eq!(statuses(&again).await, [403; 3], "a role of the same name has nobody");
+    assert_eq!(statuses(&again).await, [403; 3], "a new role of the same name has no users");
     let member = json!({ "username": "bob", "role_id": role["role"]["id"] });
     server.admin.v3("POST", "roles/assign", member).await.ok();
     assert_eq!(statuses(&bob).await, [200; 3]);

@@ -1,5 +1,5 @@
-//! A process is cut off while it takes a right away from a user. The user never has more rights than
-//! before. When the request is sent again, the right is gone.
+//! Requests that revoke a user's rights, interrupted at each of their calls to the table. The user
+//! never has more rights than before, and once the request is repeated, the right is gone.
 
 use clock::Simulation;
 use mlflow_api::auth::Level;
@@ -9,7 +9,7 @@ use test_site::all_troubles;
 use crate::people::{Client, PASSWORD, Server, process};
 use crate::site::TABLE;
 
-/// What is taken away: how it is said, and how it was granted.
+/// What is revoked.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Taken {
     Grant,
@@ -34,13 +34,13 @@ impl Said {
     }
 }
 
-/// A new user who may read an experiment, and what takes that away.
+/// Creates a user who may read an experiment, and returns the request that revokes this.
 async fn granted(server: &Server, user: &'static str, experiment: &str, taken: Taken) -> (Client, Said) {
     let client = server.user(user).await;
     let named = json!({ "username": user });
     if matches!(taken, Taken::Grant | Taken::Password | Taken::User) {
         server.grant(&client, "experiment", experiment, "READ").await;
-        // Something else beside it, which is to be taken away with the user.
+        // A second grant, which has to be removed together with the user.
         server.grant(&client, "run", "*", "EDIT").await;
         let of_experiment = json!({ "username": user, "resource_type": "experiment", "resource_id": experiment });
         let other = json!({ "username": user, "password": "another horse battery" });
@@ -84,7 +84,7 @@ async fn each_is_cut_off() {
     let cut_off = Client { api, ..server.admin.clone() };
     let mut cuts = 0;
     for (place, taken) in (0_u64..).zip(ALL) {
-        // A sample cuts off at every other call.
+        // The sample interrupts every other call.
         let (first, step) = if all_troubles() { (1, 1) } else { (1 + place % 2, 2) };
         let before = cuts;
         for at in (first..).step_by(step) {
@@ -98,7 +98,7 @@ async fn each_is_cut_off() {
             server.site.faults.work_again();
             let calls: u64 = server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
             clock::sleep(permissions::LEASE).await;
-            // As before, or as it is to be; and what it changes to grants nothing more.
+            // Access is either unchanged or already revoked. Changed credentials never allow more.
             let meanwhile = (there.reads(&own).await, there.reads(&other).await);
             assert!(matches!(meanwhile, (200 | 403, 403) | (401, 401)), "{user}: {meanwhile:?}");
             let changed = Client { password: "another horse battery", ..there.clone() };
@@ -107,14 +107,14 @@ async fn each_is_cut_off() {
             assert_eq!(is_over, answer == 200, "{user}: {answer}, {calls} calls");
             if !is_over {
                 cuts += 1;
-                // What is gone already, was taken away.
+                // Rights that are already gone were revoked by the interrupted request.
                 let again = said.by(&server.admin).await;
                 assert!([200, 404].contains(&again), "{user}: {again}");
             }
             let status = if matches!(taken, Taken::Password | Taken::User) { 401 } else { 403 };
             assert_eq!((there.reads(&own).await, client.reads(&own).await), (status, status), "{user}");
             if taken == Taken::User {
-                // Whoever has the name next, has nothing of it.
+                // A new user of the same name inherits nothing.
                 assert_eq!(server.user(user).await.reads(&own).await, 403, "{user}");
                 let found = Client { password: PASSWORD, ..client.clone() }.permissions().await;
                 assert_eq!(found, Vec::new(), "{user}");
@@ -123,7 +123,7 @@ async fn each_is_cut_off() {
                 break;
             }
         }
-        assert!(cuts > before, "{taken:?} was never cut off");
+        assert!(cuts > before, "{taken:?} was never interrupted");
     }
     assert!(cuts > if all_troubles() { 12 } else { 5 }, "{cuts}");
 }

@@ -1,5 +1,5 @@
-//! Entities of another workspace are not there: neither an answer nor the effect of a request gives
-//! them away.
+//! Entities of another workspace are invisible: neither the response nor the effects of a request
+//! disclose them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::site::{ROOT, mounted, with_files};
 
 pub(crate) type Sent = Arc<Mutex<Vec<(Parts, Bytes)>>>;
 
-/// Keeps all requests to a router.
+/// Records all requests to a router.
 pub(crate) fn recorded(router: Router, sent: &Sent) -> Router {
     let sent = Arc::clone(sent);
     router.layer(from_fn(move |request: Request, next: Next| {
@@ -51,7 +51,7 @@ pub(crate) async fn answer(router: &Router, parts: &Parts, body: &Bytes) -> (u16
     (answer.status, answer.body)
 }
 
-/// The form of an answer, whatever ids, times and numbers are in it.
+/// Returns the shape of a response, independent of ids, times and numbers.
 pub(crate) fn shape(body: &Value) -> Value {
     match body {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shape(value))).collect(),
@@ -67,7 +67,7 @@ fn other() -> Workspace {
     Workspace::parse("elsewhere").unwrap()
 }
 
-/// The functions for a caller in another workspace, who may do everything there.
+/// Returns the functions for a caller in another workspace with full access there.
 async fn elsewhere(site: &Site, directory: &Path) -> Router {
     let identity = Identity { workspace: other(), has_workspaces: true, ..Identity::somebody() };
     let authorizer: Arc<dyn Authorizer> = Arc::new(Judge::of_asks(Visible::Everything, |_| true).knowing(identity));
@@ -83,7 +83,7 @@ async fn another_workspace_is_as_if_it_were_not() {
         store.experiment_create_default(&Workspace::default()).await.unwrap();
         Workspaces::new(site.table.clone()).create(&other(), &Change::default()).await.unwrap();
     }
-    // No id of one is ever given in the other.
+    // The two sites never assign the same experiment ids.
     let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
@@ -99,33 +99,38 @@ async fn another_workspace_is_as_if_it_were_not() {
         let call = format!("{} {}", parts.method, parts.uri);
         let is_of = |word: &str| parts.uri.path().contains(word);
         if ["/users/", "/roles/", "/signup", "/workspaces"].into_iter().any(is_of) {
-            // Users, roles and workspaces are of the server, and of no workspace.
+            // Users, roles and workspaces belong to the server, not to a workspace.
             continue;
         }
         let (status, found) = answer(&routers[0], parts, body).await;
         if is_of("/mlflow-artifacts/") && is_of("/files-of-") {
-            // The experiment has a place of its own, so the path does not name it. The caller may change the whole workspace, and write in its directory.
+            // The experiment has an artifact location of its own, so the path does not contain the
+            // experiment's id. The caller has full access to its workspace, and may write to this
+            // directory.
             continue;
         }
         if is_of("/mlflow-artifacts/") {
-            // A file can be put where no experiment is, but not where another workspace's is.
+            // Files can be written to a path without an experiment, but not to a path of another
+            // workspace's experiment.
             assert_eq!(status, 404, "{call}: {found}");
             continue;
         }
         let (expected, other) = answer(&routers[1], parts, body).await;
         let is_same_body = if status == 200 { shape(&found) == shape(&other) } else { found == other };
         let is_same = status == expected && is_same_body;
-        // An evaluation dataset may name experiments that are nowhere, but none of another workspace: it is not made, and not found.
+        // A dataset may refer to experiments that do not exist, but not to those of another
+        // workspace. Such a dataset is neither created nor found.
         let makes_dataset = parts.uri.path().ends_with("/datasets/create") || is_of("/add-experiments");
         let is_refused = makes_dataset && status == 404;
         let is_none = is_of("/datasets/search") && found == serde_json::json!({});
         if !is_same && !is_refused && !is_none {
-            told.push(format!("{call}: {status} {found}, and with nothing there {expected} {other}"));
+            told.push(format!("{call}: {status} {found}, but on the empty site {expected} {other}"));
         }
     }
     assert_eq!(told, Vec::<String>::new());
     let changes = full.changes(&before).await;
-    // Settings of the server, such as the last id of an experiment, are of no workspace.
+    // Settings of the server, such as the last assigned experiment id, do not belong to a
+    // workspace.
     let is_no_ones = |pk: &str| pk == "CONFIG" || pk == "WORKSPACE#elsewhere";
     let in_old = |key: &&String| key.split(' ').next().is_some_and(|pk| !is_no_ones(pk) && partitions.contains(pk));
     let touched: Vec<_> = changes.keys().filter(in_old).collect();

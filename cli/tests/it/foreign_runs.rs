@@ -1,5 +1,5 @@
-//! Nobody writes into the partition of another's run, or is listed under it, by way of his own
-//! entities.
+//! Users cannot write into the partition of another user's run, or have entities listed under it,
+//! by way of their own entities.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use test_site::{Api, Judge};
 
 use crate::site::{ROOT, TABLE, functions};
 
-/// The functions for a caller to whom this experiment is closed.
+/// Returns the functions for a caller without access to this experiment.
 fn closed_to(table: &Table, experiment: &str) -> Api {
     let closed = Guarded::Experiment(ExperimentId::parse(experiment).unwrap());
     let judge = Judge::new(Visible::Everything, move |(_, guarded): &(Action, Guarded)| *guarded != closed);
-    // What a request only names is asked of an authorizer that looks at guards.
+    // Entities that a request merely mentions are only checked by authorizers that examine guards.
     let judge = Arc::new(judge.looking());
     let tracking = Frame::guarded(tracking::store::Store::new(table.clone(), ROOT), judge.clone());
     let registry = Frame::guarded(registry::store::Store::new(table.clone(), ROOT), judge);
@@ -30,7 +30,7 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).unwrap().as_str().unwrap().to_owned()
 }
 
-/// What the partitions of an experiment and of a run hold.
+/// Returns the items in the partitions of an experiment and of a run.
 async fn held(engine: &Engine, experiment: &str, run: &str) -> BTreeMap<String, Value> {
     let own = [format!("EXP#{experiment}"), format!("RUN#{run}")];
     let items = engine.items(TABLE).await.unwrap().into_iter();
@@ -55,7 +55,7 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let model = json!({ "experiment_id": own, "name": "model", "source_run_id": run });
     let before = held(&engine, &victim, &run).await;
 
-    // A caller who names the run has to be allowed to read it.
+    // A caller who refers to the run must be allowed to read it.
     assert_eq!(some.post("logged-models", model.clone()).await.status, 403);
     let named = json!({ "name": "m", "source": "s3://elsewhere/model", "run_id": run });
     assert_eq!(some.post("model-versions/create", named).await.status, 403);
@@ -63,8 +63,8 @@ async fn a_version_that_takes_its_run_writes_nothing_where_the_run_is() {
     let search = search.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(some.get("model-versions/search", &search).await.ok().get("model_versions"), None);
 
-    // A user with the right to it has made the model. As in MLflow, its version has its run, and so
-    // has a version of that version.
+    // A user with access to the run has created the model. As in MLflow, a version of this model
+    // refers to the model's run, and so does a version of that version.
     let model = text(&all.post("logged-models", model).await.ok(), "/model/info/model_id");
     let of_model = json!({ "name": "m", "source": format!("models:/{model}"), "model_id": model });
     let of_version = json!({ "name": "m", "source": "models:/m/1" });

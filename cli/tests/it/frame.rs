@@ -1,4 +1,5 @@
-//! The frame of authorizers: their input, their reads and writes, and the effects of their answers.
+//! The interface of authorizers: their input, their reads and writes, and the effects of their
+//! decisions.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -46,7 +47,7 @@ async fn v3(api: &Api, method: &str, path: &str, body: Value) -> Value {
     api.call_at(method, &format!("/api/3.0/mlflow/{path}"), body.to_string()).await.ok()
 }
 
-/// The key of a grant, as a test keeps it.
+/// Returns the key of a user's grant, as written by this test.
 fn grant(identity: &Identity, guarded: &Guarded) -> Key {
     let Caller::User(user) = &identity.caller else { panic!("nobody is known") };
     let user = &user.name;
@@ -81,7 +82,7 @@ async fn what_an_authorizer_wants_is_written_with_a_creation_a_renaming_and_a_de
     let experiment = text(&api.post("experiments/create", new.clone()).await.ok(), "/experiment_id");
     let of_experiment = rows::ExperimentPermission::key(&user_name(), &ExperimentId::parse(&experiment).unwrap());
     assert_eq!(grants(&site).await, [of_experiment.text()]);
-    // What is refused, grants nothing.
+    // A refused request grants nothing.
     assert_eq!(api.post("experiments/create", new).await.status, 400);
     assert_eq!(grants(&site).await, [of_experiment.text()]);
     let item = &site.dump().await[&rows::Experiment::key(&ExperimentId::parse(&experiment).unwrap()).text()];
@@ -116,7 +117,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     let kept = Arc::clone(&asks);
     let judge = Judge::of_asks(Visible::Everything, move |ask| {
         kept.lock().unwrap().push(ask.clone());
-        // Only administrators are told what is not there.
+        // Only administrators may learn that an entity does not exist.
         !matches!(ask.guard, Guarded::Absent(_))
     });
     let api = api(&site.table, judge.knowing(ann()).looking()).await;
@@ -131,11 +132,11 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     assert_eq!((ask.action, ask.kind, stored.is_prompt), (Action::Read, Resource::Prompt, true));
     assert_eq!((stored.owner.as_deref(), stored.id.is_some()), (Some("ann"), true));
     assert_eq!(stored.workspace, Workspace::default());
-    // Its versions are a prompt's, and name runs.
+    // Its versions belong to a prompt, and refer to runs.
     let shown: Vec<_> = shown.iter().map(|ask| (ask.action, ask.kind)).collect();
     assert_eq!(shown, [(Action::Show, Resource::Run), (Action::Show, Resource::PromptVersion)]);
 
-    // A dataset is its experiments'; one without any is asked about itself.
+    // The guard of a dataset is its experiment. A dataset without experiments is its own guard.
     let experiment = Guarded::Experiment(ExperimentId::DEFAULT);
     let new = json!({ "name": "d", "experiment_ids": ["0"] });
     let dataset = text(&v3(&api, "POST", "datasets/create", new).await, "/dataset/dataset_id");
@@ -148,7 +149,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     v3(&api, "GET", &format!("datasets/{dataset}"), json!({})).await;
     assert!(matches!(asked().as_slice(), [Ask { guard: Guarded::EvaluationDataset(_), .. }]));
 
-    // What is only named.
+    // Entities that a request merely refers to.
     let run = api.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
     let run = text(&run, "/run/info/run_id");
     let model = api.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();
@@ -159,8 +160,8 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     let both = [Resource::Run, Resource::LoggedModel].map(|kind| (Action::Update, kind, experiment.clone()));
     assert_eq!(kinds, both);
 
-    // A missing entity is refused like one that may not be read, except where MLflow tells them
-    // apart.
+    // Missing entities are refused like entities that the caller may not read, except where MLflow
+    // distinguishes them.
     let nowhere = "0123456789abcdef0123456789abcdef";
     let outputs = json!({ "run_id": run, "models": [{ "model_id": format!("m-{nowhere}"), "step": 1 }] });
     assert_eq!(api.post("runs/outputs", outputs).await.status, 403);
@@ -216,7 +217,7 @@ async fn lists_hold_what_is_visible_and_nothing_where_nothing_may_be_listed() {
     assert_eq!(found(&api(&site.table, none).await).await, (Vec::new(), 0));
 }
 
-/// Admits whom an item of another table knows.
+/// Authorizer that allows every access if another table contains an item.
 struct OfAnotherTable(u32);
 
 impl OfAnotherTable {
@@ -237,7 +238,7 @@ impl Authorizer for OfAnotherTable {
         table: &'a Table,
         guards: &'a [Guarded],
     ) -> BoxFuture<'a, Result<(Identity, Read)>> {
-        // The run's experiment, and whether logged models are shown.
+        // The guards are the run's experiment, and whether logged models may be shown.
         assert_eq!((guards.len(), &identity), (2, &ann()));
         let keys = guards
             .iter()

@@ -1,4 +1,4 @@
-//! What holds of the paths of all functions: each row of each is asked.
+//! Properties that the paths of all functions share. Each row of the route tables is requested.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use tower::ServiceExt;
 
 use crate::site::{TABLE, all_as_one, with_walker};
 
-/// All domains, as clients reach them, over an empty table.
+/// Returns all domains, as clients reach them, over an empty table.
 async fn everything(directory: &std::path::Path) -> Router {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
     table.create_if_missing().await.unwrap();
@@ -24,7 +24,7 @@ async fn everything(directory: &std::path::Path) -> Router {
     domain::mount(&DOMAINS, &[], &Surroundings { ui: Some(ui), ..around }).await.unwrap()
 }
 
-/// Method and path of each row.
+/// Returns the method and path of each row.
 fn rows() -> BTreeSet<(&'static str, String)> {
     let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());
     let of = |endpoint: Endpoint| endpoint.paths.into_iter().map(move |path| (endpoint.method, path));
@@ -48,7 +48,7 @@ async fn every_row_answers_below_a_base_url_that_ends_in_a_slash() {
     let app = everything(directory.path()).await;
     for (method, path) in rows() {
         let (status, headers, body) = send(&app, method, &path).await;
-        // As what is said of an unknown path begins, and no other page.
+        // The page for unknown paths begins like this, and no other page does.
         let is_known = !body.starts_with(b"<!doctype html>\n<html lang=en>");
         let is_answered = ![StatusCode::METHOD_NOT_ALLOWED, StatusCode::INTERNAL_SERVER_ERROR].contains(&status);
         assert!(is_known && is_answered, "{method} {path}: {status}");

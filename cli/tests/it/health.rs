@@ -1,4 +1,4 @@
-//! What waits for the disk holds nobody up who does not.
+//! Requests that wait for the disk do not hold up others.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use table::Table;
 
 use crate::site::{TABLE, functions, send};
 
-/// On one thread, so that a single call that blocked it would hold up everything.
+/// Runs on a single thread, so that a call that blocks it would hold up everything else.
 #[tokio::test]
 async fn health_is_answered_while_writes_wait() {
     let directory = tempfile::tempdir().unwrap();
@@ -27,12 +27,12 @@ async fn health_is_answered_while_writes_wait() {
             tokio::spawn(async move { send(&router, "POST", "/api/2.0/mlflow/experiments/create", &new).await })
         })
         .collect();
-    // Each of them begins, and waits for the held request.
+    // Each write starts, and waits for the lock.
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
     assert_eq!(send(&router, "GET", "/health", &json!(null)).await.0, 200);
-    assert!(writes.iter().all(|write| !write.is_finished()), "they were answered before");
+    assert!(writes.iter().all(|write| !write.is_finished()), "the writes did not wait");
     holder.execute_batch("ROLLBACK").unwrap();
     for write in writes {
         let (status, answer) = write.await.unwrap();
@@ -40,7 +40,8 @@ async fn health_is_answered_while_writes_wait() {
     }
 }
 
-/// On one thread, too: a search that computed without a pause would hold up everything until it has read its page.
+/// Also runs on a single thread: a search that never yields would hold up everything else until it
+/// has read its page.
 #[tokio::test]
 async fn health_is_answered_while_a_search_computes() {
     let table = Table::new(Engine::memory().unwrap().client(), TABLE);
@@ -52,7 +53,7 @@ async fn health_is_answered_while_a_search_computes() {
         answer
     };
     let experiment = post("experiments/create", json!({ "name": "e" })).await["experiment_id"].clone();
-    // Every run has to be compared with all patterns, as only the last does not match.
+    // Every run has to be compared with all patterns, because only the last one does not match.
     let note = format!("{}b", "a".repeat(4_000));
     for number in 0..100 {
         let tags = json!([{ "key": "note", "value": note }]);
@@ -61,7 +62,7 @@ async fn health_is_answered_while_a_search_computes() {
     let matching = format!("tags.note LIKE '%{}b%' AND ", "a_".repeat(300));
     let filter = format!("{}tags.note LIKE '%c%'", matching.repeat(20));
     let wanted = json!({ "experiment_ids": [experiment], "filter": filter });
-    // Another program may take the processor in one round, and hardly in all.
+    // Other programs may take the processor during one round, but hardly during all of them.
     let mut rounds = Vec::new();
     loop {
         let (longest, searched) = while_it_searches(&router, &wanted).await;
@@ -69,11 +70,12 @@ async fn health_is_answered_while_a_search_computes() {
             break;
         }
         rounds.push((longest, searched));
-        assert!(rounds.len() < 20, "the longest that /health waited for, of a search of so long: {rounds:?}");
+        assert!(rounds.len() < 20, "longest wait of /health and duration of the search, per round: {rounds:?}");
     }
 }
 
-/// The longest that `/health` waits for during a search that finds nothing, and how long that takes.
+/// Returns the longest response time of `/health` during a search without results, and the duration
+/// of the search.
 async fn while_it_searches(router: &Router, wanted: &Value) -> (Duration, Duration) {
     let (searching, wanted) = (router.clone(), wanted.clone());
     let began = Instant::now();

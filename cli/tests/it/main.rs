@@ -1,5 +1,5 @@
-//! The functions in one process over an engine on disk, as `serve` has them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+//! The functions in a single process over an engine on disk, composed as in `serve`.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests report failures by panicking")]
 
 mod access_page;
 mod bounds;
@@ -35,6 +35,6 @@ mod users;
 mod withheld;
 mod workspaces;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// With libc's allocator, these tests spend a fifth of their time allocating.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

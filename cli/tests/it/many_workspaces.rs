@@ -1,4 +1,5 @@
-//! A thousand workspaces with a hundred experiments each: a list costs its page, however many others there are.
+//! A list in 1,000 workspaces with 100 experiments each costs only its page, regardless of the
+//! number of other workspaces.
 
 use std::fmt::Write as _;
 
@@ -16,7 +17,7 @@ use crate::site::{ROOT, of_table};
 
 const WORKSPACES: u64 = 1_000;
 const EXPERIMENTS: u64 = 100;
-/// Items that are written together.
+/// Batch size of writes.
 const AT_ONCE: usize = 2_500;
 
 fn workspace(number: u64) -> Vec<Item> {
@@ -53,7 +54,8 @@ async fn api(table: &Table) -> Api {
     Api(domain::mount(&of_table(), &[], &Surroundings { artifact_root: ROOT.to_owned(), ..around }).await.unwrap())
 }
 
-/// Lists a workspace's experiments, models and more, one call each. Returns the calls' requests and read units, and their answers.
+/// Lists a workspace's experiments, models and more, one call each. Returns the requests and read
+/// units of the calls, and their responses.
 async fn lists(table: &Table) -> (String, Vec<Value>) {
     let page = json!({ "max_results": 20 });
     let calls = [
@@ -102,6 +104,6 @@ async fn a_list_costs_its_page_however_many_workspaces_there_are() {
     meter.take();
     let all = api.get_at("/api/3.0/mlflow/workspaces", &[]).await.ok();
     assert_eq!(all["workspaces"].as_array().unwrap().len() as u64, WORKSPACES + 1);
-    // Their names, and a hundred of them at a time.
+    // Their names, and 100 workspaces per request.
     assert!(meter.take().requests <= 12);
 }

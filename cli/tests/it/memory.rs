@@ -1,4 +1,4 @@
-//! How much memory `serve` takes while many clients send much at once.
+//! Memory consumption of `serve` under many concurrent large requests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use crate::program::{PATIENCE, Program};
 
 const EXPORTERS: u64 = 64;
-/// Spans of each, and bytes of each span: 256 MB in all. 64 MB of them may be read at a time, and
-/// 16 MB worked on.
+/// Spans of each exporter, and bytes of each span: 256 MB in total. At most 64 MB are read
+/// concurrently, and 16 MB are processed.
 const SPANS: u64 = 8;
 const LENGTH: usize = 512 << 10;
-/// What the server may need at most, in KB. It took 400 MB when this was written, and 690 without a limit.
+/// Upper bound of the server's memory in KB. Measured were 400 MB, and 690 MB without the limits.
 const MOST_KB: u64 = 500 << 10;
 const ATTEMPTS: u32 = 200;
 
-/// A text without spaces.
+/// Returns a pseudo-random text of lower case letters.
 fn noise() -> String {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut letter = || {
@@ -29,7 +29,8 @@ fn noise() -> String {
     (0..LENGTH).map(|_| letter()).collect()
 }
 
-/// Another text in each span of each exporter: it begins elsewhere in the noise.
+/// Returns an export. Each span of each exporter has a different text, which is the noise rotated
+/// by a different offset.
 fn body(noise: &str, exporter: u64) -> String {
     let span = |place: u64| {
         let (end, begin) = noise.split_at(usize::try_from(exporter * SPANS + place + 1).unwrap() * 1_000);
@@ -44,7 +45,7 @@ fn body(noise: &str, exporter: u64) -> String {
     json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
 }
 
-/// What the server answers, once it is not too busy.
+/// Returns the response of the server, retrying while it is too busy.
 fn ask(address: &str, request: &str, headers: &str, body: &str) -> String {
     for _ in 0..ATTEMPTS {
         let mut connection = TcpStream::connect(address).unwrap();
@@ -62,13 +63,13 @@ fn ask(address: &str, request: &str, headers: &str, body: &str) -> String {
         let seconds = answer.lines().find_map(|line| line.strip_prefix("retry-after: ")?.trim().parse().ok());
         thread::sleep(Duration::from_secs(seconds.unwrap()));
     }
-    panic!("it is always too busy");
+    panic!("the server is always too busy");
 }
 
 #[test]
 #[ignore = "sends 256 MB; part of `make test-slow`"]
 fn large_exports_of_64_clients_at_once_are_not_all_in_memory() {
-    // Not in memory, where what was stored would count, too.
+    // On disk, because an in-memory engine's data would count towards the memory.
     let directory = tempfile::tempdir().unwrap();
     let data = directory.path().to_str().unwrap();
     let program = Program::start(&["serve", "--data", data, "--no-ui", "--no-indexer", "--port", "0"]);

@@ -1,5 +1,5 @@
-//! A migration is cut off, repeated, and run while other processes serve the table. No release has
-//! one yet, so these tests have one of their own.
+//! Migrations that are interrupted, repeated, and run while other processes serve the table. No
+//! release has a migration yet, so these tests define one.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use test_site::{Api, Site, TABLE, key_of};
 
 use crate::site::{ROOT, functions};
 
-/// What the migration adds to each experiment: how many bytes its name has.
+/// Attribute that the migration adds to each experiment: the length of its name in bytes.
 const ADDED: &str = "name_bytes";
 const DONE: Migrated = Migrated { from: CURRENT, to: CURRENT + 1 };
-/// The experiments that are there before it.
+/// Experiments that exist before the migration.
 const NAMES: [&str; 3] = ["a", "bb", "ccc"];
 
 fn measure<'a>(table: &'a Table, _: &'a Table) -> BoxFuture<'a, Result<(), Failure>> {
@@ -34,7 +34,7 @@ fn measure<'a>(table: &'a Table, _: &'a Table) -> BoxFuture<'a, Result<(), Failu
             let bytes = found.get(NAME).unwrap_or_default().len();
             let added = Update::new(key).set(ADDED, number(i64::try_from(bytes).unwrap()));
             match table.apply(&added).await {
-                // It was removed meanwhile.
+                // The experiment was removed in the meantime.
                 Err(Failure::Refused { .. }) => {}
                 outcome => outcome?,
             }
@@ -43,7 +43,7 @@ fn measure<'a>(table: &'a Table, _: &'a Table) -> BoxFuture<'a, Result<(), Failu
     })
 }
 
-/// The released migrations, and this one.
+/// Returns the released migrations, followed by the one of this test.
 fn steps() -> Vec<Migration> {
     [MIGRATIONS, &[measure]].concat()
 }
@@ -52,7 +52,7 @@ fn access_of(engine: &Engine) -> Table {
     Table::new(engine.client(), format!("{TABLE}-access"))
 }
 
-/// A table in use, with some experiments.
+/// Returns a table in use, with some experiments.
 async fn in_use() -> Site {
     let site = Site::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -65,7 +65,8 @@ async fn in_use() -> Site {
     site
 }
 
-/// All items by their keys: the migration's attribute is declared nowhere.
+/// Returns all items by key, without the checks of [`Site::items`], which refuses attributes that
+/// are not declared, such as that of the migration.
 async fn all(site: &Site) -> BTreeMap<(String, String), Value> {
     let items = site.engine.items(TABLE).await.unwrap();
     let by_key = |item: Value| {
@@ -75,7 +76,7 @@ async fn all(site: &Site) -> BTreeMap<(String, String), Value> {
     items.into_iter().map(by_key).collect()
 }
 
-/// Each experiment's name, and what the migration added to it.
+/// Returns the name of each experiment, with the value that the migration added.
 async fn measured(site: &Site) -> Vec<(String, Option<usize>)> {
     let items = site.engine.items(TABLE).await.unwrap();
     let experiments = items.iter().filter(|item| item["SK"]["S"] == "E#META");
@@ -129,7 +130,7 @@ async fn a_migration_that_is_cut_off_at_any_request_is_repeated() {
             }
             cut += 1;
             let number = layout::read(&site.table, CURRENT + 1).await.unwrap();
-            // The number is the last write.
+            // The layout number is written last.
             assert!(number == Some(CURRENT) || is_measured(&measured(&site).await), "{trouble:?} at {request}");
             migrate_by(&steps(), &site.table, &access).await.unwrap();
             assert_eq!(all(&site).await, expected, "{trouble:?} at {request}");

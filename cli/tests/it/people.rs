@@ -20,7 +20,7 @@ use crate::site::of_table;
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A process of the server, and the user who sends requests to it.
+/// A user, and the server process that the user's requests are sent to.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) api: Api,
@@ -28,12 +28,13 @@ pub(crate) struct Client {
     pub(crate) password: &'static str,
 }
 
-/// A process of its own over these tables.
+/// Starts another process over these tables.
 pub(crate) async fn process(table: &Table, access: &Table, default: Level) -> Api {
     process_for(table, access, default, None).await
 }
 
-/// The same, where creating experiments and models takes a role of this name.
+/// Starts another process. If `creators` is given, creating experiments and models requires the
+/// role of this name.
 pub(crate) async fn process_for(table: &Table, access: &Table, default: Level, creators: Option<&str>) -> Api {
     let nobody: Arc<dyn Authorizer> = access::AdmitEverybody::shared();
     let around = Surroundings::new(nobody, table.clone()).with_artifacts(ROOT, Artifacts::below(ROOT));
@@ -44,7 +45,7 @@ pub(crate) async fn process_for(table: &Table, access: &Table, default: Level, c
 pub(crate) struct Server {
     pub(crate) site: Site,
     pub(crate) access: Table,
-    /// A store of its own, for writes without a request to the server.
+    /// Store for writes that bypass the server.
     pub(crate) users: auth::store::Store,
     pub(crate) admin: Client,
 }
@@ -63,14 +64,14 @@ impl Server {
         Self { site, access, users, admin: Client { api, name: "admin", password: PASSWORD } }
     }
 
-    /// A user who is made now, and asks the same process.
+    /// Creates a user whose requests go to the same process.
     pub(crate) async fn user(&self, name: &'static str) -> Client {
         let body = json!({ "username": name, "password": PASSWORD });
         self.admin.v2("POST", "users/create", body).await.ok();
         Client { name, ..self.admin.clone() }
     }
 
-    /// The same user, who asks another process.
+    /// Returns a client of the same user whose requests go to another process.
     pub(crate) async fn elsewhere(&self, client: &Client, default: Level) -> Client {
         Client { api: process(&self.site.table, &self.access, default).await, ..client.clone() }
     }

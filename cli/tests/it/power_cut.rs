@@ -1,5 +1,5 @@
-//! A power cut at any moment of any write: every acknowledged write is there, and no write is there
-//! by half.
+//! A power cut at any moment of any write: acknowledged writes are durable, and every write is
+//! atomic.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use tokio::sync::Mutex;
 
 use crate::site::{TABLE, functions, routes, writes_to_the_table};
 
-/// All items of the table, and the undelivered records of its stream: an item that changes without
-/// a record is never indexed.
+/// All items of the table, and the undelivered records of its stream. An item that changes without
+/// a record would never be indexed.
 #[derive(Clone, Debug, PartialEq)]
 struct State {
     items: Vec<Value>,
@@ -36,7 +36,7 @@ impl State {
         Self { items: engine.items(TABLE).await.unwrap(), records: stream.oldest(1_000).await.unwrap() }
     }
 
-    /// What an engine finds on a disk that was left so.
+    /// Returns what an engine finds on a disk in this state.
     async fn left(image: &Image) -> Self {
         let directory = tempfile::tempdir().unwrap();
         image.write_to(directory.path()).unwrap();
@@ -46,9 +46,9 @@ impl State {
     }
 }
 
-/// A client whose writes are followed by power cuts: some at moments of the write, one when it is
-/// acknowledged. In a sample, an eighth
-/// of the writes are. It lets one request through at a time.
+/// A client whose writes are followed by simulated power cuts: some at moments during the write,
+/// and one after its acknowledgement. A sample covers an eighth of the writes. Requests are sent
+/// one at a time.
 #[derive(Clone)]
 struct Watched(Arc<Mutex<Watch>>);
 
@@ -57,7 +57,7 @@ struct Watch {
     engine: Engine,
     stream: StreamReader,
     writes: u64,
-    /// The writes that were followed by power cuts.
+    /// Number of writes that were followed by power cuts.
     tried: usize,
     cuts: usize,
     /// All records of the stream.
@@ -75,7 +75,7 @@ impl Watched {
         Table::new(engine.client(), TABLE).create_if_missing().await.unwrap();
         let stream = engine.stream(TABLE).await.unwrap().unwrap();
         let now = State::of(&engine, &stream).await;
-        assert!(State::left(&disk.cut()).await == now, "the table was not there after a power cut");
+        assert!(State::left(&disk.cut()).await == now, "the table is missing after a power cut");
         Self(Arc::new(Mutex::new(Watch { disk, engine, stream, writes: 0, tried: 0, cuts: 0, records: Vec::new() })))
     }
 
@@ -101,12 +101,12 @@ impl Watch {
             }
         }
         let answer = inner.call(request).await;
-        // Nobody looks at them, and each is as large as the disk.
+        // Other images are not examined, and each is as large as the disk.
         drop(self.disk.images());
         answer
     }
 
-    /// A write with power cuts.
+    /// Executes a write with power cuts.
     async fn cut(
         &mut self,
         inner: &SharedHttpConnector,
@@ -114,28 +114,31 @@ impl Watch {
         operation: &str,
     ) -> Result<HttpResponse, ConnectorError> {
         let before = self.deliver().await;
-        // What was trimmed of the stream before this.
+        // Images of trimming the stream are not examined.
         drop(self.disk.images());
         let answer = inner.call(request).await;
         let after = State::of(&self.engine, &self.stream).await;
         for image in self.disk.images() {
             let left = State::left(&image).await;
-            assert!(left == before || left == after, "after a cut, half of a {operation} was there");
+            assert!(left == before || left == after, "after a power cut, a {operation} was partially applied");
             self.cuts += 1;
         }
-        assert!(State::left(&self.disk.cut()).await == after, "after a cut, an acknowledged {operation} was not there");
+        assert!(
+            State::left(&self.disk.cut()).await == after,
+            "after a power cut, an acknowledged {operation} was lost"
+        );
         self.tried += 1;
         answer
     }
 
-    /// Takes all records off the stream; returns the state without them.
+    /// Removes all records from the stream, and returns the state without them.
     async fn deliver(&mut self) -> State {
         let mut state = State::of(&self.engine, &self.stream).await;
         if let Some(last) = state.records.last() {
             self.stream.forget_through(last["dynamodb"]["SequenceNumber"].as_str().unwrap()).await.unwrap();
         }
         self.records.append(&mut state.records);
-        assert!(self.stream.oldest(1).await.unwrap().is_empty(), "there were more records than are read at once");
+        assert!(self.stream.oldest(1).await.unwrap().is_empty(), "there are more records than fit into one read");
         state
     }
 }
@@ -184,7 +187,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
     assert_eq!(
         writes.difference(&walk.endpoints).collect::<Vec<_>>(),
         Vec::<&String>::new(),
-        "each endpoint that writes"
+        "endpoints without a write"
     );
 
     let records = {

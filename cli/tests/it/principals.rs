@@ -1,4 +1,4 @@
-//! Requests that a principal of AWS has signed, at a gateway that checks that.
+//! Requests signed by an IAM principal, at a gateway that verifies signatures.
 
 use access::{Entry, GatewayIdentity};
 use artifact_store::Artifacts;
@@ -26,12 +26,12 @@ async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> Api {
     Api(domain::mount(&of_table(), &[], &around.with_signed(signed)).await.unwrap())
 }
 
-/// The status for reading an experiment by a request that this principal has signed.
+/// Returns the status of reading an experiment with a request signed by this principal.
 async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
     let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
     let entry = Entry { peer: None, gateway: Some(gateway), is_secure: true };
     let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
-    // Headers do not count, whatever names they have.
+    // Headers have no effect, regardless of their names.
     let request = Request::get(uri).header(AUTHORIZATION, "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5");
     api.send(request.extension(entry).body(Body::empty()).unwrap()).await.status
 }
@@ -44,26 +44,26 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     let api = behind_gateways(&server, None).await;
     let as_bob = behind_gateways(&server, Some("bob")).await;
     let both = async |api: &Api| (signed(api, ARN, &of_ann).await, signed(api, ARN, &of_bob).await);
-    // As before there were users, or as the one user whom the stack names.
+    // Access is full, as without users, or that of the user named by the stack.
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 200), (403, 200)));
     let name = UserName::new("ann").unwrap();
     server.users.principal_map(PRINCIPAL, &name).await.unwrap();
     clock::sleep(LEASE).await;
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 403), (200, 403)));
-    // Another session of the role is the same one, and another role is not.
+    // Another session of the role acts as the same user, but another role does not.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/train/other", &of_bob).await, 403);
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/other/chosen", &of_bob).await, 200);
-    // A principal without a name of its own is nobody.
+    // A principal that cannot be identified is rejected.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:federated-user/ann", &of_ann).await, 401);
-    // At the other gateway nobody has signed: there, users sign in.
+    // Requests at the other gateway are not signed. Users sign in there.
     let at_users = Client { api: api.clone(), ..ann.clone() };
     assert_eq!((at_users.reads(&of_ann).await, at_users.reads(&of_bob).await), (200, 403));
-    // The user who was mapped is meant, and no later one of that name.
+    // The mapping refers to the user's id, so a later user of the same name is not mapped.
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
     server.user("ann").await;
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
-    // Taking the right away from a principal makes it nobody, until it is forgotten.
+    // A refused principal is rejected until its mapping is removed.
     server.users.principal_refuse(PRINCIPAL).await.unwrap();
     clock::sleep(LEASE).await;
     assert_eq!((both(&api).await, both(&as_bob).await), ((401, 401), (401, 401)));
@@ -72,13 +72,13 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!(both(&api).await, (200, 200));
 }
 
-/// Where users sign in and no gateway checks signatures, its headers do not count.
+/// If users sign in and no gateway verifies signatures, the gateway's identity is ignored.
 #[tokio::test(flavor = "multi_thread")]
 async fn without_such_a_gateway_nobody_has_signed() {
     let server = Server::new(Level::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
     let api = crate::people::process(&server.site.table, &server.access, Level::NoPermissions).await;
-    // The header names the administrator, and is what counts here.
+    // The request's header authenticates the administrator, and only that has an effect here.
     assert_eq!(signed(&api, ARN, &experiment).await, 200);
     let ann = server.user("ann").await;
     assert_eq!(ann.reads(&experiment).await, 403);

@@ -1,4 +1,4 @@
-//! Looks at the requests to the table, between the SDK and the engine.
+//! Inspection of requests to the table, between the SDK and the engine.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::site::TABLE;
 
 type Look = Arc<dyn Fn(&str, &Value) + Send + Sync>;
 
-/// The engine's table, with a look at the operation and the body of each request.
+/// Returns the engine's table. `look` is called with the operation and body of each request.
 pub(crate) fn probed(engine: &Engine, look: impl Fn(&str, &Value) + Send + Sync + 'static) -> Table {
     let probe = Probe { look: Arc::new(look), inner: engine.http_client() };
     Table::new(client_over(SharedHttpClient::new(probe)), TABLE)
@@ -64,14 +64,15 @@ impl HttpConnector for ProbedConnector {
     }
 }
 
-/// The partition that a query asks for, if this is the body of one; one of an index, too.
+/// Returns the partition of the table or an index that a query reads, if this is the body of a
+/// query.
 pub(crate) fn queried(body: &Value) -> Option<&str> {
     let condition = body.get("KeyConditionExpression")?.as_str()?;
     let placeholder = condition.split_once('=').unwrap().1.split_whitespace().next().unwrap();
     Some(body["ExpressionAttributeValues"][placeholder]["S"].as_str().unwrap())
 }
 
-/// The partitions that a request names, in keys and items, and the one that a query asks for.
+/// Collects the partitions that a request refers to, in keys, items and queries.
 pub(crate) fn partitions_of(body: &Value, found: &mut BTreeSet<String>) {
     match body {
         Value::Object(object) => {

@@ -1,4 +1,4 @@
-//! The program itself: where it listens, and whom it answers.
+//! The program itself: its addresses, and the requests that it accepts.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use entities::layout::CURRENT;
 use key_schema::rows;
 use table::{Condition, Item, Table, number};
 
-/// How long the program is waited for. A busy machine takes long for work that takes an idle one a
-/// moment.
+/// Timeout for the program. It is long, because work that takes an idle machine a moment can take a
+/// busy one long.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The program, until this is dropped.
+/// A running program, which is killed when this is dropped.
 pub(crate) struct Program {
     child: Child,
     lines: Receiver<String>,
@@ -28,12 +28,12 @@ impl Program {
         Self::with(arguments, &[])
     }
 
-    /// With these variables in its environment, too.
+    /// Starts the program with these additional environment variables.
     pub(crate) fn with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         Self::of(env!("CARGO_BIN_EXE_mlflow-serverless"), arguments, environment)
     }
 
-    /// Another version of it.
+    /// Starts another version of the program.
     pub(crate) fn of(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).envs(environment.iter().copied());
@@ -44,17 +44,17 @@ impl Program {
         Self { child, lines }
     }
 
-    /// The next line of its standard output.
+    /// Returns the next line of standard output.
     pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Its process.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The address it prints.
+    /// Returns the address that the program prints.
     pub(crate) fn address(&self) -> String {
         let address = self.line().strip_prefix("http://").unwrap().to_owned();
         assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{address}");
@@ -64,13 +64,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // An error means that it has ended already.
+        // An error means that the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Head and body of the answer to a request with these headers.
+/// Returns the head and body of the response to a request with these headers, in lower case.
 pub(crate) fn ask(address: &str, request: &str, headers: &str) -> String {
     let mut connection = TcpStream::connect(address).unwrap();
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -104,7 +104,7 @@ fn serve_says_which_free_port_it_took_and_answers_no_page_of_another_origin() {
     assert!(ask(&address, "GET /health", "host: evil.example\r\n").starts_with("http/1.1 200"));
 }
 
-/// Load balancers that ask so know no name of the server.
+/// Load balancers send health checks without the server's name.
 #[test]
 fn health_is_answered_without_a_host() {
     let program = Program::start(&["serve", "--memory", "--port", "0"]);
@@ -119,7 +119,7 @@ fn health_is_answered_without_a_host() {
     }
 }
 
-/// The head of the next answer of a connection, in lower case; its body is read, too.
+/// Returns the head of the next response of a connection, in lower case. Also reads its body.
 fn next_answer(connection: &mut BufReader<TcpStream>) -> String {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -144,7 +144,8 @@ fn a_body_that_nobody_reads_ends_no_connection_without_a_word() {
         ("DELETE /health", 70_000, 70_000, "405"),
         ("POST /api/2.0/mlflow/runs/create", 70_000, 70_000, "400"),
         ("GET /health", 0, 0, "200"),
-        // Too much to be read in vain; that it is the last answer is said.
+        // The rest of the body is too long to be read and discarded, so the response announces that
+        // the connection closes.
         ("POST /nothing", 100 << 20, 1_000, "404"),
     ] {
         write!(connection.get_mut(), "{request} HTTP/1.1\r\n{host}content-length: {length}\r\n\r\n").unwrap();
@@ -155,7 +156,8 @@ fn a_body_that_nobody_reads_ends_no_connection_without_a_word() {
     }
 }
 
-/// What the program says before it ends, started with these arguments and nothing in its environment but this.
+/// Runs the program with these arguments and only these environment variables. It has to fail.
+/// Returns its error output.
 pub(crate) fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless"));
     command.env_clear().env("AWS_EC2_METADATA_DISABLED", "true").envs(environment.iter().copied());
@@ -170,41 +172,42 @@ fn settings_that_make_no_sense_are_refused_with_a_sentence() {
         (&["serve", "--memory", "--allowed-host", "http://mlflow.ns.svc/mlflow"][..], "it has more than a host"),
         (&["serve", "--memory", "--allowed-hosts", "a.example,*.*.example"], "a pattern has one asterisk"),
         (&["serve", "--memory", "--allowed-host", ""], "a host is missing"),
-        (&["serve", "--dynamodb-endpoint", "dynamodb.eu-1.amazonaws.com"], "it is no URL such as https://dynamodb"),
-        (&["serve", "--memory", "--table", "my table"], "a table's name has 3 to 255"),
-        (&["engine", "--memory", "--table", "t"], "a table's name has 3 to 255"),
+        (&["serve", "--dynamodb-endpoint", "dynamodb.eu-1.amazonaws.com"], "expected a URL such as https://dynamodb"),
+        (&["serve", "--memory", "--table", "my table"], "a table name has 3 to 255"),
+        (&["engine", "--memory", "--table", "t"], "a table name has 3 to 255"),
         (&["serve", "--memory", "--max-artifact-size", "0"], "0 is not in 1.."),
-        (&["serve", "--memory", "--artifacts-presigned-only"], "needs artifacts in a bucket"),
-        (&["serve", "--memory", "--artifact-root", "s3://"], "names no bucket"),
+        (&["serve", "--memory", "--artifacts-presigned-only"], "requires artifacts in a bucket"),
+        (&["serve", "--memory", "--artifact-root", "s3://"], "does not name a bucket"),
         (&["serve", "--memory", "--create-table"], "cannot be used with"),
         (&["serve", "--create-table"], "--dynamodb-endpoint"),
         (&["serve", "--memory", "--host", "0.0.0.0"], "choose --auth basic"),
         (&["serve", "--memory", "--host", "0.0.0.0", "--auth", "none"], "--trusted-proxy"),
         (&["serve", "--memory", "--host", "::", "--auth", "basic"], "--plain-http"),
-        (&["reindex", "--values", "tag.*"], "no field of a run begins so"),
-        (&["reindex", "--text", "note"], "no field of a run begins so"),
+        (&["reindex", "--values", "tag.*"], "no field of a run can match"),
+        (&["reindex", "--text", "note"], "no field of a run can match"),
     ] {
         let said = refusal(arguments, &[]);
         assert!(said.contains(sentence), "{arguments:?}: {said}");
     }
     let said = refusal(&["serve", "--memory"], &[("RUST_LOG", "warn,tower=loud")]);
-    assert!(said.contains("RUST_LOG=warn,tower=loud makes no sense"), "{said}");
+    assert!(said.contains("RUST_LOG=warn,tower=loud is not a valid log filter"), "{said}");
 }
 
-/// Made-up keys go to this machine only: elsewhere the server would start, and fail with each request.
+/// Made-up credentials are only used for this machine. Elsewhere, the server would start and then
+/// fail on each request.
 #[test]
 fn an_engine_elsewhere_is_asked_with_credentials_that_were_found() {
     let elsewhere = ["--dynamodb-endpoint", "http://192.0.2.1:1"];
     for command in ["serve", "gc", "reindex"] {
         let arguments = [&[command][..], &elsewhere].concat();
         let said = refusal(&arguments, &[("AWS_REGION", "eu-central-1")]);
-        assert!(said.contains("no AWS credentials are found for http://192.0.2.1:1."), "{command}: {said}");
+        assert!(said.contains("no AWS credentials found for http://192.0.2.1:1."), "{command}: {said}");
         let said = refusal(&arguments, &[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")]);
         assert!(said.contains("no AWS region is configured"), "{command}: {said}");
     }
 }
 
-/// By this address, which is none of loopback, Linux reaches the same machine.
+/// On Linux, this address leads to the same machine, although it is not a loopback address.
 #[test]
 fn a_table_elsewhere_is_made_only_if_it_is_asked_for() {
     let engine = Program::start(&["engine", "--memory", "--port", "0"]);
@@ -214,11 +217,8 @@ fn a_table_elsewhere_is_made_only_if_it_is_asked_for() {
     let arguments = ["serve", "--port", "0", "--no-ui", "--dynamodb-endpoint", &address];
     let mistyped = [&arguments[..], &["--table", "mistyped"]].concat();
     let said = refusal(&mistyped, &keys);
-    assert!(
-        said.contains(&format!("there is no table mistyped at {address}. With --create-table it is made")),
-        "{said}"
-    );
-    assert!(refusal(&mistyped, &keys).contains("there is no table"), "it was made");
+    assert!(said.contains(&format!("there is no table mistyped at {address}. --create-table creates it")), "{said}");
+    assert!(refusal(&mistyped, &keys).contains("there is no table"), "the table was created");
     Program::with(&arguments, &keys).address();
     Program::with(&[&mistyped[..], &["--create-table"]].concat(), &keys).address();
     Program::with(&mistyped, &keys).address();
@@ -259,7 +259,7 @@ fn the_engine_says_where_it_listens_and_with_what_key() {
     assert_eq!((id.len(), secret.len()), (20, 40));
     let other = Program::start(&["engine", "--memory", "--port", "0"]);
     other.address();
-    assert_ne!(other.line().strip_prefix("AWS_ACCESS_KEY_ID=").unwrap(), id, "each start has a key of its own");
+    assert_ne!(other.line().strip_prefix("AWS_ACCESS_KEY_ID=").unwrap(), id, "every start creates a new key");
 
     let scan =
         "content-type: application/x-amz-json-1.0\r\nx-amz-target: DynamoDB_20120810.Scan\r\ncontent-length: 2\r\n";

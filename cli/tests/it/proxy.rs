@@ -1,4 +1,4 @@
-//! `mlflow-serverless proxy`, over an API of the test that checks signatures.
+//! `mlflow-serverless proxy`, over a test API that verifies signatures.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -27,7 +27,7 @@ const KEYS: [(&str, &str); 5] = [
     ("AWS_EC2_METADATA_DISABLED", "true"),
 ];
 
-/// A request that a server of the test got.
+/// A request received by a test server.
 #[derive(Clone, Debug)]
 struct Got {
     method: String,
@@ -45,8 +45,8 @@ impl Got {
         self.headers.keys().any(|name| name == "authorization" || name.as_str().starts_with("x-amz-"))
     }
 
-    /// Whether it is signed as API Gateway wants it, by the specification of Signature Version 4.
-    /// The target has no bytes but those that are encoded in one way.
+    /// Returns whether the request has a valid signature for API Gateway, by the specification of
+    /// Signature Version 4. The target must only contain bytes with an unambiguous encoding.
     fn is_signed(&self) -> Option<bool> {
         let authorization = self.header("authorization")?.strip_prefix("AWS4-HMAC-SHA256 Credential=AKIDCALLER/")?;
         let [scope, signed, signature] = authorization.split(", ").collect::<Vec<_>>().try_into().ok()?;
@@ -77,7 +77,7 @@ fn hex(bytes: &[u8]) -> String {
     digits.concat()
 }
 
-/// A server of the test.
+/// A test server.
 struct Server {
     url: String,
     got: Arc<Mutex<Vec<Got>>>,
@@ -104,20 +104,20 @@ impl Server {
         Self { url, got }
     }
 
-    /// What it got since this was last asked.
+    /// Takes the requests received since the last call.
     fn got(&self) -> Vec<Got> {
         std::mem::take(&mut self.got.lock().unwrap())
     }
 }
 
-/// The program before an API, and its one-time URL.
+/// The program in front of an API, and its one-time URL.
 struct Proxy {
     _program: Program,
     address: String,
     opening: String,
 }
 
-/// An answer, the names of its headers in lower case.
+/// A response, with header names in lower case.
 struct Answer {
     status: u16,
     headers: BTreeMap<String, String>,
@@ -134,7 +134,7 @@ impl Proxy {
         Self { _program: program, address, opening }
     }
 
-    /// The same, opened: the cookie that it gave.
+    /// Starts the program, opens its one-time URL, and returns the cookie.
     fn opened(api: &str) -> (Self, String) {
         let proxy = Self::start(api);
         let opened = proxy.send("GET", &proxy.opening, "", "");
@@ -165,7 +165,7 @@ impl Proxy {
     }
 }
 
-/// An answer with this status and these headers.
+/// Creates a response with this status and these headers.
 fn said(status: u16, headers: &[(&'static str, &str)], body: &str) -> Response {
     let mut response = (StatusCode::from_u16(status).unwrap(), body.to_owned()).into_response();
     for (name, value) in headers {
@@ -217,7 +217,7 @@ async fn nobody_but_the_browser_that_opened_the_url_is_answered() {
     for target in ["/", "/health", "/version", "/open/", "/ajax-api/2.0/mlflow/experiments/search"] {
         assert_eq!(proxy.send("GET", target, "", "").status, 403, "{target}");
     }
-    // A page of another site opens it, or a program looks whether it is there: it is not spent.
+    // Requests from pages of other sites, and HEAD requests, do not spend the URL.
     assert_eq!(proxy.send("HEAD", opening, "", "").status, 403);
     for headers in ["sec-fetch-site: cross-site\r\nsec-fetch-mode: navigate\r\n", "origin: https://evil.example\r\n"] {
         assert_eq!(proxy.send("GET", opening, headers, "").status, 403, "{headers}");
@@ -233,7 +233,7 @@ async fn nobody_but_the_browser_that_opened_the_url_is_answered() {
     assert_eq!(rest, "Path=/; HttpOnly; SameSite=Strict");
     let again = proxy.send("GET", opening, "", "");
     assert_eq!((again.status, again.headers.contains_key("set-cookie")), (403, false));
-    assert!(again.body.contains("was opened already"), "{}", again.body);
+    assert!(again.body.contains("has been opened before"), "{}", again.body);
 
     let cookie = format!("cookie: {cookie}\r\n");
     assert_eq!(proxy.send("GET", "/", &cookie, "").body, "in");
@@ -314,7 +314,7 @@ async fn redirects_to_a_bucket_are_followed_without_the_signature() {
     for path in ["/circle", "/away", "/outside", "/file-scheme", "/user"] {
         let answer = proxy.send("GET", path, &cookie, "");
         assert_eq!(answer.status, 502, "{path}");
-        assert!(answer.body.contains("leads to an address that this proxy does not ask"), "{}", answer.body);
+        assert!(answer.body.contains("redirects to a URL that this proxy does not follow"), "{}", answer.body);
     }
     assert_eq!(bucket.got().len(), 4);
     let missing = proxy.send("GET", "/missing", &cookie, "");
@@ -341,7 +341,7 @@ async fn failures_say_what_to_do() {
     .await;
     let (proxy, cookie) = Proxy::opened(&api.url);
     for (path, sentence) in [
-        ("/refused", "need execute-api:Invoke on this API"),
+        ("/refused", "allow execute-api:Invoke on this API"),
         ("/expired", "have expired. Sign in to AWS again"),
         ("/by-a-function", r#""message":"Permission denied""#),
     ] {
@@ -356,7 +356,7 @@ async fn failures_say_what_to_do() {
     assert_eq!(proxy.send("TRACE", "/", &cookie, "").status, 405);
     assert_eq!(api.got().len(), 0);
 
-    // A port that nobody listens at, and that nobody else gets.
+    // A reserved port without a listener, so that no other process responds on it.
     let reserved = tokio::net::TcpSocket::new_v4().unwrap();
     reserved.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let gone = reserved.local_addr().unwrap();
@@ -370,14 +370,14 @@ async fn failures_say_what_to_do() {
 fn a_proxy_that_cannot_work_does_not_start() {
     let api = "https://a1.execute-api.eu-central-1.amazonaws.com";
     for (arguments, environment, sentence) in [
-        (&["--tracking-uri", api, "--host", "0.0.0.0"][..], &KEYS[..], "it has to be a loopback address"),
-        (&["--tracking-uri", api, "--host", "192.168.1.7"], &KEYS, "it has to be a loopback address"),
-        (&["--tracking-uri", "http://a1.example"], &KEYS, "it has to begin with https://"),
+        (&["--tracking-uri", api, "--host", "0.0.0.0"][..], &KEYS[..], "it must be a loopback address"),
+        (&["--tracking-uri", api, "--host", "192.168.1.7"], &KEYS, "it must be a loopback address"),
+        (&["--tracking-uri", "http://a1.example"], &KEYS, "the URL has to start with https://"),
         (&["--tracking-uri", "https://a1.example/prod"], &KEYS, "the API of a stack has no path"),
-        (&["--tracking-uri", "databricks"], &KEYS, "it is no URL such as https://API_ID"),
+        (&["--tracking-uri", "databricks"], &KEYS, "expected a URL such as https://API_ID"),
         (&[], &KEYS, "--tracking-uri"),
-        (&["--tracking-uri", api], &KEYS[4..], "no AWS credentials are found for https://a1.execute-api"),
-        (&["--tracking-uri", "https://ml.example"], &KEYS[..2], "names no AWS region"),
+        (&["--tracking-uri", api], &KEYS[4..], "no AWS credentials found for https://a1.execute-api"),
+        (&["--tracking-uri", "https://ml.example"], &KEYS[..2], "does not contain an AWS region"),
     ] {
         let said = refusal(&[&["proxy"], arguments].concat(), environment);
         assert!(said.contains(sentence), "{arguments:?}: {said}");

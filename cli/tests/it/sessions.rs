@@ -1,4 +1,4 @@
-//! Browsers: signing in on a page, and out as MLflow's page does.
+//! Browser sessions: signing in on a page, and signing out like MLflow's page.
 
 use axum::body::Body;
 use http::header::{CACHE_CONTROL, COOKIE, HOST, LOCATION, ORIGIN, SET_COOKIE, WWW_AUTHENTICATE};
@@ -15,7 +15,7 @@ use crate::people::{PASSWORD, Server, process};
 const HOST_NAME: &str = "ml.example:5000";
 const CURRENT: &str = "/ajax-api/2.0/mlflow/users/current";
 
-/// A browser, with the cookies that it was told to keep.
+/// A browser, with the cookies that were set.
 #[derive(Clone)]
 struct Browser {
     api: Api,
@@ -39,7 +39,7 @@ impl Browser {
         Self { api: api.clone(), cookies: Vec::new() }
     }
 
-    /// The same browser, whose next requests another process answers.
+    /// Returns the same browser, with its next requests handled by another process.
     fn elsewhere(&self, api: &Api) -> Self {
         Self { api: api.clone(), cookies: self.cookies.clone() }
     }
@@ -69,7 +69,7 @@ impl Browser {
         self.send("POST", path, &[(ORIGIN.as_str(), &format!("http://{HOST_NAME}"))], &form).await
     }
 
-    /// As MLflow's page does it, before it asks who is signed in.
+    /// Deletes the cookie that MLflow's page deletes before it requests the current user.
     fn delete_companion(&mut self) {
         self.cookies.retain(|(name, _)| name != "mlflow_user");
     }
@@ -92,11 +92,11 @@ async fn a_browser_is_led_to_a_form_and_back() {
     let inside = browser.sign_in("/signin?next=%2Ftokens", "ann", PASSWORD).await;
     assert_eq!((inside.status, inside.header(LOCATION)), (303, "/tokens"));
     assert_eq!(browser.cookies.len(), 2);
-    // It is so in another process, too.
+    // The session is also valid in another process.
     let mut elsewhere = browser.elsewhere(&there);
     assert_eq!((browser.get(CURRENT).await.status, elsewhere.get(CURRENT).await.status), (200, 200));
     assert_eq!(elsewhere.get("/signin?next=%2Ftokens").await.header(LOCATION), "/tokens");
-    // A link that leads elsewhere after signing in is not followed.
+    // A link that leads to another host after signing in is not followed.
     let mut other = Browser::new(&ann.api);
     let led = other.sign_in("/signin?next=%2F%2Fevil.example", "ann", PASSWORD).await;
     assert_eq!((led.status, led.header(LOCATION)), (303, "/"));
@@ -132,7 +132,8 @@ async fn whoever_signs_out_by_the_page_is_out_everywhere() {
         signed_out.delete_companion();
         let without = signed_out.get("/ajax-api/2.0/mlflow/experiments/get?experiment_id=0").await;
         assert_eq!((without.status, without.headers.contains_key(SET_COOKIE)), (401, false));
-        // Without it the session is not used, and it still counts for a browser that has both.
+        // The session is not used without the companion cookie, but remains valid for a browser
+        // that has both.
         assert_eq!(kept.get(CURRENT).await.status, 200);
         let out = signed_out.get(asked).await;
         assert_eq!(
@@ -173,7 +174,7 @@ async fn no_page_of_another_origin_does_anything_with_a_session() {
         let headers: Vec<_> = headers.iter().copied().chain([("content-type", "application/json")]).collect();
         assert_eq!(browser.send("POST", create, &headers, &body).await.status, status, "{headers:?}");
     }
-    // A link leads to a page, and to nothing else.
+    // A link from another site may open a page, but not call the API.
     let link = [("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
     assert_eq!(browser.send("GET", "/tokens", &link, "").await.status, 200);
     assert_eq!(browser.send("GET", CURRENT, &link, "").await.status, 403);
@@ -195,7 +196,7 @@ async fn another_password_ends_all_sessions_but_the_one_it_is_changed_in() {
     assert_eq!(first.send("PATCH", path, &own, &body.to_string()).await.status, 200);
     assert_eq!((second.get(CURRENT).await.status, first.get(CURRENT).await.status), (401, 200));
     assert_eq!(first.elsewhere(&there).get(CURRENT).await.status, 200);
-    // An administrator's word ends this one, too.
+    // A change by an administrator ends this session, too.
     let by_admin = json!({ "username": "ann", "password": "third horse battery" });
     server.admin.v2("PATCH", "users/update-password", by_admin).await.ok();
     assert_eq!((first.get(CURRENT).await.status, first.elsewhere(&there).get(CURRENT).await.status), (401, 401));

@@ -19,17 +19,18 @@ use test_site::Judge;
 
 pub(crate) const TABLE: &str = "mlflow";
 
-/// The domains that know the table: all but the user interface, which has files only.
+/// Returns the domains that use the table: all except the user interface, which only serves files.
 pub(crate) fn of_table() -> Vec<&'static Domain> {
     DOMAINS.into_iter().filter(|domain| domain.function.table.is_some()).collect()
 }
 
-/// Those domains as in `serve`, all admitted as one user who may do everything. Artifacts are elsewhere.
+/// Returns these domains for a single user with full access, as in `serve`. Artifacts are stored
+/// elsewhere.
 pub(crate) async fn functions(table: &Table) -> Router {
     mounted(table, Artifacts::below(ROOT), all_as_one()).await
 }
 
-/// The same with artifacts in a directory.
+/// Returns these domains for a single user with full access. Artifacts are stored in a directory.
 pub(crate) async fn with_files(table: &Table, directory: &Path) -> Router {
     mounted(table, Artifacts::in_directory(directory), all_as_one()).await
 }
@@ -38,19 +39,19 @@ pub(crate) fn all_as_one() -> Arc<dyn Authorizer> {
     Arc::new(Judge::of_asks(Visible::Everything, |_| true).knowing(walker()))
 }
 
-/// The user who sends the requests of a walk.
+/// Returns the user who sends the requests of a walk.
 pub(crate) fn walker() -> Identity {
     let user = User { name: UserName::new(WALKER).unwrap(), id: 1, is_admin: true, roles: Vec::new(), version: 1 };
     Identity { caller: Caller::User(Arc::new(user)), ..Identity::somebody() }
 }
 
-/// Those domains with these artifacts and this authorizer. Nothing is written to the table; users are in one of their own, and the walker is
-/// one of them.
+/// Returns these domains with the given artifacts and authorizer. Nothing is written to the table.
+/// Users are in a table of their own, which contains the walker.
 pub(crate) async fn mounted(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Router {
     domain::mount(&of_table(), &[], &with_walker(table, artifacts, authorizer).await).await.unwrap()
 }
 
-/// What domains find that are mounted so.
+/// Returns the environment of [`mounted`].
 pub(crate) async fn with_walker(table: &Table, artifacts: Artifacts, authorizer: Arc<dyn Authorizer>) -> Surroundings {
     let access = table.beside(format!("{TABLE}-access"));
     access.create_access_if_missing().await.unwrap();
@@ -61,24 +62,24 @@ pub(crate) async fn with_walker(table: &Table, artifacts: Artifacts, authorizer:
         let name = UserName::new(WALKER).unwrap();
         store.user_create(&name, "a password of the walk".to_owned(), true).await.unwrap();
     }
-    // The rows of workspaces are there, whatever the authorizer says of them.
+    // The rows of workspaces exist, regardless of the authorizer.
     Surroundings { authorizer, has_workspaces: true, ..around }
 }
 
-/// Whether a domain writes to the table.
+/// Returns whether a domain writes to the table.
 pub(crate) fn writes_to_the_table(domain: &str) -> bool {
     let of_name = of_table().into_iter().find(|known| known.function.name == domain);
     of_name.and_then(|domain| domain.function.table.as_ref()).is_some_and(|rights| rights.actions.writes())
 }
 
-/// Method and canonical path of the routes of these domains that are wanted.
+/// Returns the method and canonical path of the selected routes of these domains.
 pub(crate) fn routes(wanted: impl Fn(&Domain, &domain::Endpoint) -> bool) -> BTreeSet<String> {
     let of_domain = |domain: &'static Domain| (domain.endpoints)().into_iter().map(move |endpoint| (domain, endpoint));
     let wanted = of_table().into_iter().flat_map(of_domain).filter(|(domain, endpoint)| wanted(domain, endpoint));
     wanted.map(|(_, endpoint)| endpoint.name()).collect()
 }
 
-/// Status and body of the answer to a request.
+/// Returns the status and body of the response to a request.
 pub(crate) async fn send(router: &Router, method: &'static str, path: &str, body: &Value) -> (u16, Value) {
     Read { method, path: path.to_owned(), body: body.clone() }.answer(router).await
 }

@@ -1,4 +1,5 @@
-//! What was allowed of one model is done to no other that takes its name while the request is under way.
+//! An operation that was authorized for one model is not applied to another model that takes over
+//! its name while the request is in flight.
 
 use std::sync::Mutex;
 
@@ -11,7 +12,7 @@ use test_site::{Api, ROOT, Site};
 
 use crate::site::{functions, mounted};
 
-/// Allows everything, after something has happened.
+/// Authorizer that allows everything, after awaiting a given action.
 struct Meanwhile(Mutex<Option<BoxFuture<'static, ()>>>);
 
 impl Authorizer for Meanwhile {
@@ -34,7 +35,7 @@ impl Authorizer for Meanwhile {
     }
 }
 
-/// A model, without the fields that a renaming changes.
+/// Returns a model, without the fields that a rename changes.
 async fn model(api: &Api, name: &str) -> Value {
     let mut found = api.get("registered-models/get", &[("name", name)]).await.ok()["registered_model"].take();
     without_name(&mut found);

@@ -1,4 +1,5 @@
-//! Workspaces with users: each has roles of its own, and grants in one count in no other.
+//! Workspaces with users: each workspace has its own roles, and grants only apply within their
+//! workspace.
 
 use std::sync::Arc;
 
@@ -16,8 +17,8 @@ use crate::site::{ROOT, TABLE, of_table};
 
 const PASSWORD: &str = "a password of teams";
 
-/// A server with workspaces and users, `root` its administrator. On a server without workspaces,
-/// users without a grant may read.
+/// Creates a server with workspaces and users, and `root` as administrator. The default permission
+/// for users without a grant, which applies on servers without workspaces, is `READ`.
 async fn server() -> (Site, Router) {
     let site = Site::new().await;
     let access = site.table.beside(format!("{TABLE}-access"));
@@ -32,7 +33,7 @@ async fn server() -> (Site, Router) {
     (site, domain::mount(&of_table(), &[], &around).await.unwrap())
 }
 
-/// Status and body of the answer to a user in a workspace.
+/// Returns the status and body of the response to a user's request in a workspace.
 async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
     use base64::Engine as _;
     let (method, path) = call.split_once(' ').unwrap();
@@ -48,7 +49,7 @@ async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: 
     ask(router, user, workspace, call, body).await.0
 }
 
-/// The id of a role of a workspace.
+/// Returns the id of a role of a workspace.
 async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
     let (_, all) =
         ask(router, "root", "", &format!("GET /api/3.0/mlflow/roles/list?workspace={workspace}"), json!({})).await;
@@ -58,7 +59,7 @@ async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
 
 const ROOM: &str = "/api/3.0/mlflow/workspaces";
 
-/// Two teams; ann uses `team-a` and administers `team-b`.
+/// Creates two workspaces. `ann` has the user role in `team-a` and the admin role in `team-b`.
 async fn teams() -> (Site, Router) {
     let (site, router) = server().await;
     for name in ["team-a", "team-b"] {
@@ -76,17 +77,19 @@ async fn teams() -> (Site, Router) {
 async fn a_workspace_is_for_those_who_have_roles_there() {
     let (_site, router) = teams().await;
     let create = |name: &str| json!({ "name": name });
-    // A user who may use a workspace creates there, and owns what he created.
+    // A user with the right to use a workspace can create entities there, and owns them.
     let (made, experiment) = ask(&router, "ann", "team-a", "POST experiments/create", create("x")).await;
     assert_eq!(made, 200, "{experiment}");
     let id = experiment["experiment_id"].as_str().unwrap();
     let get = format!("GET experiments/get?experiment_id={id}");
     assert_eq!(status(&router, "ann", "team-a", &get, json!({})).await, 200);
-    // In another workspace it is not there, not even for those who administer that one; an administrator of the server is told so.
+    // In another workspace the experiment does not exist, not even for that workspace's
+    // administrators. Only administrators of the server get a 404.
     assert_eq!(status(&router, "ann", "team-b", &get, json!({})).await, 403);
     assert_eq!(status(&router, "root", "team-b", &get, json!({})).await, 404);
     assert_eq!(status(&router, "root", "team-a", &get, json!({})).await, 200);
-    // What nobody was granted is nobody's, whatever the default says; nor does anybody create without a role.
+    // Without a grant nothing is accessible, regardless of the default permission. Nobody can
+    // create entities without a role.
     assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 403);
     for workspace in ["team-a", "team-b", "", "no-such-team"] {
         let refused = status(&router, "bob", workspace, "POST experiments/create", create("y")).await;
@@ -94,11 +97,11 @@ async fn a_workspace_is_for_those_who_have_roles_there() {
     }
     let (_, seen) = ask(&router, "bob", "team-a", "POST experiments/search", json!({ "max_results": 9 })).await;
     assert_eq!(seen, json!({}));
-    // An unknown caller learns no name of a workspace.
+    // Callers who are not authenticated cannot find out names of workspaces.
     for workspace in ["team-a", "no-such-team"] {
         assert_eq!(status(&router, "eve", workspace, &get, json!({})).await, 401, "{workspace}");
     }
-    // What is granted in one workspace counts in no other, though the id be the same.
+    // A grant in one workspace does not apply in another, even for the same id.
     let grant = json!({ "username": "bob", "resource_type": "experiment", "resource_id": id, "permission": "READ" });
     let grant_call = "POST /api/3.0/mlflow/users/permissions/grant";
     assert_eq!(status(&router, "root", "team-b", grant_call, grant.clone()).await, 200);
@@ -131,7 +134,8 @@ async fn workspaces_are_made_by_administrators_and_seen_by_members() {
             assert_eq!(status(&router, user, "team-b", &call, body.clone()).await, 403, "{user}: {call}");
         }
     }
-    // Roles are managed by the administrators of their workspace, whichever one the request is about.
+    // Roles are managed by the administrators of their own workspace, regardless of the workspace
+    // of the request.
     let new = |workspace: &str| json!({ "name": "readers", "workspace": workspace });
     let create = "POST /api/3.0/mlflow/roles/create";
     assert_eq!(status(&router, "ann", "team-b", create, new("team-b")).await, 200);
@@ -169,7 +173,7 @@ async fn a_workspace_made_anew_has_nothing_of_the_one_before() {
         assert!(matches!(refused, 403 | 404), "{user}: {refused}");
     }
     assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": "team-a" })).await, 201);
-    // The roles are new, and nobody has them; nor does a grant for everything count any more.
+    // The roles are new and have no users, and the grant for all experiments is void.
     for user in ["ann", "bob"] {
         assert_eq!(status(&router, user, "team-a", &get, json!({})).await, 403, "{user}");
         let made = status(&router, user, "team-a", "POST experiments/create", json!({ "name": "x" })).await;
@@ -194,12 +198,12 @@ async fn what_a_day_may_bring_is_bounded() {
     assert_eq!(create().await.0, 200);
     workspaces.add(&team, today, &[(access::Counted::Runs, 1)].into()).await.unwrap();
     workspaces.hold_to_quotas().await.unwrap();
-    // The server keeps its last reading of the workspace for the length of a lease.
+    // The server caches the state of a workspace for the length of a lease.
     clock::sleep(permissions::LEASE).await;
     let (status, refusal) = create().await;
     assert_eq!((status, &refusal["error_code"]), (400, &json!("BAD_REQUEST")));
     assert!(refusal["message"].as_str().unwrap().contains("quota"), "{refusal}");
-    // Only that; and the day before is over.
+    // Only runs are limited, and usage is counted by UTC day.
     assert_eq!(ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "y" })).await.0, 200);
     let days = workspaces.days(&team, today).await.unwrap();
     assert_eq!(days[0].counted, [(access::Counted::Runs, 2), (access::Counted::Bytes, 7)].into());
@@ -209,7 +213,7 @@ async fn what_a_day_may_bring_is_bounded() {
     assert!(workspaces.create(&team, &Change::default()).await.is_err());
 }
 
-/// Roles say their workspace on a server without workspaces, too.
+/// Roles belong to a workspace even on a server without workspaces.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_administers_another_workspace_administers_no_data_here() {
     let (site, _) = server().await;
@@ -253,7 +257,7 @@ async fn who_administers_another_workspace_administers_no_data_here() {
         let is_of_himself = request.contains("username=bob");
         assert!(is_of_himself || call("bob", &request, json!({})).await.0 >= 400, "{request}");
     }
-    // Of somebody who has a role there, that role is seen.
+    // An administrator of the workspace can see roles of the workspace that are assigned to a user.
     let assign = json!({ "role_id": role, "username": "bob" });
     assert_eq!(call("ann", "POST /api/3.0/mlflow/roles/assign", assign).await.0, 200);
     let (status, of_bob) = call("ann", "GET /api/3.0/mlflow/users/roles/list?username=bob", json!({})).await;

@@ -1,4 +1,5 @@
-//! A throttled partition gives clients 429, within a second, with the time to come back; the rest of the table notices nothing.
+//! Requests to a throttled partition are answered with 429 and `Retry-After` within a second.
+//! Requests to the rest of the table are not affected.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,20 +23,20 @@ use test_site::all_troubles;
 
 use crate::site::{ROOT, TABLE, send, with_files};
 
-/// How soon a client knows that it was throttled: for how long calls pause in all. Computing may
-/// take a busy machine any time.
+/// Maximum total time that a throttled call may pause. The time for computing is not limited,
+/// because the machine may be busy.
 const SOON: Duration = Duration::from_secs(1);
-/// Partitions that one call reaches one after another, at the most.
+/// Maximum number of partitions that a call accesses one after another.
 const STEPS: usize = 20;
 
-/// The functions over an engine within limits, and a run that has nothing to do with the tested
+/// The functions over an engine with throughput limits, and a run that is independent of the tested
 /// call.
 struct Site {
     limits: Limits,
     router: Router,
-    /// Asks for the run.
+    /// Path that reads the independent run.
     bystander: String,
-    /// What that needs.
+    /// Partitions that this read needs.
     aside: BTreeSet<String>,
 }
 
@@ -58,9 +59,9 @@ impl Site {
         Self { limits, router, bystander, aside }
     }
 
-    /// From now on only these partitions, and those of the bystander, take requests. If many
-    /// partitions of a kind are open, all of that kind are: an experiment that is created again has
-    /// another number.
+    /// Throttles all partitions except these and those of the independent run. If many partitions
+    /// of a kind are open, all of that kind are opened: an experiment that is created again has a
+    /// different number.
     fn open(&self, open: &BTreeSet<String>) {
         let open: BTreeSet<_> = open.union(&self.aside).cloned().collect();
         let are_many = |kind: &str| open.iter().filter(|partition| kind_of(partition) == kind).count() > 3;
@@ -71,12 +72,13 @@ impl Site {
         self.limits.reset_usage();
     }
 
-    /// From now on all partitions take requests.
+    /// Opens all partitions.
     fn open_all(&self) {
         self.limits.set_throughput(|_| None);
     }
 
-    /// Partitions that turned requests away since the last change, and how many.
+    /// Returns the partitions that throttled requests since the last change, with the number of
+    /// these requests.
     fn throttled(&self) -> Vec<(String, u64)> {
         let counted = self.limits.usage().into_iter();
         let counted = counted.map(|(partition, usage)| (partition, usage.throttled_reads + usage.throttled_writes));
@@ -87,10 +89,11 @@ impl Site {
         let begin = Moment::now();
         let (status, answer) = send(&self.router, "GET", &self.bystander, &Value::Null).await;
         assert_eq!(status, 200, "a run of another experiment: {answer}");
-        assert_eq!(begin.age(), Duration::ZERO, "it waits for nothing");
+        assert_eq!(begin.age(), Duration::ZERO, "the independent run must not wait");
     }
 
-    /// Sends a request with all partitions closed, then with those open that turned it away, and so on until it is answered.
+    /// Sends a request with all partitions throttled, then repeatedly with those opened that have
+    /// throttled it, until it succeeds.
     async fn step_by_step(&self, request: Request, next: Next) -> Response {
         let call = format!("{} {}", request.method(), request.uri());
         let (parts, body) = request.into_parts();
@@ -114,18 +117,18 @@ impl Site {
             }
             open.extend(throttled.into_iter().map(|(partition, _)| partition));
         }
-        panic!("{call} is throttled all the time; {open:?} take requests");
+        panic!("{call} is still throttled with these partitions open: {open:?}");
     }
 }
 
-/// Method and path of a request, without what is an id by its digits.
+/// Returns the method and path of a request, with a placeholder for parts that contain digits.
 fn endpoint_of(request: &Request) -> String {
     let is_id = |part: &str| part.contains(|letter: char| letter.is_ascii_digit()) && !part.contains('.');
     let parts: Vec<_> = request.uri().path().split('/').map(|part| if is_id(part) { "{}" } else { part }).collect();
     format!("{} {}", request.method(), parts.join("/"))
 }
 
-/// `EXP` of `EXP#1`.
+/// Returns the kind of a partition, such as `EXP` for `EXP#1`.
 fn kind_of(partition: &str) -> &str {
     partition.split('#').next().unwrap_or_default()
 }
@@ -137,12 +140,12 @@ async fn check_refusal(call: &str, answer: Response) {
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let message = "There are too many requests for the same data at this time. Try again later.";
     if call.ends_with("/graphql") {
-        // Its protocol has no status of its own.
+        // GraphQL reports errors without a status of their own.
         assert_eq!((status, &body["errors"]), (200, &json!([message])), "{call}: {body}");
         return;
     }
     assert_eq!(status, 429, "{call}: {body}");
-    // Exporters of spans wait less long than MLflow's client.
+    // Exporters of spans have a shorter retry delay than MLflow's client.
     let expected = if call == "POST /v1/traces" { 1..=3 } else { 5..=15 };
     assert!(seconds.is_some_and(|seconds| expected.contains(&seconds)), "{call}: {seconds:?}");
     let expected = json!({
@@ -154,15 +157,15 @@ async fn check_refusal(call: &str, answer: Response) {
     assert_eq!(body, expected, "{call}");
 }
 
-/// Runs a test on a clock that only moves on while somebody sleeps.
+/// Runs a test on a simulated clock, which only advances while a task sleeps.
 async fn timed(test: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }
 }
 
-/// Requests to all endpoints, each with the partitions that it needs throttled in turn. Whatever
-/// was answered 429 succeeds in the end. A sample
-/// has the first request to each endpoint.
+/// Sends requests to all endpoints, with each of the partitions that they need throttled in turn.
+/// Every request that was answered with 429 succeeds in the end. A sample covers the first request
+/// to each endpoint.
 #[tokio::test]
 async fn every_endpoint_answers_429_until_the_partitions_it_needs_take_requests() {
     timed(Box::pin(every_endpoint_is_throttled())).await;
@@ -191,7 +194,7 @@ async fn every_endpoint_is_throttled() {
     assert!(*stepped.lock().unwrap() > 100);
 }
 
-/// As patient as functions are: three attempts at what is throttled, and no more.
+/// Uses the retry settings of functions: three attempts if throttled, and no more.
 #[tokio::test]
 async fn a_throttled_call_ends_after_three_attempts() {
     timed(Box::pin(calls_are_throttled())).await;
@@ -203,7 +206,8 @@ async fn calls_are_throttled() {
     let mut walk = Walk::new(site.router.clone());
     let experiment = walk.post("experiments/create", json!({ "name": "hot" })).await["experiment_id"].clone();
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
-    // The leases on the experiment's stage end, so that every call begins with its partition.
+    // The leases on the experiment's stage have to end, so that every call starts by accessing its
+    // partition.
     clock::sleep(Duration::from_millis(350)).await;
     site.open(&BTreeSet::new());
     let metric = json!({ "run_id": run, "key": "loss", "value": 1, "timestamp": 1 });
@@ -229,7 +233,7 @@ async fn calls_are_throttled() {
     site.check_bystander().await;
 }
 
-/// What a function does before its first call, while the partition of the default experiment is throttled.
+/// Runs the startup of a function while the partition of the default experiment is throttled.
 #[tokio::test]
 async fn a_start_needs_no_partition_of_an_experiment() {
     let limits = Limits::new(&Engine::memory().unwrap());

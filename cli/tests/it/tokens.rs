@@ -1,4 +1,4 @@
-//! Tokens: where they are made, what they allow, and when they end.
+//! Tokens: their creation, scope and expiry.
 
 use access::{Only, Restriction};
 use auth::store::NewToken;
@@ -80,7 +80,8 @@ async fn a_token_is_its_user_until_it_is_revoked() {
         assert_eq!(holder.reads(&experiment).await, 401);
     }
     assert!(server.users.token_revoke(&name, id).await.is_err());
-    // A password that was changed, and a user who is gone and came back.
+    // A token does not survive the deletion of its user, even if a user of the same name is
+    // created.
     let text = token(&server, &ann, None, Only::Everything).await;
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
     server.user("ann").await;
@@ -139,7 +140,7 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
             assert_eq!(holder.at(method, "/tokens", json!({})).await.status, 403, "{method}");
         }
     }
-    // Not even one that is not narrowed makes another.
+    // Not even a token with full scope can create another token.
     let whole = Holder::of(&ann.api, &token(&server, &ann, None, Only::Everything).await);
     assert_eq!(whole.at("POST", "/tokens", json!({})).await.status, 403);
     assert_eq!(
@@ -207,8 +208,8 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
     assert_eq!(server.users.tokens(&name).await.unwrap(), Vec::new());
 }
 
-/// The requests that users add to their own: one for a caller whom the process knows, two for one
-/// whom it does not. For a moment after that, there are none.
+/// Checks the requests that authentication adds to a call: one for a caller who is cached, two for
+/// one who is not, and none while the lease lasts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     let server = Server::new(Level::NoPermissions).await;
@@ -234,10 +235,10 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
         let api = process(&faulty, &access, Level::NoPermissions).await;
         let holder = Holder { api, authorization };
         clock::sleep(permissions::LEASE).await;
-        assert_eq!(requests(&holder).await, without + 2, "somebody new");
+        assert_eq!(requests(&holder).await, without + 2, "a caller who is not cached");
         clock::sleep(permissions::LEASE).await;
-        assert_eq!(requests(&holder).await, without + 1, "somebody known");
-        // The lease lasts 300 ms. A machine that is too slow for that is given several chances.
+        assert_eq!(requests(&holder).await, without + 1, "a cached caller");
+        // The lease lasts 300 ms. A machine that is too slow for that gets several attempts.
         let mut within = u64::MAX;
         for _ in 0..20 {
             within = within.min(requests(&holder).await);

@@ -1,4 +1,5 @@
-//! What a user is granted nothing for: no answer tells it from what is not there, and no request changes it.
+//! Entities that a user has no permission for are indistinguishable from missing ones, and cannot
+//! be changed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,11 +25,11 @@ use crate::site::{ROOT, TABLE, of_table, with_files};
 
 const STRANGER: &str = "stranger";
 
-/// Rows that tell of what may not be read, as those of MLflow do: a name that is taken is taken.
+/// Routes that disclose the existence of unreadable entities, as in MLflow: a name can be taken.
 const TELLING: [&str; 4] =
     ["/experiments/get-by-name", "/experiments/create", "/registered-models/create", "/registered-models/rename"];
 
-/// The functions for a user who is granted nothing.
+/// Returns the functions for a user without permissions.
 async fn of_a_stranger(site: &Site, directory: &Path) -> Router {
     let access = site.table.beside(format!("{TABLE}-access"));
     access.create_access_if_missing().await.unwrap();
@@ -48,7 +49,7 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
     }
-    // No id of one is ever given in the other.
+    // The two sites never assign the same experiment ids.
     let counter = Update::upsert(rows::Config::key(&"experiment_counter".into())).add(LAST_NUMBER, number(1_000));
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
@@ -67,7 +68,8 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
     for (parts, body) in &mut sent {
         let call = format!("{} {}", parts.method, parts.uri);
         let is_of = |word: &str| call.contains(word);
-        // Users, roles and workspaces are of the server: whoever has signed in sees users, and nothing else (`teams`, `users`).
+        // Users, roles and workspaces belong to the server: a user who has signed in can see users,
+        // but nothing else. The modules `teams` and `users` test this.
         if ["/users/", "/roles/", "/signup", "/workspaces"].into_iter().chain(TELLING).any(is_of) {
             continue;
         }
@@ -79,14 +81,15 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
         let is_same = status == expected && is_same_body;
         if !is_same {
             let body = String::from_utf8_lossy(body);
-            let line = format!("{call}: {status} {found}, and with nothing there {expected} {other}; {body}");
+            let line = format!("{call}: {status} {found}, but on the empty site {expected} {other}; {body}");
             told.push(line.chars().take(500).collect::<String>());
         }
     }
     assert!(asked > 200, "{asked}");
     assert!(told.is_empty(), "{}", told.join("\n"));
     let changes = full.changes(&before).await;
-    // Settings of the server, such as the last id of an experiment, and the names of the workspace are nobody's; the stranger has rows of its own.
+    // Settings of the server, such as the last assigned experiment id, and the names of the
+    // workspace do not belong to a user. The user without permissions has rows of its own.
     let is_no_ones = |pk: &str| ["CONFIG", "WORKSPACE#default", &format!("USER#{STRANGER}")].contains(&pk);
     let in_old = |key: &&String| key.split(' ').next().is_some_and(|pk| !is_no_ones(pk) && partitions.contains(pk));
     let touched: Vec<_> = changes.keys().filter(in_old).collect();

@@ -1,5 +1,5 @@
-//! Unreadable data in the table is an error, never a shorter answer. One attribute after another of
-//! one item after another is broken, and everything is read.
+//! Unreadable data in the table causes an error, never an incomplete response. The test breaks one
+//! attribute of one item at a time, and reads everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -21,8 +21,8 @@ use test_site::all_troubles;
 use crate::probe::{probed, queried};
 use crate::site::{ROOT, TABLE, with_files};
 
-/// What an item looks like with one attribute broken, each with a name: in each way with all troubles, otherwise in one, attribute after attribute in
-/// another.
+/// Returns copies of an item with one attribute broken, each with a description. With all faults
+/// enabled, every attribute is broken in every way, otherwise in one way that varies by attribute.
 fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     let mut all = Vec::new();
     for (number, attribute) in row.attributes().enumerate() {
@@ -70,7 +70,8 @@ fn broken(item: &Item, row: &RowDescription) -> Vec<(String, Item)> {
     all
 }
 
-/// Indexes one of the runs that carry a mark; the other is searched without its copy.
+/// Indexes one of two marked runs of the same experiment. Searches read the other run without its
+/// copy.
 async fn index_one(engine: &Engine, table: &Table) {
     let items = engine.items(TABLE).await.unwrap();
     let marked = items.into_iter().filter(|item| item.get(RunsChanged::INDEX.sort).is_some());
@@ -81,7 +82,7 @@ async fn index_one(engine: &Engine, table: &Table) {
     };
     let records: Vec<_> = marked.map(record).collect();
     let run_of = |record: &Json| record["dynamodb"]["Keys"]["SK"]["S"].as_str().unwrap()[..34].to_owned();
-    // Of the two runs of one experiment, which searches read.
+    // The two runs are in the same experiment, which searches read.
     let partition_of = |record: &Json| record["dynamodb"]["Keys"]["PK"]["S"].as_str().unwrap().to_owned();
     let is_other = |one: &Json, other: &Json| partition_of(one) == partition_of(other) && run_of(one) != run_of(other);
     let first = records.iter().find(|one| records.iter().any(|other| is_other(one, other))).map(run_of).unwrap();
@@ -90,12 +91,13 @@ async fn index_one(engine: &Engine, table: &Table) {
     assert!(answer.batch_item_failures.is_empty(), "{answer:?}");
 }
 
-/// So many items of a row are broken in the same way: one run is read from its copy in the index, another from its own items. A sample
-/// breaks one.
+/// Number of items of a row type that are broken in the same way: one run is read from its copy in
+/// the index, another one from its own items. A sample breaks one.
 const ITEMS_OF_A_ROW: usize = 2;
-/// Reads of a broken item after which a sample goes on with the next, once one has noticed.
+/// Number of reads per broken item in a sample, once one of them has failed.
 const ENOUGH_READS: usize = 2;
-/// What only writes or the indexer read, or, of a copy in the index, has the run itself read in its place.
+/// Attributes that are only read by writes or the indexer, and attributes of an index copy for
+/// which the run itself is read instead.
 const NOT_ANSWERED: [&str; 9] = [
     " nc ",
     "Config count ",
@@ -112,21 +114,21 @@ fn is_not_answered(what: &str) -> bool {
     NOT_ANSWERED.iter().any(|part| what.contains(part))
 }
 
-/// What a read asks the table for.
+/// Keys and partitions that a read requests from the table.
 #[derive(Default)]
 struct Asked {
-    /// Partition and sort key.
+    /// Partition key and sort key.
     keys: BTreeSet<(String, String)>,
     /// Partitions of the table or of an index.
     partitions: BTreeSet<String>,
 }
 
 impl Asked {
-    /// Takes down what a request names.
+    /// Records the keys and partitions that a request refers to.
     fn take(&mut self, operation: &str, body: &Json) {
-        // The last three make a table that is not there.
+        // The last three operations create a table that does not exist.
         let expected = ["GetItem", "BatchGetItem", "Query", "DescribeTable", "CreateTable", "UpdateTimeToLive"];
-        assert!(expected.contains(&operation), "a read made a {operation}");
+        assert!(expected.contains(&operation), "a read called {operation}");
         match queried(body) {
             Some(partition) => drop(self.partitions.insert(partition.to_owned())),
             None => self.take_keys(body),
@@ -144,7 +146,8 @@ impl Asked {
         }
     }
 
-    /// Whether an item can be in an answer: it is asked for, or it is in a partition that is queried.
+    /// Returns whether a response can contain the item: it is requested by key, or in a queried
+    /// partition.
     fn may_get(&self, key: &Key, item: &Item) -> bool {
         let is_queried = |value: &Value| value.as_s().is_ok_and(|text| self.partitions.contains(text));
         self.keys.contains(&(key.pk.clone(), key.sk.clone())) || item.0.values().any(is_queried)
@@ -175,7 +178,8 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
     index_one(&engine, &table).await;
     let mut expected = Vec::new();
     for read in walk.reads {
-        // Of a process that has just begun and knows nothing, so that it asks for all that the answer has.
+        // The process is fresh and has empty caches, so that it requests everything that the
+        // response contains.
         *asked.lock().unwrap() = Asked::default();
         let (status, answer) = read.answer(&with_files(&asking, directory.path()).await).await;
         assert_eq!(status, 200, "{} {} {answer}", read.method, read.path);
@@ -189,14 +193,15 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         let row = RowDescription::of(&key).unwrap();
         let whole = table.get(&key).await.unwrap().unwrap();
         for (what, item) in broken(&whole, row) {
-            // What nobody reads in one item, nobody reads in another: a sample breaks one.
+            // An attribute that is not read in one item is not read in others either, so a sample
+            // breaks one.
             let is_known = !all_troubles() && is_not_answered(&what) && unnoticed.contains(&what);
             if is_known || noticed.get(&what).is_some_and(|items| *items >= items_of_a_row) {
                 continue;
             }
             let mut is_noticed = false;
             table.put(item, &Condition::Always).await.unwrap();
-            // It knows nothing, either, that stood there before.
+            // This process also has empty caches, and has not seen the unbroken item.
             let router = with_files(&table, directory.path()).await;
             let reads = expected.iter().filter(|(.., asked)| asked.may_get(&key, &whole));
             for (number, (read, expected, _)) in reads.enumerate() {
@@ -222,12 +227,12 @@ async fn what_cannot_be_read_is_an_error_and_never_a_shorter_answer() {
         }
         table.put(whole, &Condition::Always).await.unwrap();
     }
-    // Another item of the same row may be the one that is read.
+    // Another item of the same row type may have been read.
     unnoticed.retain(|what| !noticed.contains_key(what) && !is_not_answered(what));
-    assert_eq!(unnoticed, BTreeSet::new(), "nothing reads these");
+    assert_eq!(unnoticed, BTreeSet::new(), "attributes that are never read");
     let least = if all_troubles() { 200 } else { 80 };
     assert!(noticed.len() > least, "{} ways to break an item", noticed.len());
     for (read, expected, _) in &expected {
-        assert_eq!(read.answer(&router).await, (200, expected.clone()), "all is whole again");
+        assert_eq!(read.answer(&router).await, (200, expected.clone()), "after the last repair");
     }
 }

@@ -1,4 +1,4 @@
-//! There is one workspace: every request that names any is refused.
+//! A server without workspaces refuses every request that names one.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -13,7 +13,7 @@ use tower::ServiceExt;
 
 use crate::site::{ROOT, TABLE};
 
-/// Method and path of each row, with a text in the place of each parameter.
+/// Returns the method and path of each row, with a text in place of each parameter.
 fn calls() -> Vec<(&'static str, String)> {
     let filled = |path: String| -> String {
         let part = |part: &str| if part.starts_with('{') { "x".to_owned() } else { part.to_owned() };

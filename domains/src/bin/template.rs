@@ -1,4 +1,5 @@
-//! Writes the generated sections of `template.yaml`. With `--check`, only fails if they are outdated.
+//! Writes the generated sections of `template.yaml`. With `--check`, it only checks whether they
+//! are up to date.
 
 use std::error::Error;
 use std::path::Path;

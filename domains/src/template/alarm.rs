@@ -1,5 +1,5 @@
-//! Alarms of functions that answer no requests. If another one fails or is throttled, the API answers
-//! 5xx, which has an alarm of its own.
+//! Alarms of functions that do not handle requests. Errors and throttling of the others make the
+//! API return 5xx, which has an alarm of its own.
 
 use domain::Function;
 
@@ -14,11 +14,11 @@ fn alarm(resource: &str, name: &str, description: &str) -> String {
     )
 }
 
-/// Returns the alarms of a function: none if it answers requests.
+/// Returns the alarms of a function. Functions that handle requests have none.
 pub(super) fn alarms(function: &Function) -> String {
     if !function.paths.is_empty() {
         return String::new();
     }
     let Function { name, resource, .. } = function;
-    alarm(resource, "Errors", &format!("The function {name} crashed or ran out of time."))
+    alarm(resource, "Errors", &format!("The function {name} crashed or timed out."))
 }

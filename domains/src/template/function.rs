@@ -33,7 +33,7 @@ fn variables(function: &Function) -> String {
             }
             Setting::LongestArtifact => "          MAX_ARTIFACT_SIZE: !Ref MaxArtifactSize\n".to_owned(),
             Setting::ArtifactsOrigin => format!(
-                "          # The page may read files from there.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
+                "          # The page may read files from this origin.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
             ),
             Setting::RunIndexingInterval => "          RUN_INDEXING_INTERVAL: !Ref RunIndexingInterval\n".to_owned(),
         };
@@ -53,7 +53,7 @@ fn variables(function: &Function) -> String {
     text
 }
 
-/// Returns the properties that say which program the function runs.
+/// Returns the properties that select the program of the function.
 fn program(function: &Function) -> String {
     match function.package {
         Package::Zip => format!("      CodeUri: functions/{}\n", function.name),
@@ -61,8 +61,8 @@ fn program(function: &Function) -> String {
     }
 }
 
-/// Returns a queue with its dead-letter queue, and the mapping that invokes its consumer. Messages stay
-/// invisible for six times the timeout, as AWS recommends.
+/// Returns a queue with its dead-letter queue, and the mapping that invokes its consumer. Messages
+/// stay invisible for six times the timeout, as AWS recommends.
 fn consumed_queue(function: &Function, queue: &Queue, batch: u32, attempts: u32) -> String {
     let Queue { resource, .. } = queue;
     format!(
@@ -77,7 +77,7 @@ fn consumed_queue(function: &Function, queue: &Queue, batch: u32, attempts: u32)
     )
 }
 
-/// Returns the URL of a function. Since October 2025, a caller needs the rights to both actions.
+/// Returns the URL of a function. Since October 2025, callers need permission for both actions.
 fn url(function: &Function, url: FunctionUrl) -> String {
     let Function { resource, .. } = function;
     let auth = if url.is_signed { "AWS_IAM" } else { "NONE" };

@@ -13,8 +13,8 @@ use domain::Function;
 /// A section of the template between two marks, and its generated text.
 type Section = (&'static str, String);
 
-/// Returns the template with the sections that follow from these functions replaced. Each section is
-/// between lines that end with `--- <mark>: begin` and `--- <mark>: end`.
+/// Returns the template with the sections replaced that are generated from these functions. Each
+/// section is between lines that end with `--- <mark>: begin` and `--- <mark>: end`.
 ///
 /// # Errors
 /// Returns the name of a mark that the template lacks.

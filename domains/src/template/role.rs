@@ -1,10 +1,11 @@
-//! The role of a function: a statement for each right that its declaration names.
+//! The role of a function, with a statement for each permission in its declaration.
 
 use domain::{BucketRight, Function, Indexes, KmsKey, Queue, QueueRole, TableActions, TableRights};
 
 use super::text::{ACCESS_TABLE, BUCKET, PATH, STREAM, TABLE, comment, statement, table_arn};
 
-/// Returns the rights on the table, limited to partition keys with these prefixes unless there are none.
+/// Returns the permissions on the table. If there are key prefixes, they are limited to partition
+/// keys with these prefixes.
 fn table_statement(rights: &TableRights, key_prefixes: &[&str]) -> String {
     let mut resources = vec![table_arn(TABLE, "")];
     match rights.indexes {
@@ -27,7 +28,7 @@ fn leading_keys(prefixes: &[&str]) -> String {
     )
 }
 
-/// Returns the statement for a right on the bucket.
+/// Returns the statement for a permission on the bucket.
 fn bucket_statement(right: BucketRight) -> String {
     let (actions, suffix) = right.iam();
     let resource = match suffix {
@@ -41,7 +42,8 @@ fn bucket_statement(right: BucketRight) -> String {
     statement(right.why(), actions, &[resource])
 }
 
-/// Returns the right to use the key that a parameter of the stack names, if the parameter is set.
+/// Returns the permission to use the KMS key given by a parameter of the stack, if the parameter is
+/// set.
 fn key_statement(why: &str, key: &str, actions: &[&str]) -> String {
     format!(
         "{}              - !If [Has{key}, {{ Effect: Allow, Action: [{}], Resource: !Ref {key} }}, !Ref AWS::NoValue]\n",
@@ -50,55 +52,55 @@ fn key_statement(why: &str, key: &str, actions: &[&str]) -> String {
     )
 }
 
-/// Returns the right to use the key of the table.
+/// Returns the permission to use the table's KMS key.
 fn table_key_statement() -> String {
     key_statement(
-        "Tables that are encrypted with a key of one's own: DynamoDB asks for it in the caller's name, for writes and the stream, too.",
+        "For tables encrypted with a customer managed key. DynamoDB uses the key on behalf of the caller, also for writes and the stream.",
         "TableKey",
         &["kms:Decrypt"],
     )
 }
 
-/// Returns the right to use the key of the bucket. Completing a multipart upload reads its parts, so a
-/// function that writes also decrypts.
+/// Returns the permission to use the bucket's KMS key. Completing a multipart upload reads its
+/// parts, so a function that writes also has to decrypt.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
     let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::PutAnswers);
     let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {
         (
-            "A bucket that is encrypted with a key of one's own. To join the parts of a file, S3 reads them.",
+            "For a bucket encrypted with a customer managed key. S3 reads the parts of a multipart upload to complete it.",
             &["kms:Decrypt", "kms:GenerateDataKey"],
         )
     } else if rights.contains(&BucketRight::Read) {
-        ("A bucket that is encrypted with a key of one's own.", &["kms:Decrypt"])
+        ("For a bucket encrypted with a customer managed key.", &["kms:Decrypt"])
     } else {
         return String::new();
     };
     key_statement(why, "BucketKey", actions)
 }
 
-/// Returns the rights of a function whose events come from the table's stream.
+/// Returns the permissions of a function that consumes the table's stream.
 fn stream_statements() -> String {
     statement(
         "The event source mapping acts with the function's role.",
         &["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"],
         &[STREAM.to_owned()],
     ) + &statement(
-        "Asked for when the mapping is made, about any stream of the table.",
+        "Required to create the mapping, for all streams of the table.",
         &["dynamodb:ListStreams"],
         &[table_arn(TABLE, "/stream/*")],
     ) + &statement(
-        "Where records go that it did not get through.",
+        "Destination of records that could not be processed.",
         &["sqs:SendMessage"],
         &["!GetAtt IndexerFailures.Arn".to_owned()],
     )
 }
 
-/// Returns the right to use a key of KMS in the function's own name.
+/// Returns the permission to use a KMS key of the function.
 fn kms_statement(key: &KmsKey) -> String {
     statement(key.why, key.actions, &[format!("!GetAtt {}.Arn", key.resource)])
 }
 
-/// Returns the right to send to a queue, or to consume it.
+/// Returns the permission to send to a queue, or to consume it.
 fn queue_statement(queue: &Queue) -> String {
     let actions: &[&str] = match queue.role {
         QueueRole::Sends { .. } => &["sqs:SendMessage"],
@@ -109,7 +111,7 @@ fn queue_statement(queue: &Queue) -> String {
     statement(queue.why, actions, &[format!("!GetAtt {}.Arn", queue.resource)])
 }
 
-/// Returns the right to invoke other functions of the stack.
+/// Returns the permission to invoke other functions of the stack.
 fn invoke_statement(functions: &[&str]) -> String {
     let arn = |name: &&str| {
         format!(
@@ -120,14 +122,15 @@ fn invoke_statement(functions: &[&str]) -> String {
     if resources.is_empty() {
         return String::new();
     }
-    statement("The functions that it invokes.", &["lambda:InvokeFunction"], &resources)
+    statement("Functions that it invokes.", &["lambda:InvokeFunction"], &resources)
 }
 
-/// Returns the role of a function. SAM's own role would allow writing every log group of the account.
+/// Returns the role of a function. The role that SAM generates would allow writes to every log
+/// group of the account.
 pub(super) fn role(function: &Function) -> String {
     let Function { name, resource, .. } = function;
     let mut statements = statement(
-        "Its log. Without the right to make the group, a late call makes none after the stack is gone.",
+        "Its log. The role cannot create the log group, so that a late call does not recreate it after the stack was deleted.",
         &["logs:CreateLogStream", "logs:PutLogEvents"],
         &[format!("!GetAtt {resource}Log.Arn")],
     );
@@ -138,9 +141,9 @@ pub(super) fn role(function: &Function) -> String {
     }
     if !function.paths.is_empty() {
         let (actions, why) = if function.writes_access {
-            (TableActions::Write, "It is the only function that writes the table of access.")
+            (TableActions::Write, "The only function that writes the access table.")
         } else {
-            (TableActions::GetMany, "Who is calling, and what roles they have: it may read that, and change nothing.")
+            (TableActions::GetMany, "Read-only access to users and their roles, to authenticate callers.")
         };
         statements += &statement(why, actions.iam(), &[table_arn(ACCESS_TABLE, "")]);
     }

@@ -1,4 +1,4 @@
-//! Made-up functions, each with one thing that a declaration can name.
+//! Sample functions, each with one feature that a declaration can have.
 
 use domain::{Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole, Secret, TableActions, TableRights};
 
@@ -12,7 +12,7 @@ const GREETER: Function = Function {
     ..Function::BASE
 };
 
-/// The line of a generated text that contains all of these, without the spaces around it.
+/// Returns whether the text has this line, apart from surrounding spaces.
 fn has_line(text: &str, line: &str) -> bool {
     text.lines().any(|candidate| candidate.trim() == line)
 }

@@ -1,8 +1,8 @@
-//! Pieces of YAML that several sections of the template have in common.
+//! YAML snippets that several sections of the template share.
 
 use std::fmt::Write;
 
-/// Longest line of a comment in the template.
+/// Maximum width of a comment in the template, without its indentation.
 const COMMENT_WIDTH: usize = 100;
 
 /// Expressions for the bucket's name, and for its path with the prefix of the artifacts. The
@@ -28,7 +28,7 @@ pub(super) fn table_arn(name: &str, below: &str) -> String {
     )
 }
 
-/// Returns a comment, wrapped, with each line indented by `indent` spaces.
+/// Returns a wrapped comment, with each line indented by `indent` spaces.
 pub(super) fn comment(indent: usize, text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! `docs/reference/limits.md` says of every route what bounds its answer and its reads.
+//! Checks that `docs/reference/limits.md` describes the limits of every route's response and reads.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,8 @@ use domains::DOMAINS;
 
 use crate::repository;
 
-/// Method and canonical path of every route of every domain but the user interface, which has files only.
+/// Returns the method and canonical path of every route. The user interface is left out, because it
+/// only serves files.
 fn routes() -> BTreeSet<(String, String)> {
     let of_files = |domain: &&&Domain| domain.function.name == "ui";
     let domains = DOMAINS.iter().filter(|domain| !of_files(domain));
@@ -16,7 +17,8 @@ fn routes() -> BTreeSet<(String, String)> {
     endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].clone())).collect()
 }
 
-/// The rows of a table in Markdown whose second cell is code, without its head.
+/// Returns the cells of the rows of a Markdown table whose second cell is code. The head is not one
+/// of them.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let cells = |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
     text.lines().filter(|line| line.starts_with('|') && line.contains("| `/")).map(cells).collect()
@@ -29,9 +31,9 @@ fn every_route_says_what_bounds_its_answer_and_its_reads() {
     let mut described = BTreeSet::new();
     for row in rows(&text) {
         let [method, path, answer, reads] = row.as_slice() else {
-            panic!("a row has another number of cells: {row:?}")
+            panic!("a row has the wrong number of cells: {row:?}")
         };
-        assert!(!answer.is_empty() && !reads.is_empty(), "a route does not say its bounds: {row:?}");
+        assert!(!answer.is_empty() && !reads.is_empty(), "a route lacks its limits: {row:?}");
         let route = (method.clone(), path.trim_matches('`').to_owned());
         assert!(described.insert(route), "a route has two rows: {row:?}");
     }

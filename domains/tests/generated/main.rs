@@ -1,6 +1,6 @@
 //! Files that are generated from the list of all domains, and files that are checked against it.
-//! `UPDATE_DOCS=1` writes them.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+//! With `UPDATE_DOCS=1`, the tests write the generated files.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests report failures by panicking")]
 
 mod coverage;
 mod limits;
@@ -14,15 +14,16 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// A file of the repository.
+/// Returns the path of a file in the repository.
 fn repository(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..").join(file)
 }
 
-/// Several tests read and write parts of one file, each its own: one at a time, or one would undo what another has written.
+/// Serializes tests that update different sections of the same file, so that they do not overwrite
+/// each other's changes.
 static FILES: Mutex<()> = Mutex::new(());
 
-/// Holds a file against what the code says, or writes it.
+/// Compares a file with its expected content, or writes it.
 fn check(file: &str, expected: &str) {
     let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     check_alone(file, expected);
@@ -34,10 +35,11 @@ fn check_alone(file: &str, expected: &str) {
         fs::write(&path, expected).unwrap();
     }
     let found = fs::read_to_string(&path).unwrap_or_default();
-    assert!(found == expected, "{file} is not what the code says; run `make docs`");
+    assert!(found == expected, "{file} is outdated; run `make docs`");
 }
 
-/// The same for the part of a file between the lines that end with these marks.
+/// Compares the section of a file between the lines that end with these marks with its expected
+/// content, or writes it.
 fn check_between(file: &str, begin: &str, end: &str, expected: &str) {
     let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read_to_string(repository(file)).unwrap();

@@ -1,4 +1,4 @@
-//! Domains in one process: any of them, with those that they call.
+//! Domains mounted in one process: any subset, with the domains that they call.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ async fn two_domains_are_one_router() {
     assert_eq!(api.call_at("POST", "/api/2.0/mlflow/registered-models/create", body).await.status, 200);
     let found = api.call_at("POST", "/api/3.0/mlflow/datasets/search", "{}".to_owned()).await;
     assert_eq!(found.status, 200, "{found:?}");
-    // No other domain is there.
+    // No other domain is mounted.
     assert_eq!(api.call_at("GET", "/version", String::new()).await.status, 404);
 }
 

@@ -1,14 +1,15 @@
-//! Where the gateway sends the requests of each route.
+//! The function to which the gateway sends the requests of each route.
 
 use std::collections::BTreeMap;
 
 use domain::Function;
 use domains::{DOMAINS, functions};
 
-/// The function that the gateway sends a path to: the one whose pattern is the path, or the longest that fits.
+/// Returns the function to which the gateway sends a path: the one with this exact path, otherwise
+/// the one with the longest matching pattern.
 fn function_of(path: &str) -> &'static str {
     let fits = |pattern: &str| match pattern.split_once("{*path}") {
-        // A greedy part is not empty.
+        // A greedy path parameter does not match an empty text.
         Some((before, _)) => path.strip_prefix(before).is_some_and(|rest| !rest.is_empty()),
         None => pattern == path,
     };

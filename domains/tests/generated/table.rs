@@ -1,4 +1,5 @@
-//! The tables: `docs/reference/table.md`, and those of `template.yaml`.
+//! Generated descriptions of the tables: `docs/reference/table.md`, and sections of
+//! `template.yaml`.
 
 use key_schema::definition::{ACCESS, DATA};
 

@@ -1,4 +1,4 @@
-//! The sections of `template.yaml` that the program `template` writes.
+//! The sections of `template.yaml` that the program `template` generates.
 
 use std::fs;
 

@@ -26,7 +26,7 @@ fn table_of(definition: &Definition) -> TableFacts {
     }
 }
 
-/// A stack that is well.
+/// Returns the facts about a healthy stack.
 fn well() -> Facts {
     let set = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let of_function = |function: &Function| Deployed {
@@ -104,7 +104,7 @@ fn refused(code: &str, region: Option<&str>) -> Unread {
     }
 }
 
-/// What is found after one change to a stack that is well.
+/// Returns the findings after a single change to a healthy stack.
 fn found(change: impl FnOnce(&mut Facts)) -> Vec<String> {
     let mut facts = well();
     change(&mut facts);
@@ -126,7 +126,7 @@ fn of_table(facts: &mut Facts, change: impl FnOnce(&mut TableFacts)) {
 #[test]
 fn nothing_is_found_in_a_stack_that_is_well() {
     assert_eq!(found(|_| {}), Vec::<String>::new());
-    // Nor in one that nobody has called yet.
+    // Nor in a stack that has never been called.
     let idle = found(|facts| {
         facts.layout = Ok(None);
         facts.oldest_due = Ok(None);
@@ -146,17 +146,17 @@ fn each_fault_is_named_alone() {
         (|facts| drop(facts.functions.insert("registry", Ok(None))), "The function mlflow-registry is missing."),
         (
             |facts| of_function(facts, "traces", |one| one.reserved = Some(0)),
-            "The function mlflow-traces takes no calls",
+            "The function mlflow-traces cannot be invoked",
         ),
         (|facts| of_function(facts, "ui", |one| one.layers.clear()), "The function mlflow-ui has no layer"),
-        (|facts| facts.mapping = Ok(None), "No mapping leads from the table's stream"),
+        (|facts| facts.mapping = Ok(None), "The mapping from the table's stream to mlflow-fts-indexer is missing"),
         (
             |facts| of_mapping(facts, |one| one.state = "Disabled".to_owned()),
             "The mapping from the table's stream to the indexer is Disabled",
         ),
         (
             |facts| of_mapping(facts, |one| one.last_result = "PROBLEM: Function call failed".to_owned()),
-            "The mapping from the table's stream to the indexer says: PROBLEM",
+            "The mapping from the table's stream to the indexer reports: PROBLEM",
         ),
         (|facts| of_mapping(facts, |one| drop(one.filters.pop())), "The filter of the mapping"),
         (|facts| of_mapping(facts, |one| one.filters.clear()), "The filter of the mapping"),
@@ -177,19 +177,22 @@ fn each_fault_is_named_alone() {
             "The bucket files has no CORS rule for https://a.execute-api, https://u.execute-api",
         ),
         (|facts| facts.cors.as_mut().unwrap()[0].exposed.clear(), "The bucket files has no CORS rule"),
-        (|facts| facts.lifecycle = Ok(Vec::new()), "The bucket files has no lifecycle rule that removes uploads"),
+        (
+            |facts| facts.lifecycle = Ok(Vec::new()),
+            "The bucket files has no lifecycle rule that removes incomplete uploads",
+        ),
         (
             |facts| facts.lifecycle.as_mut().unwrap()[1].is_enabled = false,
-            "The bucket files has no lifecycle rule that removes what is below .answers/",
+            "The bucket files has no lifecycle rule that removes objects below .answers/",
         ),
         (|facts| facts.table = Ok(None), "The table data is missing in eu-central-1."),
         (
             |facts| of_table(facts, |one| drop(one.indexes.remove("LSI3"))),
-            "The table data has another layout: it has no index LSI3",
+            "The table data has a different layout: it has no index LSI3",
         ),
-        (|facts| facts.layout = Ok(Some(CURRENT + 1)), "The table data has another layout, 8"),
+        (|facts| facts.layout = Ok(Some(CURRENT + 1)), "The table data has layout 8"),
         (|facts| of_table(facts, |one| one.is_protected = false), "Deletion protection of the table data is off."),
-        (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 sandboxes is too small"),
+        (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 concurrent executions is too small"),
     ];
     for (change, expected) in cases {
         let found = found(change);
@@ -212,15 +215,15 @@ fn a_bucket_of_ones_own_is_known_by_its_path() {
     let found = found(|facts| {
         facts.description.parameters.insert("ArtifactRoot".to_owned(), "s3://own/a/b".to_owned());
     });
-    // Of roles and rules that are about another bucket.
+    // Both are reported because the roles and rules are still those of the stack's own bucket.
     assert!(found.iter().any(|one| one.contains("s3:GetObject on arn:aws:s3:::own/a/b/any")), "{found:?}");
-    assert!(found.iter().any(|one| one.contains("removes what is below a/b/.answers/")), "{found:?}");
+    assert!(found.iter().any(|one| one.contains("removes objects below a/b/.answers/")), "{found:?}");
 }
 
 #[test]
 fn what_cannot_be_looked_at_is_told() {
     let found = found(|facts| facts.cors = Err(refused("AccessDenied", None)));
-    assert_eq!(found, ["This could not be looked at: s3:GetBucketCORS: AccessDenied ."]);
+    assert_eq!(found, ["A request failed, so not everything was checked: s3:GetBucketCORS: AccessDenied ."]);
 }
 
 #[test]
@@ -228,6 +231,6 @@ fn a_stack_that_is_not_there_may_be_in_another_region() {
     let uri = "https://abc.execute-api.us-east-1.amazonaws.com";
     let finding = no_stack("mlflow", "eu-central-1", Some(uri));
     assert_eq!(finding.what, "There is no stack mlflow in eu-central-1.");
-    assert!(finding.remedy.ends_with("MLFLOW_TRACKING_URI leads to us-east-1."), "{}", finding.remedy);
-    assert!(no_stack("mlflow", "us-east-1", Some(uri)).remedy.ends_with("--stack."));
+    assert!(finding.remedy.ends_with("MLFLOW_TRACKING_URI points to us-east-1."), "{}", finding.remedy);
+    assert!(no_stack("mlflow", "us-east-1", Some(uri)).remedy.ends_with("(--stack)."));
 }

@@ -1,4 +1,4 @@
-//! A stream as DynamoDB has it, in a server of the test's own.
+//! Tests against a simulated DynamoDB stream, served over HTTP by the test itself.
 
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
@@ -20,12 +20,12 @@ use super::*;
 
 const TABLE: &str = "table";
 
-/// Shards by their names: the keys of their records, and whether they are closed.
+/// Shards by name, with the keys of their records and whether they are closed.
 #[derive(Default)]
 struct Stream {
     shards: BTreeMap<String, (Vec<String>, bool)>,
     is_on: bool,
-    /// So many iterators are answered as if they were too old.
+    /// Number of requests that are still refused with an expired iterator.
     expired: usize,
     asked: HashMap<String, usize>,
 }
@@ -56,7 +56,7 @@ impl Server {
                     json!({})
                 }})
             }
-            // A shard a page.
+            // One shard per page.
             "DynamoDBStreams_20120810.DescribeStream" => {
                 let after = request["ExclusiveStartShardId"].as_str().unwrap_or_default();
                 let mut rest = stream.shards.keys().filter(|name| name.as_str() > after);
@@ -81,7 +81,7 @@ impl Server {
                 let (name, begin) = request["ShardIterator"].as_str().unwrap().split_once(' ').unwrap();
                 let begin: usize = begin.parse().unwrap();
                 let (keys, is_closed) = &stream.shards[name];
-                // Two at a time.
+                // Two records per page.
                 let end = keys.len().min(begin + 2);
                 let records: Vec<_> = (begin..end).map(|number| record(&keys[number], number)).collect();
                 let is_end = *is_closed && end == keys.len();
@@ -94,7 +94,7 @@ impl Server {
     }
 }
 
-/// A record that the indexer wants, unless its key is `other`.
+/// Returns a record that the indexer is interested in, unless its key is `other`.
 fn record(key: &str, number: usize) -> Value {
     let image = if key == "other" { json!({}) } else { json!({ "lsi5sk": { "S": "x" } }) };
     json!({ "eventName": "MODIFY", "dynamodb": { "Keys": { "PK": { "S": key } }, "NewImage": image, "SequenceNumber": number.to_string() } })
@@ -116,7 +116,7 @@ async fn requests(server: &Server) -> StreamRequests {
     StreamRequests::new(&url, &config.build(), TABLE).unwrap()
 }
 
-/// Remembers the keys of the records, and is away for so many calls.
+/// Consumer that collects the keys of the records, and is unreachable for a given number of calls.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<(Vec<String>, usize)>>);
 
@@ -143,7 +143,7 @@ impl Consumer for Seen {
     }
 }
 
-/// Rounds until there is nothing more.
+/// Runs rounds until there is nothing left to read.
 async fn read_all(shards: &mut Shards, requests: &StreamRequests, seen: &Seen) {
     while shards.round(requests, seen).await.unwrap() {}
 }

@@ -1,5 +1,5 @@
-//! Removing traces that are kept no longer, with a fault at each request. Other traces are
-//! untouched, and the next removal ends in the state of an undisturbed one.
+//! Removal of traces past their retention, with a fault at each request. Other traces are not
+//! affected, and the next removal ends in the same state as an undisturbed one.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -23,16 +23,17 @@ use crate::faults::sweep::{course, view};
 use crate::faults::whole;
 
 const DAY: i64 = 86_400_000;
-/// How long traces are kept, in days: much longer than this test lasts by its clock.
+/// Retention in days, much longer than this test lasts by its simulated clock.
 const KEPT: i64 = 100;
-/// Those that are kept no longer: of one day, and of the day before.
+/// Numbers and ages in days of traces past their retention: four of one day, and one of the day
+/// before.
 const EXPIRED: [(u32, i64); 5] = [(1, 200), (2, 200), (3, 200), (4, 200), (5, 201)];
-/// Those that are kept: one began today, one is in another experiment.
+/// Traces within their retention: one started today, the other is in another experiment.
 const KEPT_TRACES: [u32; 2] = [6, 7];
-/// A trace without a document, because its export was cut off.
+/// A trace without a document, because its export was interrupted.
 const CUT_OFF: u32 = 4;
 
-/// Removes what is kept no longer, as `gc` does.
+/// Removes traces past their retention and files of removed traces, like `gc`.
 pub(crate) async fn remove(table: &Table, artifacts: &Artifacts) -> Result<(), String> {
     let retention = Retention::new(table.clone(), artifacts.clone());
     let removed = async {
@@ -42,7 +43,8 @@ pub(crate) async fn remove(table: &Table, artifacts: &Artifacts) -> Result<(), S
     removed.await.map_err(|error| format!("{error:?}"))
 }
 
-/// Whether not all traces of a partition's day are kept no longer.
+/// Returns a predicate for partitions: whether some traces of the partition's day are within their
+/// retention.
 pub(crate) async fn is_kept(site: &Site) -> impl Fn(&TracePartition) -> bool + use<> {
     let partitions = keys(site).await.iter().filter_map(TracePartition::of_key).collect::<BTreeSet<_>>();
     let experiments: BTreeSet<_> = partitions.iter().map(|partition| partition.experiment).collect();
@@ -58,7 +60,7 @@ async fn sent(api: &Api, method: &str, path: &str, body: Value) -> Value {
     api.call_at(method, path, body.to_string()).await.ok()
 }
 
-/// A trace with two spans, in a session.
+/// Creates a trace with two spans in a session.
 async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
     let nanos = |ms: i64| (ms * 1_000_000).to_string();
     let span = |span: i64, parent: &str| {
@@ -78,8 +80,8 @@ async fn make(api: &Api, experiment: &str, number: u32, began: i64) {
     sent(api, "POST", "/api/3.0/mlflow/traces", json!({ "trace": { "trace_info": info } })).await;
 }
 
-/// Traces in blocks, traces changed since, one trace without a document, and files of some. Some of
-/// them are kept no longer.
+/// A site with traces in blocks, traces changed since they were packed, a trace without a document,
+/// and files of some traces. Some of the traces are past their retention.
 struct Ground {
     site: Site,
     directory: TempDir,
@@ -124,7 +126,8 @@ impl Ground {
         self.directory.path().join(format!("1/traces/{}/artifacts/traces.json", id(number)))
     }
 
-    /// The files of a trace that is kept no longer, of one that is kept, and of one that a client has deleted.
+    /// Writes files of a trace past its retention, of one within it, and of one that a client has
+    /// deleted.
     fn put_files(&self) {
         for number in [2, KEPT_TRACES[0], 99] {
             std::fs::create_dir_all(self.file(number).parent().unwrap()).unwrap();
@@ -137,14 +140,14 @@ impl Ground {
     }
 }
 
-/// All items, but those that say who packs a partition, and when somebody did or is to.
+/// Returns all items, except the leases, requests and schedules of packing.
 async fn left(site: &Site) -> Dump {
     let passing = |key: &str| key.ends_with(" L") || key.ends_with(" P") || key.starts_with("LATER#");
     site.dump().await.into_iter().filter(|(key, _)| !passing(key)).collect()
 }
 
-/// Rules that hold while traces are removed: clients find the same as before, and its items are
-/// untouched.
+/// Checks the invariants during a removal: clients find the same traces as before, and the items of
+/// these traces are unchanged.
 async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Result<(), String> {
     whole::check(site, is_kept(site).await).await?;
     let found = view::of(&course::api(&site.table), "/traces").await?;
@@ -158,7 +161,7 @@ async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Resul
     if ground.file(KEPT_TRACES[0]).exists() { Ok(()) } else { Err("a file is gone".to_owned()) }
 }
 
-/// What has to hold while the removal is cut off, and after the next.
+/// Checks the invariants after an interrupted removal, and the state after the next one.
 async fn ends(ground: &Ground, site: &Site, seen: &Value, after: &Dump) -> Result<(), String> {
     check(ground, site, seen, after).await?;
     remove(&site.table, &ground.artifacts).await?;
@@ -198,11 +201,12 @@ fn an_expiry_survives_a_fault_at_each_of_its_requests() {
                 site.faults.work_again();
                 let is_there = [2, 99].map(|number| ground.file(number).exists());
                 if calls == 1 {
-                    outcome.unwrap_or_else(|error| wrong(format!("one trouble is outlived, but {error}")));
+                    outcome.unwrap_or_else(|error| wrong(format!("a single fault has to be tolerated, but {error}")));
                     assert!(left(&site).await == after, "{course}");
                     ground.check_files();
                 } else if met.insert((tables.state(&site).await.kind, is_there)) {
-                    // The further course follows from the content of the table, and from the files.
+                    // The rest of this case depends only on the content of the table and on the
+                    // files.
                     let packed = site.copy();
                     ends(&ground, &site, &seen, &after).await.unwrap_or_else(wrong);
                     ground.put_files();

@@ -1,4 +1,5 @@
-//! Every write of all functions while the table throttles, loses answers, breaks off and leaves batches half done.
+//! All writes of all functions, while the table throttles, loses responses, disconnects and
+//! processes batches only partially.
 
 mod expiry;
 mod model;

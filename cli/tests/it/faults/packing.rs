@@ -1,4 +1,4 @@
-//! Packing traces: few are packed here as many are elsewhere.
+//! Packing of traces, with smaller blocks than in production.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use table::{Item, Table, number};
 use test_site::{Site, TABLE, key_of};
 use trace_blocks::TracePartition;
 
-/// How much time passes at once: quiet traces are packed by then, and postponed partitions are
-/// looked at.
+/// Time that passes at once. It is long enough for quiet traces to be packed, and for postponed
+/// partitions to be checked.
 pub(crate) const STEP: Duration = Duration::from_mins(5);
 
-/// Runs a test on a clock that jumps to where somebody waits for.
+/// Runs a test on a simulated clock, which jumps to the next time that a task waits for.
 pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
     let simulation = Simulation::begin();
     let test = Box::pin(test);
@@ -26,18 +26,18 @@ pub(crate) fn timed<T>(test: impl Future<Output = T>) -> T {
     })
 }
 
-/// An indexer that has just begun. It makes blocks of one or two traces.
+/// Creates a fresh indexer that makes blocks of one or two traces.
 pub(crate) fn indexer(table: &Table) -> Indexer {
     let packing = Packing { least_new: 1, least_changed: 1, most: 2, rest: Duration::ZERO, ..Packing::default() };
     Indexer::new(table.clone()).with_packing(packing)
 }
 
-/// The keys of all items.
+/// Returns the keys of all items.
 pub(crate) async fn keys(site: &Site) -> Vec<Key> {
     site.engine.items(TABLE).await.unwrap().iter().map(key_of).collect()
 }
 
-/// How many traces, marks and blocks there are.
+/// Numbers of traces, marks and blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counts {
     pub(crate) traces: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Counts {
     pub(crate) blocks: usize,
 }
 
-/// Counts them.
+/// Counts the traces, marks and blocks of a site.
 pub(crate) async fn counts(site: &Site) -> Counts {
     let keys = keys(site).await;
     let count = |is_meant: &dyn Fn(&Key) -> bool| keys.iter().filter(|key| is_meant(key)).count();
@@ -56,7 +56,8 @@ pub(crate) async fn counts(site: &Site) -> Counts {
     }
 }
 
-/// Time passes, and all partitions with marks are packed, as if the stream had brought that.
+/// Lets time pass, and packs all partitions with marks, as if the requests had arrived over the
+/// stream.
 pub(crate) async fn pass(site: &Site) {
     clock::sleep(STEP).await;
     let keys = keys(site).await;

@@ -1,5 +1,5 @@
-//! Removing for good with a fault at each request: the remaining data is whole, and the next
-//! removal goes on.
+//! Permanent removal with a fault at each request: the remaining data is intact, and the next
+//! removal completes the work.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::faults::packing::timed;
 use crate::faults::sweep::seen::Seen;
 use crate::faults::sweep::{course, view};
 
-/// Tells nobody.
+/// A report that discards everything.
 pub(crate) struct Silent;
 
 impl Report for Silent {
@@ -32,7 +32,8 @@ impl Report for Silent {
     fn kept(&self, _: Entity, _: &str) {}
 }
 
-/// Removes all that is deleted. Nobody keeps artifacts here.
+/// Removes all deleted entities. Their artifacts are left alone, because there is no artifact
+/// storage here.
 pub(crate) async fn all(table: &Table) -> Result<(), String> {
     let retention = Retention::new(table.clone(), Artifacts::default()).leaving_artifacts(true);
     let removed = async {
@@ -69,12 +70,13 @@ async fn run(api: &Api, experiment: &str) -> String {
     run
 }
 
-/// A chart row, as a run with thousands of points has it, and points that nobody has packed.
+/// Adds a chart row like that of a run with thousands of points, and points that are not packed
+/// yet.
 async fn log_more(site: &Site, run: &str) {
     let row = rows::MetricChart::key(&RunId::parse(run).unwrap(), &"m".into(), &Ordinal(1), &Ordinal(0));
     site.table.put(Item::new(row), &Condition::item_missing()).await.unwrap();
     let api = course::api_with_journal(&site.table);
-    // A call that shares its item with others, and one that has its own.
+    // One call shares an item with other calls, and the other has an item of its own.
     for names in [vec!["j".to_owned()], vec!["j".repeat(250), "k".repeat(250), "l".repeat(250)]] {
         let point = |name| json!({ "key": name, "value": 1, "timestamp": 1, "step": 1 });
         let metrics: Vec<_> = names.into_iter().map(point).collect();
@@ -92,7 +94,8 @@ async fn model(api: &Api, experiment: &str) -> String {
     id(&post(api, "logged-models", new).await["model"]["info"]["model_id"])
 }
 
-/// Two experiments, one of them deleted, with runs and logged models, some of them deleted.
+/// Creates two experiments with runs and logged models. Some of these and one of the experiments
+/// are deleted.
 async fn ground() -> Site {
     let site = Site::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -119,7 +122,7 @@ async fn ground() -> Site {
     site
 }
 
-/// What clients find, each entity by its id.
+/// Returns everything that clients find, by entity id.
 async fn found(site: &Site) -> BTreeMap<String, Value> {
     let view = view::of(&course::api(&site.table), "/runs/").await.unwrap();
     let of = |list: &str, pointer: &str| {
@@ -135,7 +138,8 @@ async fn found(site: &Site) -> BTreeMap<String, Value> {
     lists.into_iter().flatten().collect()
 }
 
-/// All items, but those that say when somebody has to look at a run: of one that is gone, they go when their time has come.
+/// Returns all items, except those that schedule another check of a run. For removed runs, these
+/// are deleted when they are due.
 async fn left(site: &Site) -> BTreeMap<String, Value> {
     site.dump().await.into_iter().filter(|(key, _)| !key.starts_with("LATER#")).collect()
 }
@@ -163,22 +167,23 @@ async fn removals() {
             copy.faults.trouble_at(trouble, nth, calls);
             let outcome = all(&copy.impatient()).await;
             copy.faults.work_again();
-            // The further course follows from the content of the table.
+            // The rest of this case depends only on the content of the table.
             let state = seen.state(&copy).await;
             let found = if let Some(found) = seen.found(&state) {
                 found
             } else {
-                // A search may still show a run whose document is gone and whose copy is not; the stream has the indexer remove that.
+                // A search may still show a run whose document is removed and whose copy is not.
+                // The stream makes the indexer remove the copy.
                 index(&copy, &copy.engine.stream(TABLE).await.unwrap().unwrap()).await;
                 let found = found(&copy).await;
                 all(&copy.table).await.unwrap();
                 assert!(self::left(&copy).await == left, "{course}");
                 seen.keep(&state, found)
             };
-            assert!(found.iter().all(|(id, entity)| before.get(id) == Some(entity)), "{course}: by half");
-            assert!(after.iter().all(|(id, entity)| found.get(id) == Some(entity)), "{course}: too much");
+            assert!(found.iter().all(|(id, entity)| before.get(id) == Some(entity)), "{course}: partially removed");
+            assert!(after.iter().all(|(id, entity)| found.get(id) == Some(entity)), "{course}: removed too much");
             if calls == 1 {
-                outcome.unwrap_or_else(|error| panic!("{course}: one trouble is outlived, but {error}"));
+                outcome.unwrap_or_else(|error| panic!("{course}: a single fault has to be tolerated, but {error}"));
                 assert_eq!(*found, after, "{course}");
             }
         }

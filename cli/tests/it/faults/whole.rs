@@ -1,4 +1,4 @@
-//! What has to hold of traces at every moment, whatever was cut off.
+//! Invariants of traces that hold at any time, regardless of interruptions.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,28 +8,29 @@ use mlflow_api::{ExperimentId, TraceId};
 use test_site::{Site, key_of};
 use trace_blocks::{TraceKey, TracePartition, Turn, read_block_spans, read_blocks, read_trace_spans};
 
-/// Documents, marks and blocks as they are.
+/// Documents, marks and blocks of a site.
 struct Whole<'a> {
     site: &'a Site,
     traces: HashMap<TraceId, StoredTrace>,
     marks: BTreeMap<TracePartition, BTreeSet<TraceKey>>,
-    /// Traces that a mark or a block names, by experiment.
+    /// Traces that a mark or a block refers to, by experiment.
     named: BTreeSet<(ExperimentId, TraceId)>,
-    /// Whether an export may have been cut off: of its trace, a block may lack the spans.
+    /// Whether an export may have been interrupted. In this case, the block of its trace may lack
+    /// spans.
     is_cut_off: bool,
-    /// Those that are read from a block.
+    /// Traces that are read from a block.
     packed: BTreeSet<TraceId>,
 }
 
-/// Checks that each trace has a mark at its place, or its block has it as it is, spans and all.
-/// Everything else that blocks have must be marked. Spans without a trace must be where a mark or a
-/// block says. If parts of a day are kept no longer, the day is being emptied, and only the last
-/// rule counts.
+/// Checks that each trace either has a mark at its place, or is in its block with its current
+/// content and spans. All other traces in blocks must be marked. Spans without a trace must be
+/// where a mark or a block refers to. A day is being emptied if some of its traces are past their
+/// retention. For such a day, only the last rule applies.
 pub(crate) async fn check(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
     looked_at(site, is_kept, false).await
 }
 
-/// The same where an export may have been cut off.
+/// Checks the rules of [`check`] for a site on which an export may have been interrupted.
 pub(crate) async fn check_cut_off(site: &Site, is_kept: impl Fn(&TracePartition) -> bool) -> Result<(), String> {
     looked_at(site, is_kept, true).await
 }
@@ -58,7 +59,7 @@ impl Whole<'_> {
         self.marks.get(partition).is_some_and(|marks| marks.contains(place))
     }
 
-    /// The blocks of a partition.
+    /// Checks the blocks of a partition.
     async fn look_at(&mut self, partition: TracePartition, is_kept: bool) -> Result<(), String> {
         let table = &self.site.table;
         let read = read_blocks(table, &partition, None, usize::MAX).await;

@@ -1,4 +1,5 @@
-//! Deleting a workspace with a fault at each request: whatever happens, repeating it ends as if nothing had happened.
+//! Deletion of a workspace, with a fault at each request: repeating the deletion leads to the same
+//! state as an undisturbed one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +21,7 @@ fn team() -> Workspace {
     Workspace::parse(TEAM).unwrap()
 }
 
-/// The functions of a server with workspaces.
+/// Returns the functions of a server with workspaces.
 pub(crate) async fn api(table: &Table) -> Api {
     let around = Surroundings::new(everybody(), table.clone());
     let around = Surroundings { artifact_root: ROOT.to_owned(), ..around.with_workspaces() };
@@ -35,7 +36,7 @@ async fn post(api: &Api, workspace: &str, path: &str, body: Value) -> Value {
     api.send(request.body(body.to_string().into()).unwrap()).await.ok()
 }
 
-/// What a workspace has, each thing with this in its name.
+/// Fills a workspace with one entity of each kind. All have `called` in their names.
 async fn fill(api: &Api, workspace: &str, called: &str) {
     let v2 = |path: &str| format!("2.0/mlflow/{path}");
     let new = json!({ "name": called });
@@ -50,7 +51,7 @@ async fn fill(api: &Api, workspace: &str, called: &str) {
     post(api, workspace, &v2("model-versions/create"), version).await;
     let alias = json!({ "name": called, "alias": "best", "version": "1" });
     post(api, workspace, &v2("registered-models/alias"), alias).await;
-    // One that is called otherwise now, and so has its rows elsewhere.
+    // A renamed model, whose rows are stored under a different name.
     let renamed = json!({ "name": called, "new_name": format!("{called}-renamed") });
     post(api, workspace, &v2("registered-models/rename"), renamed).await;
     let prompt =
@@ -78,7 +79,7 @@ async fn delete(table: &Table, mode: Mode) -> mlflow_api::Result<()> {
     workspaces.finish_deletion(&begun).await
 }
 
-/// How many rows list something, in whatever workspace.
+/// Returns the number of rows that list an entity in any workspace.
 fn listed(items: &BTreeMap<String, Value>) -> usize {
     let rows = [" EXPNAME#", " RMNAME#", " EDS#", " SCORERS#"];
     items.keys().filter(|key| key.starts_with("WORKSPACE#") && rows.iter().any(|row| key.contains(row))).count()
@@ -101,7 +102,7 @@ async fn deletions() {
         clean.faults.keep_order();
         delete(&clean.faulty(), mode).await.unwrap();
         let after = all_items(&clean).await;
-        assert_eq!(listed(&after), before, "{mode:?}: nothing is lost");
+        assert_eq!(listed(&after), before, "{mode:?}: the number of entities is unchanged");
         let is_of_team = |key: &&String| key.starts_with("WORKSPACE#team-a ") || *key == "WORKSPACES WS#team-a";
         assert_eq!(after.keys().filter(is_of_team).collect::<Vec<_>>(), Vec::<&String>::new(), "{mode:?}");
         let says_team = after.values().filter(|item| item["workspace"]["S"] == TEAM).count();
@@ -117,7 +118,7 @@ async fn deletions() {
                 assert_eq!(listed(&all_items(&copy).await), before, "{course}: everything is in one of the two");
                 if outcome.is_err() {
                     match delete(&copy.table, mode).await {
-                        // Only the answer was lost.
+                        // Only the response was lost.
                         Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
                         again => again.unwrap_or_else(|error| panic!("{course}: {error:?}")),
                     }
@@ -147,7 +148,8 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
                 (count(&experiments["experiments"]), count(&versions["model_versions"]))
             }
         };
-        // The default experiment, that of each of three fillings, and a version of each.
+        // The default experiment, one experiment of each of three fillings, and one version of
+        // each.
         assert_eq!(found(&moved, "default").await, (4, 3));
         assert_eq!(found(&site, "default").await, (2, 1));
 
@@ -157,7 +159,8 @@ fn what_a_workspace_had_is_found_in_the_default_one_or_removed() {
         let names = workspaces.names().await.unwrap();
         let [_, removed] = names.as_slice() else { panic!("{names:?}") };
         assert!(removed.is_for_removal());
-        // One of the same name has nothing of it, and its own may be called the same.
+        // A new workspace of the same name contains nothing of the old one, and can reuse its
+        // names.
         workspaces.create(&team(), &Change::default()).await.unwrap();
         assert_eq!(found(&site, TEAM).await, (0, 0));
         fill(&api(&site.table).await, TEAM, "theirs").await;

@@ -1,4 +1,4 @@
-//! A table with a row of each kind, filled by requests.
+//! A table with a row of each type, filled by requests.
 
 use std::ops::Range;
 use std::path::Path;
@@ -28,13 +28,14 @@ use crate::site::ROOT;
 
 const V2: &str = "/api/2.0/mlflow";
 const V3: &str = "/api/3.0/mlflow";
-/// A workspace with something of each kind.
+/// A workspace with an entity of each kind.
 pub(super) const TEAM: &str = "team";
-/// Letters of a content that has parts: more than an item holds, when compressed.
+/// Length of a text that is stored in parts, because an item cannot hold it even when it is
+/// compressed.
 const LONG: u64 = 360_000;
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// Text that no compression makes much shorter, and the same each time.
+/// Returns a reproducible text that cannot be compressed much.
 fn noise(seed: u64) -> String {
     let mut state = seed;
     let mut letter = || {
@@ -44,7 +45,7 @@ fn noise(seed: u64) -> String {
     (0..LONG).map(|_| letter()).collect()
 }
 
-/// Brings all records of the stream to the indexer.
+/// Delivers all records of the stream to the indexer.
 async fn index(site: &Site, indexer: &Indexer) {
     let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
     loop {
@@ -57,8 +58,8 @@ async fn index(site: &Site, indexer: &Indexer) {
     }
 }
 
-/// Brings all changes to the indexer, and has it look at what it postponed, until it has packed and
-/// indexed everything.
+/// Delivers all changes to the indexer, and makes it check what it postponed, until everything is
+/// packed and indexed.
 pub(super) async fn follow(site: &Site) {
     let indexer = indexer(&site.table).counting();
     for _ in 0..3 {
@@ -69,7 +70,7 @@ pub(super) async fn follow(site: &Site) {
     index(site, &indexer).await;
 }
 
-/// The table, and requests that read what it has.
+/// Returns the filled table, and requests that read its content.
 pub(super) async fn filled(files: &Path) -> (Site, Vec<Asked>) {
     let site = Site::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -112,7 +113,7 @@ async fn log_points(api: &Api, run: &str, name: &str, steps: Range<i64>) {
     post(api, &format!("{V2}/runs/log-batch"), json!({ "run_id": run, "metrics": points })).await;
 }
 
-/// What the samples have none of: entities that are wide, long or big.
+/// Creates entities that the samples lack: wide, long and large ones.
 async fn everything(api: &Api, asked: &mut Vec<Asked>) -> String {
     let tags =
         json!([{ "key": "long", "value": "t".repeat(3_000) }, { "key": "mlflow.trace.retention", "value": "36500d" }]);
@@ -131,7 +132,7 @@ async fn everything(api: &Api, asked: &mut Vec<Asked>) -> String {
         let batch = json!({ "run_id": wide, "metrics": metrics, "params": params });
         post(api, &format!("{V2}/runs/log-batch"), batch).await;
     }
-    // A chart has a row for each thousand points.
+    // A chart has a row per 1,000 points.
     for thousand in 0..5 {
         log_points(api, &wide, "many", thousand * 1_000..(thousand + 1) * 1_000).await;
     }
@@ -174,7 +175,7 @@ async fn everything(api: &Api, asked: &mut Vec<Asked>) -> String {
     experiment
 }
 
-/// Users with all that they can have.
+/// Creates users with everything that they can have.
 async fn of_users(site: &Site, api: &Api, experiment: &str) {
     let password = "a password of the table";
     post(api, &format!("{V2}/users/create"), json!({ "username": "reader", "password": password })).await;
@@ -221,14 +222,14 @@ async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     ]);
 }
 
-/// Changes that the indexer has not brought to the index yet, and points that it has not packed.
+/// Makes changes that are not indexed yet, and logs points that are not packed yet.
 async fn changes(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     let new = json!({ "name": "changing" });
     let experiment = text(&post(api, &format!("{V2}/experiments/create"), new).await, "/experiment_id");
     let run = run(api, &experiment, "running").await;
     log_points(api, &run, "first", 0..200).await;
     index(site, &indexer(&site.table)).await;
-    // So soon, it is put off.
+    // This change comes too soon after the previous one to be indexed, so the run is postponed.
     log_points(api, &run, "again", 0..1).await;
     index(site, &indexer(&site.table)).await;
     let names: Vec<_> = (0..12).map(|number| format!("{number} {}", "n".repeat(40))).collect();
@@ -252,7 +253,7 @@ async fn changes(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     ]);
 }
 
-/// Removals for good that were cut off.
+/// Starts permanent removals that are interrupted.
 async fn removals(site: &Site, api: &Api) {
     let mut experiments = Vec::new();
     for name in ["of a run", "of a model", "of an experiment"] {
@@ -271,7 +272,7 @@ async fn removals(site: &Site, api: &Api) {
     cut_off(site, "ExperimentRemoval", &Named { experiments: vec![last], ..Named::default() }).await;
 }
 
-/// Removes something until there is such a row, and no further.
+/// Repeats a removal, interrupted later each time, until a row of this type exists.
 async fn cut_off(site: &Site, row: &str, named: &Named) {
     let retention = Retention::new(site.impatient(), Artifacts::default()).leaving_artifacts(true);
     for request in 1.. {

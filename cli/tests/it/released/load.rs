@@ -1,4 +1,4 @@
-//! Tables in files: lines of JSON, packed.
+//! Recorded tables in files: compressed lines of JSON.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -14,9 +14,9 @@ use test_site::{Site, TABLE, key_of};
 
 use super::reads::{Asked, line, of_line};
 
-/// The name of the table of access.
+/// Name of the access table.
 pub(super) const ACCESS: &str = "mlflow-access";
-/// Items that are written together.
+/// Batch size of writes.
 const AT_ONCE: usize = 25;
 
 fn path(release: &str, name: &str) -> PathBuf {
@@ -39,17 +39,18 @@ fn write(release: &str, name: &str, lines: impl IntoIterator<Item = Value>) {
     file.finish().unwrap();
 }
 
-/// The items of the table of a release, and of its table of access.
+/// Returns the items of a release's table and access table.
 pub(super) fn released(release: &str) -> (Vec<Value>, Vec<Value>) {
     (read(release, "table.jsonl.gz"), read(release, "access.jsonl.gz"))
 }
 
-/// The requests that read, and what the release answered.
+/// Returns the requests that read, with the responses of the release.
 pub(super) fn answers(release: &str) -> Vec<(Asked, String)> {
     read(release, "answers.jsonl.gz").iter().map(of_line).collect()
 }
 
-/// The rows that the tables have none of: those that came later, and those that the samples leave no item of.
+/// Returns the row types that have no item in the tables: later ones, and those of which the
+/// samples leave no item.
 pub(super) fn without(release: &str) -> Vec<String> {
     fs::read_to_string(path(release, "without.txt")).unwrap().lines().map(str::to_owned).collect()
 }
@@ -68,12 +69,12 @@ pub(super) fn record(
     fs::write(path(release, "without.txt"), without).unwrap();
 }
 
-/// The items of the table, by their keys.
+/// Returns the items of the table, sorted by key.
 pub(super) async fn table_of(site: &Site) -> Vec<Value> {
     sorted(site.items().await)
 }
 
-/// The items of the table of access, likewise.
+/// Returns the items of the access table, sorted by key.
 pub(super) async fn access_of(site: &Site) -> Vec<Value> {
     sorted(site.engine.items(ACCESS).await.unwrap())
 }
@@ -95,7 +96,7 @@ fn sorted(mut items: Vec<Value>) -> Vec<Value> {
     items
 }
 
-/// A site with these tables, and the stream of their items.
+/// Creates a site with these tables. The stream has the records of their items.
 pub(super) async fn load(items: Vec<Value>, access: Vec<Value>) -> Site {
     let site = Site::with_stream().await;
     let access_table = Table::new(site.engine.client(), ACCESS);

@@ -1,8 +1,9 @@
-//! Tables of released versions: each later version reads them and writes to them.
+//! Tables of released versions, which every later version can read and write.
 //!
-//! The directory `tests/released` has a table and a table of access of each release that changed
-//! the layout, and what that release answered. `RECORD_RELEASE=0.1.0 cargo nextest run --workspace
-//! -E 'test(/^released::records/)'` makes them, with the code of that release.
+//! The directory `tests/released` has a table and an access table of each release that changed the
+//! layout, and responses of that release.
+//! `RECORD_RELEASE=0.1.0 cargo nextest run --workspace -E 'test(/^released::records/)'` records
+//! them, with the code of that release.
 
 mod fill;
 mod load;
@@ -28,13 +29,13 @@ use crate::site::{all_as_one, of_table, with_walker};
 use load::{access_of, answers, load, record, table_of};
 use reads::{WORKSPACE, answered};
 
-/// The variable that names the release to be recorded.
+/// Environment variable with the name of the release to record.
 const RECORD: &str = "RECORD_RELEASE";
-/// The releases whose tables are here.
+/// Releases with recorded tables.
 const RELEASES: [&str; 1] = ["0.1.0"];
 
-/// All functions over a table, in processes that know nothing yet: one without workspaces, and one
-/// for requests that name theirs.
+/// Returns all functions over a table, in processes with empty caches: one without workspaces, and
+/// one for requests that name a workspace.
 async fn process(site: &Site, files: &Path) -> Api {
     let around = with_walker(&site.table, Artifacts::in_directory(files), all_as_one()).await;
     let plain = domain::mount(&of_table(), &[], &around).await.unwrap();
@@ -46,7 +47,7 @@ async fn process(site: &Site, files: &Path) -> Api {
     Api(Router::new().fallback(answer))
 }
 
-/// The rows that a table and its table of access have none of.
+/// Returns the row types that have no item in a table and its access table.
 fn missing(keys: impl IntoIterator<Item = Key>) -> BTreeSet<&'static str> {
     let found: BTreeSet<_> = keys.into_iter().map(|key| RowDescription::of(&key).unwrap().name).collect();
     let all = ROWS.iter().chain(access_rows::ROWS).map(|row| row.name);
@@ -60,7 +61,7 @@ fn records_a_release_that_is_asked_for() {
         let files = tempfile::tempdir().unwrap();
         let (site, asked) = fill::filled(files.path()).await;
         let (items, access) = (table_of(&site).await, access_of(&site).await);
-        // What the table says, and not what the process remembers.
+        // The responses must depend only on the table, and not on the caches of the process.
         let site = load(items.clone(), access.clone()).await;
         let answers = answered(&process(&site, files.path()).await, asked).await;
         record(&release, &items, &access, &answers, &missing(items.iter().chain(&access).map(key_of)));
@@ -72,7 +73,7 @@ fn a_table_of_each_release_has_every_row() {
     for release in RELEASES {
         let (items, access) = load::released(release);
         let without = load::without(release);
-        assert!(without.len() < 5, "{release} has none of {without:?}");
+        assert!(without.len() < 5, "{release} lacks {without:?}");
         let missing = missing(items.iter().chain(&access).map(key_of));
         assert_eq!(missing, without.iter().map(String::as_str).collect::<BTreeSet<_>>(), "rows of {release}");
     }
@@ -96,14 +97,14 @@ fn a_table_of_each_release_is_read_and_written() {
                         others.push((asked, answer, now));
                     }
                 }
-                assert!(others.is_empty(), "{when}, a table of {release} is answered otherwise: {others:#?}");
+                assert!(others.is_empty(), "responses from a table of {release} differ {when}: {others:#?}");
             };
-            // Functions serve it before anybody migrates it.
-            check("as it is").await;
+            // During a deployment, functions serve the table before it is migrated.
+            check("before the migration").await;
             migrate(&site.table, &Table::new(site.engine.client(), load::ACCESS)).await.unwrap().unwrap();
-            check("once it is migrated").await;
+            check("after the migration").await;
             fill::follow(&site).await;
-            check("once it is indexed and packed").await;
+            check("after indexing and packing").await;
             let process = process(&site, files.path()).await;
             writes::all(&site, &process).await;
             let mut walk = samples::Walk::new(process.0.clone());

@@ -1,4 +1,4 @@
-//! Requests that read, and their answers.
+//! Requests that read, and their responses.
 
 use axum::body::Body;
 use http::Request;
@@ -6,7 +6,7 @@ use samples::Read;
 use serde_json::{Value, json};
 use test_site::Api;
 
-/// The header that names a workspace.
+/// Header with the name of a workspace.
 pub(super) const WORKSPACE: &str = "x-mlflow-workspace";
 
 /// A request to a workspace.
@@ -27,7 +27,7 @@ impl Asked {
         Self { workspace: workspace.to_owned(), ..Self::new(method, path, body) }
     }
 
-    /// The answer's body, byte for byte. The request succeeds.
+    /// Sends the request, which has to succeed, and returns the body of the response byte for byte.
     pub(super) async fn send(&self, api: &Api) -> String {
         let request = Request::builder().method(self.method.as_str()).uri(&self.path);
         let request = match self.workspace.as_str() {
@@ -41,7 +41,7 @@ impl Asked {
         answer.body.to_string()
     }
 
-    /// The same, read.
+    /// Sends the request, which has to succeed, and returns the parsed body of the response.
     pub(super) async fn done(&self, api: &Api) -> Value {
         serde_json::from_str(&self.send(api).await).unwrap()
     }
@@ -53,11 +53,12 @@ impl From<Read> for Asked {
     }
 }
 
-/// The requests with their answers, but for those whose answers differ each time.
+/// Sends the requests, and returns them with their responses. Requests whose responses are not
+/// reproducible are left out.
 pub(super) async fn answered(api: &Api, asked: Vec<Asked>) -> Vec<(Asked, String)> {
     let mut answers = Vec::new();
     for asked in asked {
-        // The page has a token against forgery, which is drawn.
+        // The page contains a random token against forgery.
         if asked.path == "/signup" {
             continue;
         }
@@ -67,13 +68,13 @@ pub(super) async fn answered(api: &Api, asked: Vec<Asked>) -> Vec<(Asked, String
     answers
 }
 
-/// A line of the recorded answers.
+/// Converts a request and its response into a line of the recording.
 pub(super) fn line((asked, answer): &(Asked, String)) -> Value {
     let Asked { method, path, body, workspace } = asked;
     json!({ "method": method, "path": path, "body": body, "workspace": workspace, "answer": answer })
 }
 
-/// The request and the answer of a line.
+/// Returns the request and response of a line.
 pub(super) fn of_line(line: &Value) -> (Asked, String) {
     let text = |field: &str| line[field].as_str().unwrap().to_owned();
     let (method, path, workspace) = (text("method"), text("path"), text("workspace"));

@@ -1,4 +1,4 @@
-//! Two versions serve one table: a released one, and this one. So it is during a deployment.
+//! Two versions that serve the same table, a released one and this one, as during a deployment.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,15 +31,15 @@ use super::reads::Asked;
 use crate::program::{PATIENCE, Program};
 use crate::site::{ROOT, TABLE};
 
-/// The variable that has the path of the released program.
+/// Environment variable with the path of the released program.
 const RELEASED: &str = "RELEASED_BIN";
 const PASSWORD: &str = "a password of both versions";
 
-/// Sends requests to servers in turn.
+/// Client that sends requests to servers in turn.
 #[derive(Clone)]
 struct Turns {
     client: Client<HttpConnector, Body>,
-    /// Of each version: a server without workspaces, and one with.
+    /// Two servers of each version: one without workspaces, and one with workspaces.
     addresses: Arc<[[String; 2]]>,
     next: Arc<AtomicUsize>,
 }
@@ -59,19 +59,19 @@ impl Turns {
         let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.addresses.len();
         let (mut parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().unwrap();
-        // Samples name no workspace, but some are about them.
+        // The samples do not name a workspace, but some of them manage workspaces.
         let kind = usize::from(path.path().contains("/mlflow/workspaces"));
         parts.uri = format!("http://{}{path}", self.addresses[turn][kind]).parse().unwrap();
         let credentials = STANDARD.encode(format!("{WALKER}:{PASSWORD}"));
         parts.headers.insert(AUTHORIZATION, format!("Basic {credentials}").parse().unwrap());
-        // As stock clients send them, with their length.
+        // Bodies are sent with their length, like those of stock clients.
         let body = body.collect().await.unwrap().to_bytes();
         let answer = self.client.request(Request::from_parts(parts, Body::from(body))).await.unwrap();
         answer.map(Body::new)
     }
 }
 
-/// The servers of a version over this directory, with an indexer or without.
+/// The servers of one version over a directory, with or without an indexer.
 struct Servers {
     _programs: [Program; 2],
     addresses: [String; 2],
@@ -87,7 +87,8 @@ impl Servers {
         let alone = [&arguments[..], &["--no-indexer"]].concat();
         let first = if indexes { &arguments } else { &alone };
         let of_workspaces = [&alone[..], &["--workspaces"]].concat();
-        // One after the other: two processes that make one file at the same time may refuse it.
+        // The servers are started one after the other: if two processes create a file at the same
+        // time, one may fail.
         let [(first, address), (second, another)] = [first, &of_workspaces].map(|arguments| {
             let server = Program::of(program, arguments, &[]);
             let address = server.address();
@@ -97,7 +98,7 @@ impl Servers {
     }
 }
 
-/// Makes the user who sends the requests.
+/// Creates the user who sends the requests.
 async fn make_walker(engine: &Engine) {
     let (table, access) = (Table::new(engine.client(), TABLE), Table::new(engine.client(), ACCESS));
     let basic = Basic::new(table.clone(), access.clone(), Level::NoPermissions);
@@ -125,11 +126,12 @@ async fn wait_for_index(engine: &Engine) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs the program of a release, which `tools/released.py` builds"]
 async fn two_versions_serve_one_table() {
-    let released = std::env::var(RELEASED).unwrap_or_else(|_| panic!("{RELEASED} names no program"));
+    let released =
+        std::env::var(RELEASED).unwrap_or_else(|_| panic!("set {RELEASED} to the path of a released program"));
     let current = env!("CARGO_BIN_EXE_mlflow-serverless");
     for released_indexes in [true, false] {
         let directory = tempfile::tempdir().unwrap();
-        // The released one makes the table.
+        // The released version creates the table.
         let old = Servers::start(&released, directory.path(), released_indexes);
         let new = Servers::start(current, directory.path(), !released_indexes);
         let mut order = [old.addresses.clone(), new.addresses.clone()];

@@ -1,4 +1,4 @@
-//! Writes to each entity of a table that another version has written.
+//! Writes to each entity of a table that was written by another version.
 
 use serde_json::{Value, json};
 use test_site::{Api, Site};
@@ -9,7 +9,7 @@ use super::reads::Asked;
 const V2: &str = "/api/2.0/mlflow";
 const V3: &str = "/api/3.0/mlflow";
 
-/// Sends requests about the entities of a workspace.
+/// Client that sends requests about the entities of a workspace.
 struct Writer<'a> {
     api: &'a Api,
     workspace: &'a str,
@@ -29,7 +29,7 @@ impl Writer<'_> {
     }
 }
 
-/// What a list of an answer says at a place of each element.
+/// Returns the value at a pointer in each element of a response's list.
 fn of_each(answer: &Value, list: &str, pointer: &str) -> Vec<Value> {
     let elements = answer[list].as_array().cloned().unwrap_or_default();
     elements.iter().map(|element| element.pointer(pointer).unwrap().clone()).collect()
@@ -39,8 +39,8 @@ fn has(list: &Value, key: &str, value: &Value) -> bool {
     list.as_array().is_some_and(|all| all.iter().any(|one| one["key"] == key && one["value"] == *value))
 }
 
-/// Writes to every entity of both workspaces, and reads what is old and what is new. Then it
-/// indexes all, and searches for what it wrote.
+/// Writes to every entity of both workspaces, and reads existing and new data. Then indexes
+/// everything, and searches for the new data.
 pub(super) async fn all(site: &Site, api: &Api) {
     for workspace in ["default", TEAM] {
         let writer = Writer { api, workspace };
@@ -65,7 +65,7 @@ pub(super) async fn all(site: &Site, api: &Api) {
 }
 
 impl Writer<'_> {
-    /// Writes to an experiment, its runs and its logged models. Returns how many runs it has.
+    /// Writes to an experiment, its runs and its logged models. Returns the number of its runs.
     async fn experiment(&self, experiment: &Value) -> usize {
         let tag = json!({ "experiment_id": experiment, "key": "later", "value": "v" });
         self.post("experiments/set-experiment-tag", tag).await;
@@ -158,7 +158,7 @@ impl Writer<'_> {
         assert!(ids.len() >= 2, "{found}");
         for id in ids {
             let one = format!("{V3}/datasets/{}", id.as_str().unwrap());
-            // The first record is there already, the second one is new.
+            // The first record exists already, the second one is new.
             let records = json!([{ "inputs": { "q": 1 }, "outputs": "later" }, { "inputs": { "q": "later" } }]);
             let merged = self.ask("POST", format!("{one}/records"), json!({ "records": records.to_string() })).await;
             assert_eq!((&merged["inserted_count"], &merged["updated_count"]), (&json!(1), &json!(1)), "{merged}");

@@ -1,5 +1,5 @@
-//! How long traces are kept: the settings of an experiment or the server, the hidden traces, and
-//! the state after a removal.
+//! Retention of traces in the model: the settings of experiments and the server, the traces that
+//! are hidden, and the state after a removal.
 
 use clock::now_ms;
 
@@ -10,20 +10,21 @@ use super::traces::{DAY, MIDNIGHT, Trace};
 const HOUR: i64 = 3_600_000;
 const MINUTE: i64 = 60_000;
 
-/// From when on traces are kept, at the beginning of a sequence of steps; nothing for all. Each is hours away from where any trace begins: time
-/// passes, and the traces that are kept stay the same.
+/// Start times from which traces are kept, as of the start of a sequence of steps; `None` keeps all
+/// traces. Each is hours away from the start of any trace, so that the set of kept traces stays the
+/// same while time passes.
 const KEPT_SINCE: [Option<i64>; 4] =
     [None, Some(MIDNIGHT - DAY + HOUR), Some(MIDNIGHT + HOUR), Some(MIDNIGHT + DAY + HOUR)];
-/// No sequence lasts longer than this.
+/// Upper bound of the duration of a sequence.
 const LONGEST: i64 = 22 * HOUR;
 
-/// What says that traces are kept from one of these times on.
+/// Returns the setting that currently keeps traces from one of these times on.
 pub(super) fn text(which: u8) -> String {
     let since = KEPT_SINCE[usize::from(which) % KEPT_SINCE.len()];
     since.map_or_else(|| "off".to_owned(), |since| format!("{}m", (now_ms() - since) / MINUTE))
 }
 
-/// Which of these times somebody said some time ago.
+/// Returns the index of the time that a setting written earlier stands for.
 pub(super) fn which(text: &str) -> u8 {
     let since = text.strip_suffix('m').map(|minutes| now_ms() - minutes.parse::<i64>().unwrap() * MINUTE);
     let is_it = |known: &Option<i64>| match (known, since) {
@@ -34,23 +35,24 @@ pub(super) fn which(text: &str) -> u8 {
 }
 
 impl State {
-    /// From when on the traces of an experiment are kept: its tag counts, and else what the server says.
+    /// Returns the time from which an experiment's traces are kept. Its tag has precedence over the
+    /// server's setting.
     fn kept_since(&self, experiment: u8) -> Option<i64> {
         let own = self.experiments.get(&experiment).and_then(|experiment| experiment.retention);
         KEPT_SINCE[usize::from(own.or(self.policy)?)]
     }
 
-    /// Whether clients are shown a trace.
+    /// Returns whether a trace is within its retention, and therefore visible to clients.
     pub(super) fn is_kept(&self, trace: &Trace) -> bool {
         self.kept_since(trace.experiment).is_none_or(|since| trace.time >= since)
     }
 
-    /// Whether there is a trace that clients are shown.
+    /// Returns whether a trace exists and is visible to clients.
     pub(super) fn shows(&self, trace: u8) -> bool {
         self.traces.get(&trace).is_some_and(|trace| self.is_kept(trace))
     }
 
-    /// Sets or deletes the tag of an experiment; `None` where that is refused.
+    /// Sets or deletes the tag of an experiment. Returns `None` if the request is refused.
     pub(super) fn keep_traces(&mut self, op: Op, which: Option<u8>) -> Option<()> {
         let experiment = self.experiments.get_mut(&op.of).filter(|experiment| !experiment.is_deleted)?;
         if which.is_none() {
@@ -60,7 +62,7 @@ impl State {
         Some(())
     }
 
-    /// What is left when the traces are removed that are kept no longer: those of days that are over.
+    /// Returns the state after expired traces were removed. Removal is by whole days.
     pub(super) fn expired(mut self) -> Self {
         let all = self.clone();
         let day_is_kept = |trace: &Trace| {

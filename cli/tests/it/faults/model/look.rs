@@ -1,4 +1,4 @@
-//! What a client finds: everything, as a state of the model.
+//! Reads everything that a client can find, as a state of the model.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,25 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// The tags or params of an entity, without those that the server set by itself.
+/// Returns the tags or params of an entity, without those that the server sets by itself.
 fn texts(entries: &Value) -> Texts {
     let entries = list(entries).map(|entry| (text(&entry["key"]), text(&entry["value"])));
     entries.filter(|(key, _)| !key.starts_with("mlflow.")).collect()
 }
 
-/// The same of a map.
+/// Returns the tags of an entity in map form, without those that the server sets by itself.
 fn texts_by_name(entries: &Value) -> Texts {
     let entries = entries.as_object().into_iter().flatten().map(|(key, value)| (key.clone(), text(value)));
     entries.filter(|(key, _)| !key.starts_with("mlflow.")).collect()
 }
 
-/// The number in the name of an entity, such as 2 in `r2`.
+/// Returns the number in the name of an entity, such as 2 in `r2`.
 fn slot(name: &Value) -> u8 {
     text(name)[1..].parse().unwrap()
 }
 
-/// Reads everything. `ids` are then those that were found; entities that are deleted for clients keep theirs.
+/// Reads the whole state, and adds the ids of all entities found to `ids`. Entities that are
+/// deleted for clients keep their ids.
 pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
     let mut state = State::default();
     let tracking = view::of(api, "/runs/").await?;
@@ -97,7 +98,7 @@ pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
     let runs: Vec<_> = state.runs.keys().copied().collect();
     for run in runs {
         for trace in traces::linked(api, &experiments, &ids[&format!("r{run}")]).await? {
-            let trace = state.traces.get_mut(&trace).ok_or_else(|| format!("{trace} is linked and not there"))?;
+            let trace = state.traces.get_mut(&trace).ok_or_else(|| format!("{trace} is linked but was not found"))?;
             trace.runs.insert(run);
         }
     }
@@ -105,13 +106,13 @@ pub(super) async fn at(api: &Api, ids: &mut Ids) -> Result<State, String> {
     Ok(state)
 }
 
-/// Two entities of one name were made by one operation.
+/// Reports two entities of the same name, which means that one operation has created two.
 fn is_new(is_new: bool, found: &Value) -> Result<(), String> {
     if is_new { Ok(()) } else { Err(format!("there twice: {found}")) }
 }
 
-/// Values are whole numbers, which JSON has as floating-point ones.
-#[expect(clippy::cast_possible_truncation, reason = "they are small")]
+/// Converts a value. All values are whole numbers, which JSON represents as floating-point numbers.
+#[expect(clippy::cast_possible_truncation, reason = "the values are small")]
 fn integer(value: &Value) -> i64 {
     value.as_f64().unwrap() as i64
 }
@@ -139,7 +140,7 @@ fn datasets(view: &Value, experiments: &BTreeMap<String, u8>, state: &mut State,
         let tags: BTreeMap<String, String> = serde_json::from_str(of["tags"].as_str().unwrap_or("{}")).unwrap();
         let tags = tags.into_iter().filter(|(key, _)| !key.starts_with("mlflow.")).collect();
         let mut dataset = Dataset { tags, ..Dataset::default() };
-        // It names experiments that were removed, too, as in MLflow.
+        // As in MLflow, a dataset also refers to experiments that were removed.
         let there =
             list(&found["experiments"]["experiment_ids"]).filter_map(|id| experiments.get(id.as_str().unwrap()));
         dataset.experiments.extend(there);
@@ -155,7 +156,7 @@ fn datasets(view: &Value, experiments: &BTreeMap<String, u8>, state: &mut State,
     Ok(())
 }
 
-/// The runs, by their numbers, that a search finds; and those that it should find in a state.
+/// Returns the numbers of the runs that a search finds.
 pub(super) async fn search(api: &Api, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
     let experiments: Vec<_> = ids.iter().filter(|(name, _)| name.starts_with('e')).map(|(_, id)| id).collect();
     let long = format!("tags.k0 = '{}'", word(3));
@@ -170,7 +171,7 @@ pub(super) async fn search(api: &Api, ids: &Ids, which: u8) -> Result<Vec<u8>, S
     Ok(found)
 }
 
-/// What [`search`] should find.
+/// Returns the result that [`search`] should have in a state.
 pub(super) fn should_find(state: &State, which: u8) -> Vec<u8> {
     let has = |texts: &Texts, key: &str, value: u8| texts.get(key) == Some(&word(value));
     let passes = |run: &Run| match which {

@@ -1,10 +1,10 @@
-//! Random operations of three clients against a plain model in memory ([`state`]): some at the same
-//! time, some with faults. If a client has no answer, its operation may have happened or not. Then
-//! there are several possible states, until somebody looks. The indexer runs when it is told to, so
-//! that it is late, or never.
+//! Random operations of three clients, compared with a plain in-memory model ([`state`]). Some
+//! operations are concurrent, some meet faults. If a client gets no response, its operation may or
+//! may not have taken effect, so several states are possible until a client reads. The indexer runs
+//! only on request, which makes it arbitrarily late.
 //!
-//! `MODEL_SECONDS` says for how long, `MODEL_SEED` with which seed it begins. A failure is shrunk
-//! to fewer steps, and printed with its seed.
+//! `MODEL_SECONDS` sets the duration, and `MODEL_SEED` the first seed. A failure is shrunk to fewer
+//! steps, and printed with its seed.
 
 mod expiry;
 mod look;
@@ -36,41 +36,41 @@ use crate::faults::packing::{STEP, counts, indexer, timed};
 use crate::faults::sweep::course;
 use crate::faults::{removal, whole};
 
-/// States that may be the right one, before somebody has to look.
+/// Number of possible states above which a client has to read.
 const MOST_STATES: usize = 200;
 
-/// For how long a process relies on what it has read of how long traces are kept; and some more.
+/// How long a process relies on cached retention settings, plus a margin.
 const KNOWN: Duration = Duration::from_secs(70);
 
-/// What was seen of blocks, of one sequence of steps or of several.
+/// Statistics about packed traces, of one sequence of steps or several.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     sequences: u32,
-    /// With a block after a step that packs.
+    /// Number of sequences with a block after a packing step.
     packed: u32,
-    /// With a read or a search while a block was the only source of a trace.
+    /// Number of sequences with a read or search while a block was the only source of a trace.
     read: u32,
 }
 
-/// So many sequences say whether traces are packed: nearly half of them do it.
+/// Number of sequences after which the statistics are conclusive. Nearly half of them pack traces.
 const ENOUGH: u32 = 10;
-/// So many are tried in any case, and more until traces were packed and read from blocks.
+/// Minimum number of sequences. More are run until traces were packed and read from blocks.
 const LEAST: u32 = 3;
 
-/// What a client learnt of its call.
+/// Outcome of a call as seen by the client.
 #[derive(Clone, Debug)]
 enum Heard {
     Done(Option<u32>),
     Refused,
-    /// What was to be removed is not there now; it may not have been there before.
+    /// The entity to be removed does not exist now. It may not have existed before either.
     Gone,
-    /// It may have happened.
+    /// No response: the call may or may not have taken effect.
     Nothing,
-    /// It did not happen, says the server: it may be repeated.
+    /// According to the server, the call had no effect and may be repeated.
     NotDone,
 }
 
-/// The table for processes that soon give up.
+/// Returns the table for processes that give up quickly.
 fn faulty(faults: &FaultInjector) -> Table {
     let pause = Duration::from_millis(1);
     let retry = Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() };
@@ -83,7 +83,7 @@ struct Lab {
     indexer: Indexer,
     clients: Vec<(FaultInjector, Api)>,
     ids: Ids,
-    /// Those that may be the right one.
+    /// All states that are possible after the operations so far.
     states: BTreeSet<State>,
     tally: Tally,
 }
@@ -93,7 +93,8 @@ impl Lab {
         let site = Site::with_stream().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        // Most calls are the first client's: they go into journals, and those of the others into documents.
+        // Points of the first client, which makes most calls, go into journals. Those of the other
+        // clients go into documents.
         let client = |number| {
             let faults = FaultInjector::new(site.engine.http_client());
             let table = faulty(&faults);
@@ -118,14 +119,15 @@ impl Lab {
         Ok(self.tally)
     }
 
-    /// A client reads everything once more, and traces are whole.
+    /// Has a client read everything once more, and checks that traces are complete.
     async fn ends(&mut self) -> Result<(), String> {
         self.look().await?;
         self.reads_traces().await;
         whole::check_cut_off(&self.site, |_| true).await
     }
 
-    /// Counts that traces are read, if any is read from a block: one that has no mark.
+    /// Records that traces are about to be read if at least one of them is read from a block,
+    /// because it has no mark.
     async fn reads_traces(&mut self) {
         let there = counts(&self.site).await;
         if there.traces > there.marks {
@@ -142,7 +144,7 @@ impl Lab {
             Step::Pack => self.pack().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
                 let found = look::search(&self.clients[0].1, &self.ids, *which).await?;
-                // Of experiments without a known id, nothing is asked.
+                // Runs of experiments without a known id are not searched.
                 let known = |state: &State| {
                     let mut state = state.clone();
                     state.runs.retain(|_, run| self.ids.contains_key(&format!("e{}", run.experiment)));
@@ -169,9 +171,10 @@ impl Lab {
         }
     }
 
-    /// A client reads everything: then there is no doubt any more.
+    /// Has a client read everything, which leaves a single possible state.
     async fn look(&mut self) -> Result<(), String> {
-        // Deleted records have no id any more; other ids stay, also those of deleted entities.
+        // Ids of records are dropped, because deleted records have none. Other ids are kept,
+        // including those of deleted entities.
         self.ids.retain(|name, _| !name.contains('/'));
         let found = look::at(&self.clients[0].1, &mut self.ids).await?;
         let states = self.states.iter().filter(|state| state.visible() == found).cloned().collect();
@@ -205,13 +208,14 @@ impl Lab {
         Ok(())
     }
 
-    /// The same after an indexer that meets a fault: wherever it was stopped, clients find what they should.
+    /// Runs the indexer, after a run that meets a fault. Wherever that one stopped, clients find
+    /// what they should.
     async fn index_through(&mut self, fault: Option<Fault>) -> Result<(), String> {
         if let Some(fault) = fault {
             let records = self.stream.oldest(1_000).await.unwrap();
             let faults = &self.clients[0].0;
             faults.trouble_at(fault.trouble, fault.nth, fault.calls);
-            // All of them come again, whatever it says.
+            // All records are delivered again, regardless of the outcome.
             let outcome = indexer(&faulty(faults)).handle(Batch { records }).await;
             faults.work_again();
             self.states = std::mem::take(&mut self.states).into_iter().flat_map(State::cleared_up).collect();
@@ -220,7 +224,7 @@ impl Lab {
         self.index().await
     }
 
-    /// Time passes, and the indexer does all that is to be done: it packs traces, too.
+    /// Lets time pass, and runs the indexer until all its work is done, including packing.
     async fn pack(&mut self) -> Result<(), String> {
         for _ in 0..2 {
             self.index().await?;
@@ -233,7 +237,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Removes for good what is deleted. Where that breaks off, each entity is there as it was, or gone.
+    /// Permanently removes deleted entities. After an interrupted removal, each entity is either
+    /// unchanged or gone.
     async fn remove(&mut self, fault: Option<Fault>) -> Result<(), String> {
         self.look().await?;
         if let Some(fault) = fault {
@@ -252,7 +257,7 @@ impl Lab {
         self.look().await
     }
 
-    /// An operator says how long traces are kept; all processes know it some time later.
+    /// Sets the retention of traces, and waits until all processes use it.
     async fn set_policy(&mut self, which: Option<u8>) -> Result<(), String> {
         let kept = which.map(expiry::text);
         TraceSetting::write(&self.site.table, kept.as_deref()).await.map_err(|error| format!("{error:?}"))?;
@@ -262,7 +267,8 @@ impl Lab {
         Ok(())
     }
 
-    /// Removes traces that are kept no longer, when none was changed a moment ago. Clients do not notice, not even if that breaks off.
+    /// Removes traces past their retention, after a pause since the last change. Clients do not
+    /// notice, even if the removal is interrupted.
     async fn expire(&mut self, fault: Option<Fault>) -> Result<(), String> {
         self.look().await?;
         clock::sleep(STEP).await;
@@ -301,7 +307,7 @@ impl Lab {
             .filter(|(number, (op, _))| !op.is_of_traces() || lone.is_none_or(|lone| lone == *number))
             .map(|(_, call)| call)
             .filter(|(op, _)| !self.states.iter().any(|state| state.is_ambiguous(*op, calls.len() > 1)))
-            // Two creations of one name at the same time could not be told apart.
+            // Two concurrent creations of one name could not be distinguished.
             .filter(|(op, _)| !op.is_creation() || made.insert((format!("{:?}", op.kind), op.of)))
             .filter_map(|(op, fault)| Some((*op, *fault, op.request(&self.ids)?)))
             .collect();
@@ -318,7 +324,7 @@ impl Lab {
         for (op, (heard, id)) in join_all(sent).await {
             let heard = heard?;
             if op.kind == operation::Kind::DatasetCreate && !matches!(heard, Heard::Refused | Heard::NotDone) {
-                // What is known of the one before, which was deleted, is of no use.
+                // Ids of the deleted dataset of this name are obsolete.
                 let name = format!("d{}", op.of);
                 self.ids.retain(|of, _| of.split('/').next() != Some(&name));
             }
@@ -331,16 +337,17 @@ impl Lab {
             told.push((op, heard));
         }
         if told.iter().any(|(_, heard)| matches!(heard, Heard::Nothing)) {
-            // Processes may rely on what was, if a deletion was not answered.
+            // If a deletion had no response, processes may still rely on cached state.
             clock::sleep(course::LEASE).await;
         }
         if told.iter().any(|(op, _)| op.is_of_retention()) {
-            // They rely on what they know of that.
+            // Processes rely on cached retention settings.
             clock::sleep(KNOWN).await;
         }
         let states = self.states.iter().flat_map(|state| after(state, &told)).collect();
         self.narrow(states, || format!("{told:?}"))?;
-        // Points of a call that was given up may be in a metric's history and not be its latest, until the client has repeated it.
+        // Points of an abandoned call may be in the metric's history without being its latest
+        // value, until the client repeats the call.
         for (op, heard) in told {
             if op.kind == operation::Kind::RunMetrics && matches!(heard, Heard::Nothing) {
                 Box::pin(self.calls(&[(op, None)])).await?;
@@ -350,8 +357,8 @@ impl Lab {
     }
 }
 
-/// The client's knowledge after an answer, and the id of a created entity; an error for an answer
-/// that no client should get.
+/// Returns what a client learns from a response, and the id of a created entity. Responses that no
+/// client should get are errors.
 fn heard(
     op: Op,
     fault: Option<Fault>,
@@ -376,10 +383,11 @@ fn heard(
             return (Ok(Heard::Done(version.filter(|_| makes_version))), id.filter(|_| op.is_creation()));
         }
         409 if is_unknown && is_lost && op.is_creation() => Heard::Nothing,
-        // It was done, and the repeated attempt is refused because of another call since.
+        // The first attempt succeeded, and the retry was refused because of another call since
+        // then.
         400..=407 if is_lost && is_with_others => Heard::Nothing,
         400..=407 if !is_unknown => Heard::Refused,
-        // MLflow's status for it.
+        // MLflow's status code for this error.
         500 if answer.body["error_code"] == "INVALID_STATE" => Heard::Refused,
         _ if answer.is_repeated() && fault.is_some() => {
             if op.is_creation() {
@@ -393,7 +401,7 @@ fn heard(
     (Ok(heard), None)
 }
 
-/// The states that may be, after calls that were made at the same time: in any order.
+/// Returns the possible states after concurrent calls, which may have taken effect in any order.
 fn after(state: &State, told: &[(Op, Heard)]) -> Vec<State> {
     if told.is_empty() {
         return vec![state.clone()];
@@ -428,7 +436,8 @@ impl Tally {
         self.read += other.read;
     }
 
-    /// Whether traces were packed, and read from blocks, often enough: else the rest says nothing of blocks.
+    /// Returns whether traces were packed and read from blocks often enough. Otherwise the test is
+    /// not conclusive about blocks.
     fn is_of_blocks(self) -> bool {
         let is_often = |sequences: u32| sequences > 0 && sequences * 10 >= self.sequences;
         is_often(self.packed) && is_often(self.read)
@@ -440,7 +449,7 @@ fn clients_find_what_the_model_says() {
     let (begun, lasting) = (Instant::now(), Duration::from_secs(setting("MODEL_SECONDS", 1)));
     let mut seed = setting("MODEL_SEED", 1);
     let tally = Cell::new(Tally::default());
-    // With a given seed, one sequence is enough.
+    // With a given seed, a single sequence is enough.
     let is_one = std::env::var_os("MODEL_SEED").is_some();
     let is_enough = |so_far: Tally| {
         let least = if is_one { 1 } else { LEAST };
@@ -458,7 +467,7 @@ fn clients_find_what_the_model_says() {
         };
         let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
         let outcome = runner.run(&operation::steps(), |steps| {
-            // Time only passes while somebody waits, so nobody waits in real time.
+            // Simulated time only passes while a task waits, so the test never waits in real time.
             let went = timed(async { Lab::new().await.goes(steps).await });
             let mut all = tally.get();
             all.add(went.map_err(TestCaseError::fail)?);

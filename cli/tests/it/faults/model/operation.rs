@@ -1,4 +1,4 @@
-//! The operations of clients: their kinds, how they are drawn, and their requests.
+//! The operations of clients: their kinds, their random generation, and their requests.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use test_site::ROOT;
 
 use super::traces;
 
-/// Ids that the server drew, by the model's name of the entity. `e0` is an experiment, `r0` a run,
-/// `m0` a logged model, `d0` an evaluation dataset, and `d0/1` its record with these inputs.
+/// Ids assigned by the server, by the model's name of the entity. `e0` is an experiment, `r0` a
+/// run, `m0` a logged model, `d0` an evaluation dataset, and `d0/1` its record with these inputs.
 pub(super) type Ids = BTreeMap<String, String>;
 
-/// The kind of an operation. `of`, `key` and `value` of [`Op`] are its arguments.
+/// Kind of an operation. `of`, `key` and `value` of [`Op`] are its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     ExperimentCreate,
@@ -77,7 +77,7 @@ pub(super) enum Kind {
 
 use Kind::*;
 
-/// Creations and logging are drawn more often, so that there is something to delete.
+/// Creations and logging have a higher weight, so that there is something to delete.
 const KINDS: [(u32, &[Kind]); 4] = [
     (
         6,
@@ -165,15 +165,15 @@ const KINDS: [(u32, &[Kind]); 4] = [
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Op {
     pub(super) kind: Kind,
-    /// Which entity; there are three of each kind.
+    /// Number of the entity. There are three of each kind.
     pub(super) of: u8,
-    /// Which param, tag, metric, version, or other entity.
+    /// Number of the param, tag, metric, version or other entity.
     pub(super) key: u8,
     pub(super) value: u8,
 }
 
-/// What becomes of an operation's requests to the table: from the `nth` on, so many meet a trouble. Without an answer for the
-/// client, if the process stops there.
+/// Fault in an operation's requests to the table: `calls` requests fail, starting with the `nth`
+/// one. With `stops`, the process ends there, and the client gets no response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fault {
     pub(super) trouble: Trouble,
@@ -182,7 +182,7 @@ pub(super) struct Fault {
     pub(super) stops: bool,
 }
 
-/// What clients do before all else, so that there is something to work on.
+/// Initial operations, which create entities to work on.
 pub(super) const BEGINNING: [Op; 8] = {
     const fn op(kind: Kind, of: u8) -> Op {
         Op { kind, of, key: 0, value: 0 }
@@ -199,10 +199,10 @@ pub(super) const BEGINNING: [Op; 8] = {
     ]
 };
 
-/// What happens next.
+/// A step of a sequence.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// Clients call at the same time, each from a process of its own.
+    /// Concurrent calls of clients, each from a process of its own.
     Calls(Vec<(Op, Option<Fault>)>),
     /// A client reads everything.
     Look,
@@ -210,17 +210,19 @@ pub(super) enum Step {
     Search(u8),
     /// A client searches traces.
     SearchTraces(u8),
-    /// The indexer gets what is in the stream: first perhaps with a fault, then without.
+    /// The indexer processes the stream, if a fault is given first with the fault and then without.
     Index(Option<Fault>),
-    /// All that is deleted is removed for good: first perhaps with a fault, then without.
+    /// Deleted entities are permanently removed, if a fault is given first with the fault and then
+    /// without.
     Remove(Option<Fault>),
-    /// An operator says how long traces are kept, or that nothing is said.
+    /// An operator sets the retention of traces, or removes the setting.
     Policy(Option<u8>),
-    /// Traces that are kept no longer are removed, like deleted entities.
+    /// Traces past their retention are removed, if a fault is given first with the fault and then
+    /// without.
     Expire(Option<Fault>),
-    /// Time passes, and another indexer looks at the runs that were put off.
+    /// Time passes, and a fresh indexer checks postponed runs.
     Tick,
-    /// The indexer gets all that it asks for, until traces are packed.
+    /// The indexer completes all its work, including the packing of traces.
     Pack,
 }
 
@@ -230,7 +232,7 @@ fn op() -> impl Strategy<Value = Op> {
         .prop_map(|(kind, of, key, value)| Op { kind, of, key, value })
 }
 
-/// A fault at one of so many requests.
+/// Generates a fault at one of the first `most` requests.
 fn fault(most: u64) -> impl Strategy<Value = Option<Fault>> {
     use Trouble::{AnswerLost, Conflict, Disconnected, Halved, Throttled};
     let troubles = vec![AnswerLost, AnswerLost, Throttled, Disconnected, Conflict, Halved];
@@ -250,7 +252,7 @@ fn fault(most: u64) -> impl Strategy<Value = Option<Fault>> {
     prop::option::weighted(0.4, fault)
 }
 
-/// A sequence of steps.
+/// Generates a sequence of steps.
 pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         10 => prop::collection::vec((op(), fault(5)), 1..=3).prop_map(Step::Calls),
@@ -267,19 +269,19 @@ pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// A text for a value; one of them is too long for an entity's own item.
+/// Returns the text for a value. One of the texts is too long for an entity's own item.
 pub(super) fn word(value: u8) -> String {
     if value == 3 { "x".repeat(1_100) } else { format!("v{value}") }
 }
 
 const STAGES: [&str; 4] = ["None", "Staging", "Production", "Archived"];
 
-/// The stage that a value means.
+/// Returns the stage for a value.
 pub(super) fn stage(value: u8) -> &'static str {
     STAGES[usize::from(value) % STAGES.len()]
 }
 
-/// Points of a metric that are logged together: enough for a segment.
+/// Returns the points of a metric that are logged together: enough for a segment.
 pub(super) fn points(value: u8) -> impl Iterator<Item = (i64, i64)> {
     (0..12).map(move |at| (i64::from(value) * 6 + at, at))
 }
@@ -289,7 +291,8 @@ fn point(key: &str, (step, value): (i64, i64)) -> Value {
 }
 
 impl Op {
-    /// Whether a client that does not know whether it happened must not repeat it.
+    /// Returns whether a client must not repeat the operation without knowing whether it took
+    /// effect.
     pub(super) fn is_creation(self) -> bool {
         matches!(
             self.kind,
@@ -303,7 +306,7 @@ impl Op {
         )
     }
 
-    /// Whether it takes a tag off.
+    /// Returns whether the operation removes a tag.
     pub(super) fn is_untagging(self) -> bool {
         matches!(
             self.kind,
@@ -318,7 +321,7 @@ impl Op {
         )
     }
 
-    /// Whether it is about traces.
+    /// Returns whether the operation concerns traces.
     pub(super) fn is_of_traces(self) -> bool {
         matches!(
             self.kind,
@@ -337,20 +340,20 @@ impl Op {
         )
     }
 
-    /// Whether it says how long traces are kept.
+    /// Returns whether the operation sets the retention of traces.
     pub(super) fn is_of_retention(self) -> bool {
         matches!(self.kind, TraceKeep | TraceUnkeep)
     }
 
-    /// Whether it changes several traces, one after the other: concurrent changes of them have no
-    /// order.
+    /// Returns whether the operation changes several traces one after the other, so that concurrent
+    /// changes have no defined order.
     pub(super) fn is_of_several_traces(self) -> bool {
         let is_of_all = self.is_of_retention() || matches!(self.kind, TraceDelete | TraceDeleteUntil);
         is_of_all || self.kind == TraceExport && self.value == 3
     }
 
-    /// Method, path and body; `None` where an id is not known that is needed.
-    #[expect(clippy::too_many_lines, reason = "a table, one row an operation")]
+    /// Returns method, path and body, or `None` if a required id is not known.
+    #[expect(clippy::too_many_lines, reason = "a table with a row per operation")]
     pub(super) fn request(self, ids: &Ids) -> Option<(&'static str, String, Value)> {
         let Self { of, key, value, .. } = self;
         let id = |kind: char, slot: u8| ids.get(&format!("{kind}{slot}")).cloned();

@@ -1,5 +1,5 @@
-//! What there should be: a plain model of experiments, runs, logged models, the registry, evaluation datasets, scorers and traces in
-//! memory.
+//! A plain in-memory model of experiments, runs, logged models, the registry, evaluation datasets,
+//! scorers and traces.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(super) struct Experiment {
     pub(super) name: String,
     pub(super) is_deleted: bool,
     pub(super) tags: Texts,
-    /// How long its traces are kept, if it says so.
+    /// Retention of its traces, if it has a tag for it.
     pub(super) retention: Option<u8>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Run {
     pub(super) is_finished: bool,
     pub(super) params: Texts,
     pub(super) tags: Texts,
-    /// The points of each metric, as step and value.
+    /// Points of each metric, as step and value.
     pub(super) metrics: BTreeMap<String, BTreeSet<(i64, i64)>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Logged {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Registered {
-    /// How many versions it has had; nobody sees that.
+    /// Number of versions ever created. Clients cannot see it.
     pub(super) had: u32,
     /// Stage and tags of each version.
     pub(super) versions: BTreeMap<u32, (String, Texts)>,
@@ -51,12 +51,12 @@ pub(super) struct Registered {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Dataset {
     pub(super) tags: Texts,
-    /// The outputs of each inputs.
+    /// Outputs of each record, by its inputs.
     pub(super) records: BTreeMap<u8, String>,
     pub(super) experiments: BTreeSet<u8>,
 }
 
-/// Everything, by the numbers that entities have in operations.
+/// All entities, by the numbers that they have in operations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct State {
     pub(super) experiments: BTreeMap<u8, Experiment>,
@@ -64,22 +64,23 @@ pub(super) struct State {
     pub(super) models: BTreeMap<u8, Logged>,
     pub(super) registered: BTreeMap<String, Registered>,
     pub(super) datasets: BTreeMap<u8, Dataset>,
-    /// The versions of each scorer of each experiment.
+    /// Versions of each scorer of each experiment.
     pub(super) scorers: BTreeMap<(u8, String), BTreeMap<u32, String>>,
     pub(super) traces: BTreeMap<u8, Trace>,
-    /// How long traces are kept where their experiment does not say it.
+    /// Retention of traces, for experiments without a tag of their own.
     pub(super) policy: Option<u8>,
-    /// Spans, by trace and experiment, that do not count. The indexer may remove them.
+    /// Spans, by trace and experiment, that do not belong to a visible trace. The indexer may
+    /// remove them.
     pub(super) strays: BTreeMap<(u8, u8), BTreeSet<u8>>,
-    /// The runs that each trace was linked to before it came.
+    /// Runs that were linked to a trace before the trace arrived.
     pub(super) awaited: BTreeMap<u8, BTreeSet<u8>>,
 }
 
-/// What an operation that is carried out says: the number of a version that it made.
+/// Result of an operation: the number of the version that it created, if any.
 pub(super) type Made = Option<u32>;
 
 impl State {
-    /// What clients can see of it.
+    /// Returns the part of the state that clients can see.
     pub(super) fn visible(&self) -> Self {
         let mut visible = self.clone();
         visible.registered.values_mut().for_each(|model| model.had = 0);
@@ -93,14 +94,15 @@ impl State {
         visible
     }
 
-    /// What is left when all that is deleted is removed for good. An experiment stays if a run of it was restored by itself.
+    /// Returns the state after all deleted entities were permanently removed. A deleted experiment
+    /// is kept if one of its runs was restored individually.
     pub(super) fn removed(mut self) -> Self {
         self.runs.retain(|_, run| !run.is_deleted);
         let with_runs: BTreeSet<_> = self.runs.values().map(|run| run.experiment).collect();
         self.experiments.retain(|slot, experiment| !experiment.is_deleted || with_runs.contains(slot));
         let active: BTreeSet<_> = self.experiments.keys().copied().filter(|slot| self.is_active(*slot)).collect();
         let experiments = &self.experiments;
-        // The models of an experiment that stays deleted are those that it had.
+        // A deleted experiment that is kept also keeps its deleted models.
         self.models.retain(|_, model| {
             experiments.contains_key(&model.experiment) && !(model.is_deleted && active.contains(&model.experiment))
         });
@@ -116,13 +118,14 @@ impl State {
         self
     }
 
-    /// Whether clients may find this while what is deleted is being removed: each entity as it is, or gone if it is to go.
+    /// Returns whether clients may find this while deleted entities are being removed: each entity
+    /// is either unchanged, or gone if it is to be removed.
     pub(super) fn is_being_removed(&self, found: &Self) -> bool {
         fn between<K: Ord, V: PartialEq>(all: &BTreeMap<K, V>, found: &BTreeMap<K, V>, left: &BTreeMap<K, V>) -> bool {
             found.iter().all(|(key, value)| all.get(key) == Some(value))
                 && left.keys().all(|key| found.contains_key(key))
         }
-        // A run that is gone takes its links with it.
+        // A removed run takes its links with it.
         let without_links = |mut state: Self| {
             state.traces.values_mut().for_each(|trace| trace.runs.clear());
             state.traces
@@ -135,7 +138,7 @@ impl State {
             && between(&without_links(all), &without_links(found.clone()), &without_links(left))
     }
 
-    /// Whether there is an entity of this name.
+    /// Returns whether an entity of this name exists.
     pub(super) fn knows(&self, name: &str) -> bool {
         let slot = name[1..].parse::<u8>();
         match (&name[..1], slot) {
@@ -150,8 +153,8 @@ impl State {
         self.experiments.get(&experiment).is_some_and(|experiment| !experiment.is_deleted)
     }
 
-    /// Whether an operation may make an entity that cannot be told from another: an experiment where another of its number was renamed,
-    /// which may happen at the same time.
+    /// Returns whether an operation may create an entity that cannot be distinguished from an
+    /// existing one: an experiment of the same number may have been renamed, possibly concurrently.
     pub(super) fn is_ambiguous(&self, op: Op, is_with_others: bool) -> bool {
         match op.kind {
             ExperimentCreate => {
@@ -164,7 +167,7 @@ impl State {
         }
     }
 
-    /// States in which a part of an operation was carried out: those that consist of several parts, in any order.
+    /// Returns the states in which an arbitrary subset of an operation's parts has taken effect.
     pub(super) fn parts(&self, op: Op) -> Vec<Self> {
         let mut all = vec![self.clone()];
         let mut fork = |part: &dyn Fn(&mut Self)| {
@@ -179,7 +182,7 @@ impl State {
                 fork(&|state| state.log_point(op, "k1"));
             }
             RunMetrics if self.clone().apply(op).is_some() => {
-                // The last of many points is the latest, which is written before the history.
+                // The last point is also the latest value, which is written before the history.
                 let last = points(op.value).last().unwrap();
                 let metric = format!("k{}", op.key);
                 fork(&|state| {
@@ -210,7 +213,7 @@ impl State {
         self.datasets.get_mut(&op.of).unwrap().records.insert(inputs, word(op.value));
     }
 
-    /// Carries an operation out; `None` where it is refused.
+    /// Applies an operation. Returns `None` if it is refused.
     pub(super) fn apply(mut self, op: Op) -> Option<(Self, Made)> {
         let made = match op.kind {
             ExperimentCreate | ExperimentRename | ExperimentDelete | ExperimentRestore | ExperimentTag
@@ -271,7 +274,7 @@ impl State {
         let new_name = format!("n{}", op.key + op.value);
         let is_new_name_taken = is_taken(self, &new_name, Some(op.of));
         let experiment = self.experiments.get_mut(&op.of)?;
-        // Only a deleted one can be restored, and nothing else can be done to it.
+        // Restoring requires a deleted experiment, and everything else an active one.
         if experiment.is_deleted != (op.kind == ExperimentRestore) {
             return None;
         }
@@ -330,7 +333,7 @@ impl State {
         let (key, value) = (format!("k{}", op.key), word(op.value));
         let model = self.models.get_mut(&op.of)?;
         match op.kind {
-            // A deleted one is written to like any other.
+            // Deleted logged models accept writes like any other.
             ModelDelete => model.is_deleted = true,
             ModelReady => model.is_ready = true,
             ModelParam if model.params.get(&key).is_some_and(|there| *there != value) => return None,
@@ -423,7 +426,7 @@ impl State {
                 self.datasets.insert(op.of, Dataset::default());
                 return Some(());
             }
-            // What is not there need not be deleted.
+            // Deleting a dataset that does not exist succeeds.
             DatasetDelete => {
                 self.datasets.remove(&op.of);
                 return Some(());

@@ -1,4 +1,4 @@
-//! Traces: the requests of clients, the resulting state, and the answers.
+//! Traces in the model: requests of clients, the resulting state, and the responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,33 +14,33 @@ use super::state::{State, Texts};
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Trace {
     pub(super) experiment: u8,
-    /// When it began, in ms.
+    /// Start time in ms.
     pub(super) time: i64,
     pub(super) duration: Option<i64>,
     pub(super) state: String,
-    /// The numbers of its spans.
+    /// Numbers of its spans.
     pub(super) spans: BTreeSet<u8>,
-    /// Whether an export was carried out to its end, so that its spans are answered.
+    /// Whether an export was completed, so that responses contain the spans.
     pub(super) is_exported: bool,
     pub(super) tags: Texts,
-    /// The value of each feedback, by its id.
+    /// Value of each feedback, by its id.
     pub(super) feedback: Texts,
-    /// The runs to which it is linked.
+    /// Runs that it is linked to.
     pub(super) runs: BTreeSet<u8>,
 }
 
-/// What changes a state.
+/// A change of a state.
 type Part = Box<dyn Fn(&mut State)>;
 
-/// The tag of an experiment that says how long its traces are kept.
+/// Tag of an experiment with the retention of its traces.
 pub(super) const RETENTION: &str = "mlflow.trace.retention";
 
 /// Midnight of a day.
 pub(super) const MIDNIGHT: i64 = 1_699_920_000_000;
 pub(super) const DAY: i64 = 86_400_000;
 
-/// When a span begins, in ms: the root of the first trace just before midnight, so that the trace moves to another day when that comes
-/// after its other spans.
+/// Returns the start of a span in ms. The root span of the first trace starts just before midnight,
+/// so that the trace moves to another day if the root arrives after its other spans.
 fn start(trace: u8, span: u8) -> i64 {
     let root = if trace == 0 { MIDNIGHT - 5 } else { MIDNIGHT };
     root + i64::from(span - 1) * 10
@@ -50,12 +50,12 @@ fn end(trace: u8, span: u8) -> i64 {
     start(trace, span) + 100
 }
 
-/// When a trace begins, says its client.
+/// Returns the start of a trace, as given by its client.
 fn said_start(value: u8) -> i64 {
     [MIDNIGHT, MIDNIGHT - 5, MIDNIGHT + DAY, MIDNIGHT - 2 * DAY][usize::from(value % 4)]
 }
 
-/// How long it lasts, says its client.
+/// Returns the duration of a trace, as given by its client.
 fn said_duration(value: u8) -> Option<i64> {
     (value != 0).then_some(50)
 }
@@ -64,12 +64,12 @@ fn said_state(value: u8) -> &'static str {
     if value < 2 { "OK" } else { "IN_PROGRESS" }
 }
 
-/// Up to which time traces are deleted.
+/// Returns the time up to which traces are deleted.
 fn latest(value: u8) -> i64 {
     [MIDNIGHT - 1, MIDNIGHT, MIDNIGHT + DAY, MIDNIGHT - DAY][usize::from(value % 4)]
 }
 
-/// The spans that an export brings, of each of its traces: 1 is the root.
+/// Returns the spans of each trace in an export. Span 1 is the root.
 fn exported(op: Op) -> Vec<(u8, Vec<u8>)> {
     match op.value {
         0 => vec![(op.of, vec![1])],
@@ -79,7 +79,7 @@ fn exported(op: Op) -> Vec<(u8, Vec<u8>)> {
     }
 }
 
-/// The traces that are named to be deleted.
+/// Returns the traces to be deleted by name.
 fn named(op: Op) -> BTreeSet<u8> {
     BTreeSet::from([op.of, op.value % 3])
 }
@@ -88,7 +88,7 @@ fn id(trace: u8) -> String {
     format!("tr-{:032x}", trace + 1)
 }
 
-/// The number of the trace with an id.
+/// Returns the number of the trace with an id.
 fn number(info: &Value) -> u8 {
     u8::from_str_radix(&info["trace_id"].as_str().unwrap()[3..], 16).unwrap() - 1
 }
@@ -114,7 +114,7 @@ fn feedback(op: Op) -> (String, Value) {
     (format!("a{}", op.key), json!({ "value": word(op.value) }))
 }
 
-/// What is sent for an operation on traces: see [`Op::request`].
+/// Returns the request of an operation on traces, see [`Op::request`].
 pub(super) fn request(op: Op, ids: &Ids) -> Option<(&'static str, String, Value)> {
     let all = "/api/3.0/mlflow/traces";
     let known = |kind: char, slot: u8| ids.get(&format!("{kind}{slot}")).cloned();
@@ -170,7 +170,7 @@ pub(super) fn request(op: Op, ids: &Ids) -> Option<(&'static str, String, Value)
 }
 
 impl State {
-    /// Carries an operation on traces out; `None` where it is refused.
+    /// Applies an operation on traces. Returns `None` if it is refused.
     pub(super) fn apply_to_traces(&mut self, op: Op) -> Option<()> {
         match op.kind {
             TraceExport if !self.is_active(op.key) => None,
@@ -179,12 +179,13 @@ impl State {
                 taken.contains(&true).then_some(())
             }
             TraceStart => self.start(op),
-            // Of a trace that has not come, the link waits for it.
+            // A link to a trace that has not arrived is kept for it.
             TraceLink if !self.traces.contains_key(&op.of) => {
                 self.awaited.entry(op.of).or_default().insert(op.key);
                 Some(())
             }
-            // A missing assessment need not be deleted, and a hidden trace is not linked.
+            // Deleting a missing assessment succeeds, and so does linking a hidden trace, which has
+            // no effect.
             TraceUnassess | TraceLink if !self.shows(op.of) => Some(()),
             TraceDelete => {
                 self.experiments.get(&op.key)?;
@@ -211,7 +212,7 @@ impl State {
         match op.kind {
             TraceTag => drop(trace.tags.insert(key, value)),
             TraceUntag => drop(trace.tags.remove(&key)?),
-            // The same once more is no second one.
+            // Repeating an assessment with the same value has no effect.
             TraceAssess if known.is_some_and(|known| *known != value) => return None,
             TraceReassess if known.is_none() => return None,
             TraceAssess | TraceReassess => drop(trace.feedback.insert(assessment, value)),
@@ -221,12 +222,13 @@ impl State {
         Some(())
     }
 
-    /// The spans that came to an experiment for a trace that is not there, or is another experiment's: nobody is shown them until there is such a trace.
+    /// Returns the spans that arrived in an experiment for a trace that does not exist or belongs
+    /// to another experiment. They are invisible until the trace exists there.
     fn stray(&mut self, trace: u8, experiment: u8) -> &mut BTreeSet<u8> {
         self.strays.entry((trace, experiment)).or_default()
     }
 
-    /// Keeps spans of an export; its other changes of their trace are not done yet.
+    /// Stores the spans of an export, without its other changes to the trace.
     fn keep_spans(&mut self, op: Op, trace: u8, spans: &[u8]) {
         match self.traces.get_mut(&trace).filter(|known| known.experiment == op.key) {
             Some(known) => known.spans.extend(spans),
@@ -234,7 +236,8 @@ impl State {
         }
     }
 
-    /// Makes a trace, or finds it; `None` where it is another experiment's.
+    /// Returns the trace, which is created if it does not exist. Returns `None` if it belongs to
+    /// another experiment.
     fn trace_in(&mut self, trace: u8, experiment: u8, new: Trace) -> Option<&mut Trace> {
         if !self.traces.contains_key(&trace) {
             let spans = self.strays.remove(&(trace, experiment)).unwrap_or_default();
@@ -244,7 +247,7 @@ impl State {
         self.traces.get_mut(&trace).filter(|known| known.experiment == experiment)
     }
 
-    /// Carries out what an export says of one trace; whether it is taken.
+    /// Applies the part of an export that concerns one trace. Returns whether it is accepted.
     fn export(&mut self, op: Op, trace: u8, spans: &[u8]) -> bool {
         self.keep_spans(op, trace, spans);
         let starts = spans.iter().map(|span| start(trace, *span)).min().unwrap();
@@ -271,7 +274,8 @@ impl State {
 
     fn delete_trace(&mut self, experiment: u8, trace: u8) {
         if self.traces.get(&trace).is_some_and(|known| known.experiment == experiment && self.is_kept(known)) {
-            // Its spans are deleted with it; spans that came to another experiment stay there.
+            // Spans are deleted with their trace. Spans of the trace that arrived in another
+            // experiment are kept.
             self.traces.remove(&trace);
         }
     }
@@ -282,7 +286,7 @@ impl State {
         }
     }
 
-    /// A refused export leaves spans that do not count.
+    /// Returns the state after a refused operation: a refused export leaves orphaned spans.
     pub(super) fn refused(mut self, op: Op) -> Self {
         if op.kind == TraceExport && self.is_active(op.key) {
             for (trace, spans) in exported(op) {
@@ -292,7 +296,7 @@ impl State {
         self
     }
 
-    /// What may be left when the indexer has cleared up.
+    /// Returns the possible states after the indexer has removed any of the orphaned spans.
     pub(super) fn cleared_up(self) -> Vec<Self> {
         let strays: Vec<_> = self.strays.keys().copied().collect();
         let mut all = vec![self];
@@ -306,7 +310,7 @@ impl State {
         all
     }
 
-    /// The steps of an operation on traces. Each may be carried out without the others.
+    /// Returns the steps of an operation on traces. Each may take effect without the others.
     pub(super) fn parts_of_traces(op: Op) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         match op.kind {
@@ -341,7 +345,8 @@ impl State {
     }
 }
 
-/// The traces of a view, without links; the tags that the server sets say only whether spans are answered.
+/// Returns the traces of a view, without links. Tags set by the server are left out: they only
+/// determine whether the spans are returned.
 pub(super) fn at(
     view: &Value,
     experiments: &BTreeMap<String, u8>,
@@ -368,13 +373,13 @@ pub(super) fn at(
             feedback: feedback.collect(),
             runs: BTreeSet::new(),
         };
-        assert_eq!(found.spans.len(), names.len(), "no span is there twice");
+        assert_eq!(found.spans.len(), names.len(), "duplicate spans");
         (number(info), found)
     };
     infos.map(trace).collect()
 }
 
-/// The filters and orders of [`search`].
+/// Filters and orders of [`search`].
 const SEARCHES: [(&str, &str); 7] = [
     ("tag.k0 = 'v1'", ""),
     ("feedback.a0 = 'v1'", ""),
@@ -385,17 +390,17 @@ const SEARCHES: [(&str, &str); 7] = [
     ("feedback.a1 IS NULL", "tag.k0"),
 ];
 
-/// How many there are.
+/// Number of [`SEARCHES`].
 pub(super) const KINDS_OF_SEARCHES: u8 = 7;
 
-/// The traces, by their numbers, that a search finds, page by page.
+/// Returns the numbers of the traces that a search finds, reading page by page.
 pub(super) async fn search(api: &Api, ids: &Ids, which: u8) -> Result<Vec<u8>, String> {
     let (filter, order) = SEARCHES[usize::from(which)];
     let experiments: Vec<_> = ids.iter().filter(|(name, _)| name.starts_with('e')).map(|(_, id)| id).collect();
     found(api, &experiments, filter, order).await
 }
 
-/// The traces of these experiments that are linked to a run.
+/// Returns the traces of these experiments that are linked to a run.
 pub(super) async fn linked(api: &Api, experiments: &BTreeMap<String, u8>, run: &str) -> Result<Vec<u8>, String> {
     let experiments: Vec<_> = experiments.keys().collect();
     found(api, &experiments, &format!("attributes.run_id = '{run}'"), "").await
@@ -419,7 +424,7 @@ async fn found(api: &Api, experiments: &[&String], filter: &str, order: &str) ->
     }
 }
 
-/// What [`search`] should find.
+/// Returns the result that [`search`] should have in a state.
 pub(super) fn should_find(state: &State, which: u8) -> Vec<u8> {
     let is = |texts: &Texts, key: &str, value: u8| texts.get(key) == Some(&word(value));
     let passes = |trace: &Trace| match which {
@@ -432,7 +437,7 @@ pub(super) fn should_find(state: &State, which: u8) -> Vec<u8> {
         _ => true,
     };
     let mut found: Vec<_> = state.traces.iter().filter(|(_, trace)| state.is_kept(trace) && passes(trace)).collect();
-    // Newest first, of equal times the least id first. A requested order comes before that, and
+    // Newest first, with ties broken by ascending id. A requested order takes precedence, and
     // traces without its value come last.
     found.sort_by_key(|(number, trace)| (-trace.time, **number));
     match which {

@@ -1,4 +1,4 @@
-//! A write in one kind of trouble, and the rules that hold then.
+//! A write with one kind of fault, and the invariants that have to hold then.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -16,11 +16,11 @@ use super::same::{Known, difference};
 use super::seen::{Rows, Seen, State};
 use super::view;
 
-/// As short as it can be: a deletion waits for it.
+/// The lease is as short as possible, because deletions wait for it.
 pub(crate) const LEASE: Duration = Duration::from_millis(2);
 
-/// Writes of several parts. Each part is whole by itself, as in MLflow: a client that has no answer
-/// may see some of them.
+/// Writes that consist of several parts. Each part is atomic, as in MLflow: a client without a
+/// response may see some of the parts.
 const IN_PARTS: [&str; 7] = [
     "/runs/log-batch",
     "/runs/log-metric",
@@ -31,7 +31,7 @@ const IN_PARTS: [&str; 7] = [
     "/traces/link-to-run",
 ];
 
-/// Creations are not repeated where they may have happened (`docs/adr/0017-creations.md`).
+/// Creations, which are not retried if they may have taken effect (`docs/adr/0017-creations.md`).
 const CREATIONS: [&str; 8] = [
     "/experiments/create",
     "/runs/create",
@@ -40,14 +40,14 @@ const CREATIONS: [&str; 8] = [
     "/scorers/register",
     "/registered-models/create",
     "/model-versions/create",
-    // Of an old client, whose trace gets an id here.
+    // An old client starts a trace whose id is assigned by the server.
     "/api/2.0/mlflow/traces",
 ];
 
-/// Rows that an abandoned write may leave, by its path. Without the item that names them, they are
-/// never shown.
+/// Rows that an abandoned write may leave behind, by its path. They are invisible without the item
+/// that refers to them.
 const LEFT_OVER: [(&str, &str); 14] = [
-    // The same points twice, in two tails, are read once.
+    // Identical points in two tails are read once.
     ("/runs/log-batch", "MetricJournal"),
     ("/runs/log-metric", "MetricJournal"),
     ("/runs/log-batch", "JournalCall"),
@@ -56,12 +56,13 @@ const LEFT_OVER: [(&str, &str); 14] = [
     ("/logged-models", "LoggedModelParam"),
     ("/datasets/create", "EvaluationDatasetTag"),
     ("/datasets/create", "ExperimentEvaluationDataset"),
-    // The indexer clears up after a deleted dataset, but not in the lists of experiments beyond the first hundred.
+    // After the deletion of a dataset, the indexer cleans up, except for the lists of experiments
+    // beyond the first hundred.
     ("/datasets/NEW", "ExperimentEvaluationDataset"),
     ("/records", "EvaluationPart"),
-    // Such a mark does not count.
+    // Such a mark has no effect.
     ("/api/2.0/mlflow/traces", "TraceMark"),
-    // Deleting a model again finishes it, unless it was renamed.
+    // Deleting the model again completes the removal, unless the model was renamed.
     ("/registered-models/delete", "ModelHome"),
     ("/registered-models/delete", "ModelTag"),
     ("/registered-models/delete", "ModelVersion"),
@@ -93,19 +94,19 @@ impl Call {
     }
 }
 
-/// What goes wrong, and where.
+/// A kind of fault, and where it occurs.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Course {
-    /// From this request on nothing is sent, and the client gets no answer.
+    /// Starting with this request, nothing is sent, and the client gets no response.
     CutOff(u64),
-    /// This request, and as many as this in all, meet a trouble.
+    /// Starting with the given request, the given number of requests fail.
     Troubled(Trouble, u64, u64),
 }
 
 impl Course {
-    /// Those of a write that makes these requests to the table. Servers make two attempts at each
-    /// request. A trouble that a request cannot meet is left out. In a sample, some of the
-    /// requests meet one, and at least one that writes. Each write begins with another.
+    /// Returns the faults to try for a write that makes these requests to the table. Servers try
+    /// each request twice. Faults that a request cannot have are left out. A sample covers some of
+    /// the requests, and at least one that writes. It starts at a different request for each write.
     fn of(requests: &[String], write: usize) -> Vec<Self> {
         let at = |(nth, operation): (u64, &String)| {
             let troubles = [
@@ -133,13 +134,13 @@ impl Course {
     }
 }
 
-/// A client's view, and the state of the table.
+/// View of a client, and the state of the table.
 pub(super) struct Found {
     pub(super) view: Arc<Value>,
     pub(super) state: State,
 }
 
-/// What came of a write in a course.
+/// Result of a write with a fault.
 pub(super) struct Outcome {
     answer: Answer,
     pub(super) found: Found,
@@ -147,39 +148,39 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether its client has no answer.
+    /// Returns whether the client has no response.
     pub(super) fn is_open(&self) -> bool {
         self.answer.status != 200
     }
 }
 
-/// A write, and the states before and after it without trouble.
+/// A write, and the states before it and after it without a fault.
 pub(super) struct Written {
     pub(super) call: Call,
-    /// The path without ids.
+    /// Path without ids.
     path: String,
     pub(super) site: Site,
     known: Known,
     seen: Seen<Value>,
     before: Arc<Value>,
     pub(super) after: Found,
-    /// Its requests to the table, in their order.
+    /// Its requests to the table, in order.
     requests: Vec<String>,
-    /// Tables that courses have led to, each with whether the client had no answer then.
+    /// Tables that faults have led to, each with whether the client had no response.
     met: Mutex<HashSet<(String, bool)>>,
 }
 
-/// The functions as one process has them.
+/// Returns the functions of a single process.
 pub(crate) fn api(table: &Table) -> Api {
     functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE))
 }
 
-/// The same, where each point goes into a run's journal.
+/// Returns the functions of a single process that write all points into the runs' journals.
 pub(crate) fn api_with_journal(table: &Table) -> Api {
     functions(table, tracking::store::Store::with_lease(table.clone(), ROOT, LEASE).with_points_in_document(0))
 }
 
-/// Most calls are of one or two functions, so a router is made when it is asked for.
+/// Creates each router on first use, because most tests call only one or two functions.
 fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
     let (table, routers) = (table.clone(), Arc::<[OnceLock<Router>; 4]>::default());
     let answer = move |request: Request| {
@@ -204,7 +205,7 @@ fn functions(table: &Table, tracking: tracking::store::Store) -> Api {
     Api(Router::new().fallback(answer))
 }
 
-/// Which function answers at a path.
+/// Returns the index of the function that handles a path.
 fn function_of(path: &str) -> usize {
     let below = path.split_once("/mlflow/").map_or(path, |(_, below)| below);
     match below.split('/').next() {
@@ -217,8 +218,8 @@ fn function_of(path: &str) -> usize {
 }
 
 impl Written {
-    /// Tries a write where nothing goes wrong. It has to succeed. Nothing if it is of a kind that is not wanted: writes have in common the
-    /// endpoint, and the requests to the table.
+    /// Tries a write without a fault. It has to succeed. Returns `None` if this kind of write is
+    /// not wanted. The kind consists of the endpoint and the requests to the table.
     pub(super) async fn new(site: &Site, call: Call, is_wanted: impl FnOnce(String, String) -> bool) -> Option<Self> {
         let copy = site.copy();
         copy.faults.keep_order();
@@ -244,12 +245,12 @@ impl Written {
         Some(Self { call, path, site, known, seen, before, after, requests, met: Mutex::default() })
     }
 
-    /// What is tried of it, the writes being numbered.
+    /// Returns the faults to try for the write with this number.
     pub(super) fn courses(&self, write: usize) -> Vec<Course> {
         Course::of(&self.requests, write)
     }
 
-    /// What clients find in a copy, where all that they find agrees.
+    /// Returns what clients find in a copy, or an error if their findings contradict each other.
     pub(super) async fn found(&self, site: &Site) -> Result<Found, String> {
         let state = self.seen.state(site).await;
         let view = match self.seen.found(&state) {
@@ -259,13 +260,13 @@ impl Written {
         Ok(Found { view, state })
     }
 
-    /// Whether no course before led to this table: the view of a client that repeats its call
-    /// follows from the content of the table.
+    /// Returns whether this is the first fault that led to this table. The view of a client that
+    /// repeats its call depends only on the content of the table.
     pub(super) fn is_first(&self, outcome: &Outcome) -> bool {
         self.met.lock().unwrap().insert((outcome.found.state.kind.clone(), outcome.is_open()))
     }
 
-    /// What must be true of the write in this course.
+    /// Checks the invariants for the write with this fault.
     pub(super) async fn goes(&self, course: Course) -> Result<(), String> {
         self.check(course).await.map_err(|wrong| format!("{} {} {course:?}: {wrong}", self.call.method, self.call.path))
     }
@@ -280,7 +281,8 @@ impl Written {
         self.check_rows(&repeated.as_ref().unwrap_or(&outcome.found).state.rows, outcome.is_open())
     }
 
-    /// Sends the write to a copy of the site, in this course; returns a client's view then.
+    /// Sends the write to a copy of the site with a fault, and returns the resulting view of a
+    /// client.
     pub(super) async fn attempt(&self, site: &Site, course: Course) -> Result<Outcome, String> {
         match course {
             Course::CutOff(nth) => site.faults.trouble_at(Trouble::Disconnected, nth, u64::MAX),
@@ -292,14 +294,14 @@ impl Written {
         let (happened, did_not) = (found.view == self.after.view, found.view == self.before);
         let differs = || difference(&self.after.view, &found.view);
         if matches!(course, Course::Troubled(_, _, 1)) && answer.status != 200 {
-            return Err(format!("one trouble is outlived, but {answer:?}"));
+            return Err(format!("a single fault has to be tolerated, but {answer:?}"));
         }
         if answer.status == 200 && !happened {
             return Err(format!("acknowledged, but{}", differs()));
         }
         let may_be_partial = self.call.is_in_parts() && answer.status != 200;
         if !happened && !did_not && !may_be_partial {
-            return Err(format!("done by half:{}, after {answer:?}", differs()));
+            return Err(format!("partially done:{}, after {answer:?}", differs()));
         }
         let is_cut_off = matches!(course, Course::CutOff(_));
         if answer.status != 200 && !answer.is_repeated() {
@@ -314,8 +316,9 @@ impl Written {
         Ok(Outcome { answer, found, happened })
     }
 
-    /// Sends the write once more where its client has no answer, and returns the client's view
-    /// then. A creation that happened would be there twice, as in MLflow.
+    /// Repeats the write if its client has no response, and returns the resulting view of a client.
+    /// A creation that has taken effect is not repeated, because it would create a second entity,
+    /// as in MLflow.
     pub(super) async fn repeat(&self, site: &Site, outcome: &Outcome) -> Result<Option<Found>, String> {
         let Outcome { answer, happened, .. } = outcome;
         if !outcome.is_open() || (self.call.is_creation() && *happened) {
@@ -330,7 +333,7 @@ impl Written {
         Ok(Some(found))
     }
 
-    /// No row is missing, and none is left over but those that nobody reads.
+    /// Checks that no row is missing, and that only invisible rows are left over.
     fn check_rows(&self, found: &Rows, answered_not: bool) -> Result<(), String> {
         let path = &self.path;
         let may_leave =

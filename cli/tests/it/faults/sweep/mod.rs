@@ -1,9 +1,9 @@
-//! Every write with a fault at each of its requests to the table.
+//! All writes, with a fault at each of their requests to the table.
 //!
-//! The writes are the samples of each domain, one or more for every endpoint that writes, and some
-//! more ([`more`]). Before each is executed, it is tried on copies of the table, one fault at a
-//! time. Then clients look at the result ([`course`], [`view`], [`seen`]). Writes to packed traces
-//! have a ground of their own ([`packed`]).
+//! The writes are the samples of each domain, at least one for every endpoint that writes, and some
+//! additional ones ([`more`]). Before each write is executed, it is tried on copies of the table,
+//! with one fault at a time. Then clients read the result ([`course`], [`view`], [`seen`]). Writes
+//! to packed traces start from a table of their own ([`packed`]).
 
 pub(crate) mod course;
 mod more;
@@ -31,28 +31,27 @@ use crate::faults::packing::timed;
 use crate::site::{functions, routes, writes_to_the_table};
 use course::Written;
 
-/// Copies of the table that are written to at the same time.
+/// Number of copies of the table that are written to concurrently.
 const AT_ONCE: usize = 3;
-/// In a sample, the first write to each endpoint is tried. Of its other kinds of writes, one in so
-/// many is.
+/// Sampling rate of further kinds of writes to an endpoint whose first write is tried.
 const OTHERS: usize = 4;
 
-/// What was found so far.
+/// Findings so far.
 #[derive(Default)]
 struct Findings {
-    /// Endpoint and requests to the table of each kind of write that came; another of a kind is not
-    /// tried.
+    /// Kinds of writes so far, as endpoint and requests to the table. Each kind is tried once.
     tried: BTreeSet<String>,
     /// Endpoints with a write that was tried.
     endpoints: BTreeSet<String>,
-    /// Kinds of writes to them that came later.
+    /// Number of further kinds of writes to these endpoints.
     others: usize,
     courses: usize,
     wrong: Vec<String>,
 }
 
 impl Findings {
-    /// Whether a write of this kind is tried: none of its kind was before, and it is in the sample.
+    /// Returns whether a write of this kind is tried: it is the first of its kind, and part of the
+    /// sample.
     fn wants(&mut self, endpoint: String, kind: String) -> bool {
         if !self.tried.insert(kind) {
             return false;
@@ -72,12 +71,13 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Tries a write, unless one of its kind was tried before. Each course has a clock of its own, so that nobody waits.
+    /// Tries a write, unless one of its kind was tried before. Each fault has a simulated clock of
+    /// its own, so no test waits in real time.
     async fn of(&self, write: course::Call) {
         if write.is_read() {
             return;
         }
-        // Copies are smaller so.
+        // Without stream records, copies are smaller.
         self.site.engine.trim_stream(Duration::ZERO).await.unwrap();
         let (site, findings) = (self.site.clone(), Arc::clone(&self.findings));
         let is_new = move |endpoint, kind| findings.lock().unwrap().wants(endpoint, kind);
@@ -95,14 +95,14 @@ impl Sweep {
     }
 }
 
-/// Users and roles are in a table of their own. Clients of this table do not see it. The tests of
-/// users have one for their faults.
+/// Returns whether the writes of a domain are covered here. Users and roles are in a separate
+/// table, which clients of this table cannot see. The tests of users cover their faults.
 fn is_swept(domain: &str) -> bool {
     writes_to_the_table(domain) && domain != auth::DOMAIN.function.name
 }
 
-/// A client with a site of its own. Each domain has one: the smaller it is, the less is looked at
-/// after each fault.
+/// Returns a client with a site of its own. Each domain has one, because less has to be read after
+/// each fault if the site is small.
 async fn walk(findings: &Arc<Mutex<Findings>>) -> Walk {
     let site = Site::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -136,7 +136,7 @@ async fn every_write_survives_a_fault_at_each_of_its_requests() {
     let is_write = |permission| matches!(permission, Create(_) | Update(_) | Delete(_));
     let writes = routes(|domain, endpoint| is_swept(domain.function.name) && is_write(endpoint.permission));
     let unswept: Vec<_> = writes.into_iter().filter(|route| !endpoints.contains(route)).collect();
-    assert_eq!(unswept, Vec::<String>::new(), "no write is sent to these");
+    assert_eq!(unswept, Vec::<String>::new(), "endpoints without a write");
     let findings = findings.lock().unwrap();
     let least = if all_troubles() { 8 } else { 1 };
     assert!(findings.courses >= least * endpoints.len(), "{} courses", findings.courses);

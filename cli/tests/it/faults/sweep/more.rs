@@ -1,10 +1,10 @@
-//! Writes that take other requests to the table than the samples of the domains.
+//! Writes that make other requests to the table than the samples of the domains.
 
 use serde_json::{Value, json};
 
 use samples::{ROOT, Walk};
 
-/// Entries that are each too big for their document.
+/// Returns entries of which each is too large for its entity's document.
 fn entries(count: usize, bytes: usize) -> Value {
     (0..count).map(|number| json!({ "key": format!("k{number:03}"), "value": "v".repeat(bytes) })).collect()
 }
@@ -20,7 +20,8 @@ pub(super) async fn writes(walk: &mut Walk) {
         .post("runs/create", json!({ "experiment_id": experiment, "run_name": "big", "tags": entries(120, 1_100) }))
         .await;
     let run = text(&run, "/run/info/run_id");
-    // Into the journal: the first two mark the run after it, the second writes a row of names, the third writes to the journal alone.
+    // These go into the journal: the first two calls also mark the run afterwards, the second
+    // writes a row of names, and the third only writes to the journal.
     for step in 1..=3 {
         let metric =
             |number| json!({ "key": format!("layer/{number:03}"), "value": 1, "timestamp": step, "step": step });
@@ -54,7 +55,7 @@ pub(super) async fn writes(walk: &mut Walk) {
     let big = json!({ "name": "d", "experiment_ids": experiments, "tags": tags });
     let dataset = text(&walk.send(&format!("POST {all}/create"), &[], big).await, "/dataset/dataset_id");
     for round in 0..2_u32 {
-        // Compressed, more than an item holds.
+        // More than fits into an item, even when compressed.
         let noise: String = (0..450_000_u32).map(|at| char::from(33 + noise(at + round * 450_000))).collect();
         let records = json!([{ "inputs": { "n": 1 }, "outputs": noise }]).to_string();
         walk.send(&format!("POST {all}/{{dataset_id}}/records"), &[&dataset], json!({ "records": records })).await;
@@ -62,7 +63,7 @@ pub(super) async fn writes(walk: &mut Walk) {
     walk.send(&format!("DELETE {all}/{{dataset_id}}"), &[&dataset], json!({})).await;
 }
 
-/// A number below 90 that cannot be foreseen by a compressor.
+/// Returns an incompressible sequence of numbers below 90.
 fn noise(at: u32) -> u8 {
     let mixed = at.wrapping_mul(2_654_435_761) ^ (at >> 7).wrapping_mul(2_246_822_519);
     let letter = (mixed ^ (mixed >> 15)).wrapping_mul(3_266_489_917) >> 24;

@@ -1,5 +1,6 @@
-//! Writes to traces that are packed: each of their requests goes wrong, with and without a packing pass before the client repeats them. Searches
-//! read blocks then, documents are read by ids, and both agree at every moment.
+//! Writes to packed traces, with a fault at each of their requests, both with and without a packing
+//! pass before clients repeat them. Searches then read blocks, reads by id read documents, and both
+//! have to agree at any time.
 
 use mlflow_api::Workspace;
 use serde_json::{Value, json};
@@ -11,14 +12,15 @@ use super::seen::Rows;
 use crate::faults::packing::{counts, pass, timed};
 use crate::faults::whole;
 
-/// Rows that say when somebody has to look at a partition: how many there are depends on how often somebody has looked.
+/// Rows that schedule the next check of a partition. Their number depends on how often the
+/// partition was checked.
 const PASSING: [&str; 2] = ["Postponed", "PackingLock"];
 
 fn trace(number: u32) -> String {
     format!("tr-{number:032x}")
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is made for this")]
+#[expect(clippy::needless_pass_by_value, reason = "the body is constructed by the caller for this call")]
 fn call(method: &str, path: &str, body: Value) -> Call {
     Call { method: method.to_owned(), path: path.to_owned(), body: body.to_string() }
 }
@@ -35,12 +37,13 @@ fn info(number: u32, time: &str) -> Value {
     } } })
 }
 
-/// The same spans, which begin at another second.
+/// Returns the spans with a different start second.
 fn at(spans: &Value, second: &str) -> Value {
     serde_json::from_str(&spans.to_string().replace("1700000000", second)).unwrap()
 }
 
-/// Four packed traces, one of an old client that has not ended it, and the writes to them.
+/// Creates four packed traces, one of them by an old client that has not ended it, and returns the
+/// writes to try on them.
 async fn ground() -> (Site, Vec<Call>) {
     let site = Site::new().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
@@ -87,7 +90,7 @@ async fn ground() -> (Site, Vec<Call>) {
     (site, calls)
 }
 
-/// A write to packed traces, and the state when all are packed again.
+/// A write to packed traces, and the state after everything is packed again.
 struct Packed {
     written: Written,
     rows: Rows,
@@ -104,7 +107,7 @@ impl Packed {
         Self { written, rows }
     }
 
-    /// What must be true of the write in this course.
+    /// Checks the invariants for the write with this fault.
     async fn goes(&self, course: Course) -> Result<(), String> {
         let site = self.written.site.copy();
         let outcome = self.written.attempt(&site, course).await?;
@@ -120,7 +123,7 @@ impl Packed {
             }
         };
         check(&site).await?;
-        // Its client may take so long to repeat it that a packer comes first.
+        // The client may repeat the write so late that a packing pass comes first.
         let other = if outcome.is_open() { Some(site.copy()) } else { None };
         self.ends(&site, &outcome).await?;
         let Some(other) = other else { return Ok(()) };
@@ -134,7 +137,7 @@ impl Packed {
         self.ends(&other, &outcome).await.map_err(after)
     }
 
-    /// Its client repeats it, and all is packed again.
+    /// Repeats the write, and packs everything again.
     async fn ends(&self, site: &Site, outcome: &Outcome) -> Result<(), String> {
         if self.written.repeat(site, outcome).await?.is_some() {
             whole::check(site, |_| true).await?;
@@ -166,7 +169,8 @@ fn every_write_to_packed_traces_survives_a_fault_at_each_of_its_requests() {
             let packed = Packed::new(&site, call).await;
             let tried = packed.written.courses(number);
             for course in tried {
-                // Those that differ from others in how often they are met are in no sample.
+                // The sample leaves out faults that differ from others only in the number of
+                // failing requests.
                 let course = match course {
                     Course::Troubled(trouble, nth, 2) if !is_all => Course::Troubled(trouble, nth, 1),
                     course => course,

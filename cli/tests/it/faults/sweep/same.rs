@@ -1,11 +1,11 @@
-//! The common part of two courses of one write: all but times, random ids, and values that follow
-//! from them.
+//! Comparison of two executions of a write, without times, random ids, and values derived from
+//! them.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Times of creation and change, by the names they have in answers, and a digest that is made of one.
+/// Names of creation and change times in responses, and of a digest that is derived from one.
 const TIMES: [&str; 11] = [
     "creation_time",
     "last_update_time",
@@ -20,16 +20,16 @@ const TIMES: [&str; 11] = [
     "digest",
 ];
 
-/// What was there before a write, and the ids and other long words of it.
+/// The content before a write, with its ids and other long words.
 pub(crate) struct Known {
     before: String,
     words: BTreeSet<String>,
 }
 
-/// Fields of an experiment that have its number: one that is repeated skips a number.
+/// Fields that contain an experiment's number. A repeated creation skips a number.
 const NUMBERED: [&str; 2] = ["experiment_id", "artifact_location"];
 
-/// Where words end; the ids of scorers have dashes.
+/// Returns whether a character separates words. The ids of scorers contain dashes.
 pub(super) fn is_end(letter: char) -> bool {
     !letter.is_ascii_alphanumeric() && letter != '-'
 }
@@ -40,7 +40,8 @@ impl Known {
         Self { before: before.to_owned(), words }
     }
 
-    /// The value with every time taken out, and with one word for all ids that were not there before.
+    /// Returns the value without times, and with the same placeholder for all ids that did not
+    /// exist before.
     pub(crate) fn same(&self, value: &Value) -> Value {
         match value {
             Value::Object(fields) => {
@@ -74,12 +75,12 @@ impl Known {
     }
 }
 
-/// As ids and times in milliseconds are.
+/// Returns whether a word has the length of an id or a time in milliseconds, and contains a digit.
 pub(super) fn is_long(word: &&str) -> bool {
     word.len() >= 13 && word.len() <= 64 && word.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// Where two values differ first, for a message.
+/// Describes the first difference between two values.
 pub(crate) fn difference(expected: &Value, found: &Value) -> String {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {

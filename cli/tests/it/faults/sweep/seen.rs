@@ -1,10 +1,10 @@
-//! Clients' views of tables with equal content, read once.
+//! A cache of clients' views, by the content of the table.
 //!
-//! Most courses of a write end with one of a few tables: as before it, as after it, or with some of
-//! its items. A client's view follows from the items, so it is only read for the first table of a
-//! kind. Two tables are of one kind if the same items have changed in the same way, apart from
-//! random ids and times. Each id and time has a number, by where it comes first. So values that
-//! were equal stay equal.
+//! Most faults of a write lead to one of a few tables: unchanged, completed, or with some of the
+//! write's items. A client's view depends only on the items, so it is read once for each kind of
+//! table. Two tables are of the same kind if the same items have changed in the same way, apart
+//! from random ids and times. These are numbered by first occurrence, so that equal values stay
+//! equal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -17,30 +17,30 @@ use test_site::{Changes, Dump, Site};
 
 use super::same::{is_end, is_long};
 
-/// How many items each row has.
+/// Number of items of each row type.
 pub(crate) type Rows = BTreeMap<&'static str, usize>;
 
-/// Texts longer than this have no ids.
+/// Longer texts do not contain ids.
 const LONGEST: usize = 4_096;
 
 /// Views of copies of a table, by the changes in them.
 pub(crate) struct Seen<T> {
     before: Dump,
-    /// Ids, and texts in the form of ids, that were there before.
+    /// Ids, and texts in the form of ids, that existed before.
     known: HashSet<String>,
     rows: Rows,
     found: Mutex<HashMap<String, Arc<T>>>,
 }
 
-/// What has changed in a copy.
+/// Changes in a copy.
 pub(crate) struct State {
     pub(crate) rows: Rows,
-    /// The same for copies of one kind.
+    /// Equal for copies of the same kind.
     pub(crate) kind: String,
 }
 
 impl<T> Seen<T> {
-    /// Of copies of this table, to which no more than that is written.
+    /// Creates a cache for copies of this table, to which only `written` is written.
     pub(crate) async fn of(site: &Site, written: &str) -> Self {
         let before = site.dump().await;
         let mut known: HashSet<_> = written.split(is_end).filter(is_long).map(str::to_owned).collect();
@@ -54,7 +54,7 @@ impl<T> Seen<T> {
         Self { before, known, rows, found: Mutex::default() }
     }
 
-    /// What a copy is now.
+    /// Returns the state of a copy.
     pub(crate) async fn state(&self, site: &Site) -> State {
         let changes = site.changes(&self.before).await;
         let mut rows = self.rows.clone();
@@ -70,12 +70,12 @@ impl<T> Seen<T> {
         State { rows, kind: self.kind(&changes) }
     }
 
-    /// What was found in another copy of this kind.
+    /// Returns the view of another copy of the same kind.
     pub(crate) fn found(&self, state: &State) -> Option<Arc<T>> {
         self.found.lock().unwrap().get(&state.kind).cloned()
     }
 
-    /// Says what was found in a copy of this kind.
+    /// Stores the view of a copy of this kind.
     pub(crate) fn keep(&self, state: &State, found: T) -> Arc<T> {
         let found = Arc::new(found);
         self.found.lock().unwrap().insert(state.kind.clone(), Arc::clone(&found));
@@ -100,13 +100,13 @@ fn row_of(key: &str) -> &'static str {
     RowDescription::of(&Key { pk: pk.to_owned(), sk: sk.to_owned() }).unwrap().name
 }
 
-/// Whether [`whole`](crate::faults::whole) checks the packed content of the item against documents
-/// and spans.
+/// Returns whether [`whole`](crate::faults::whole) checks the packed content of the item against
+/// documents and spans.
 fn is_block(key: &str) -> bool {
     key.starts_with("TS#") || key.starts_with("TR#") && key.contains(" B#")
 }
 
-/// All texts of a value that may have ids in them.
+/// Calls `look` with all texts of a value that may contain ids.
 fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
     match value {
         Value::Object(fields) => {
@@ -121,12 +121,12 @@ fn each_text(value: &Value, look: &mut impl FnMut(&str)) {
     }
 }
 
-/// Whether this is the type of bytes, or of a set of them.
+/// Returns whether this is DynamoDB's type of bytes, or of sets of bytes.
 fn is_binary(name: &str) -> bool {
     matches!(name, "B" | "BS")
 }
 
-/// A text in which ids and times that were not there before have numbers.
+/// A text in which new ids and times are replaced by numbers.
 struct Text<'a> {
     known: &'a HashSet<String>,
     numbers: HashMap<String, usize>,

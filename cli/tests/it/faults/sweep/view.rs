@@ -1,4 +1,4 @@
-//! Everything that clients can read of a domain; lists agree with their entities.
+//! Everything that clients can read of a domain. Lists have to agree with their entities.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use test_site::Api;
 
 use super::same::difference;
 
-/// What is read, or why it cannot be or contradicts itself.
+/// What clients read, or an error if a read fails or reads contradict each other.
 pub(crate) type View = Result<Value, String>;
 
 struct Reader<'a>(&'a Api);
 
-/// Reads what a write to this path may have changed.
+/// Reads everything that a write to this path may have changed.
 pub(crate) async fn of(api: &Api, path: &str) -> View {
     let reader = Reader(api);
     if path.contains("/datasets/") {
@@ -54,7 +54,7 @@ pub(crate) async fn of(api: &Api, path: &str) -> View {
         let id = text(run, "/info/run_id")?;
         reader.agrees(run, "runs/get", &[("run_id", &id)], "run").await?;
         let metrics: Vec<_> = run["data"]["metrics"].as_array().into_iter().flatten().collect();
-        // There may be many, all written alike.
+        // There may be many metrics, all written in the same way.
         for (at, metric) in metrics.iter().enumerate().filter(|(at, _)| *at < 3 || *at + 3 > metrics.len()) {
             let key = text(metric, "/key")?;
             let arguments = json!({ "run_id": id, "metric_key": key });
@@ -70,7 +70,7 @@ pub(crate) async fn of(api: &Api, path: &str) -> View {
     Ok(json!({ "experiments": experiments, "runs": runs, "models": models, "histories": histories, "inputs": inputs }))
 }
 
-/// What makes a point the latest.
+/// Returns the values that decide which point is the latest.
 fn order(point: &Value) -> (Option<i64>, Option<i64>, Option<f64>) {
     (point["step"].as_i64(), point["timestamp"].as_i64(), point["value"].as_f64())
 }
@@ -101,13 +101,13 @@ impl Reader<'_> {
         if answer.status == 200 { Ok(answer.body) } else { Err(format!("{method} {path} {body}: {answer:?}")) }
     }
 
-    /// All pages of a list.
+    /// Reads all pages of a list.
     async fn list(&self, method: &str, path: &str, mut asked: Value, field: &str) -> Result<Vec<Value>, String> {
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/2.0/mlflow/{path}") };
         let mut all = Vec::new();
         loop {
             let mut page = self.read(method, &path, asked.clone()).await?;
-            // Records are JSON in a text.
+            // Records are JSON in a string.
             let page_of = if page[field].is_string() { parsed(&page[field]) } else { page[field].take() };
             all.extend(page_of.as_array().cloned().unwrap_or_default());
             match page["next_page_token"].as_str() {
@@ -117,13 +117,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Checks that a list shows an entity as the entity's own endpoint does.
+    /// Checks that a list shows an entity like the entity's own endpoint.
     async fn agrees(&self, listed: &Value, path: &str, asked: &[(&str, &str)], field: &str) -> Result<(), String> {
         let asked = asked.iter().map(|(name, value)| ((*name).to_owned(), Value::from(*value))).collect();
         let found = self.read("GET", &format!("/api/2.0/mlflow/{path}"), asked).await?;
         let mut found = found[field].clone();
         if path == "model-versions/get" {
-            // A list does not include the aliases of a version.
+            // Lists do not include the aliases of a version.
             found.as_object_mut().unwrap().remove("aliases");
         }
         if found == *listed { Ok(()) } else { Err(format!("{path} as listed{}", difference(listed, &found))) }
@@ -136,7 +136,7 @@ impl Reader<'_> {
             let one = format!("{all}/{}", text(&dataset, "/dataset_id")?);
             let mut found = self.read("GET", &one, json!({})).await?["dataset"].take();
             let mut listed = dataset;
-            // A list does not say in which experiments a dataset is.
+            // Lists do not include the experiments of a dataset.
             for of in [&mut found, &mut listed] {
                 of.as_object_mut().unwrap().remove("experiment_ids");
             }
@@ -150,7 +150,7 @@ impl Reader<'_> {
             }
             let experiments = self.read("GET", &format!("{one}/experiment-ids"), json!({})).await?;
             let ids = experiments["experiment_ids"].as_array().cloned().unwrap_or_default();
-            // There may be many, all written alike.
+            // There may be many experiments, all written in the same way.
             for experiment in ids.iter().take(3).chain(ids.iter().rev().take(3)) {
                 let of = json!({ "experiment_ids": [experiment] });
                 let listed = self.list("POST", &format!("{all}/search"), of, "datasets").await?;
@@ -164,14 +164,15 @@ impl Reader<'_> {
         Ok(view.into())
     }
 
-    /// The traces of all experiments: a search finds them, newest first, and only those that can be read by their ids.
+    /// Reads the traces of all experiments. Searches and reads by id must find the same traces,
+    /// newest first.
     async fn traces(&self, experiments: &[Value]) -> View {
         let all = "/api/3.0/mlflow/traces";
         let place = |id: &Value| json!({ "mlflow_experiment": { "experiment_id": id } });
         let asked = json!({ "locations": experiments.iter().map(place).collect::<Vec<_>>(), "max_results": 2 });
         let found = self.list("POST", &format!("{all}/search"), asked.clone(), "traces").await?;
         let mut ids: Vec<_> = found.iter().map(|info| text(info, "/trace_id")).collect::<Result<_, _>>()?;
-        // Those whose ids clients choose.
+        // Ids that are chosen by clients.
         ids.extend((1..=4).map(|number| format!("tr-{number:032x}")));
         let named = self.read("POST", &format!("{all}/batchGetInfos"), json!({ "trace_ids": ids })).await?;
         let named = named["trace_infos"].as_array().cloned().unwrap_or_default();
@@ -198,7 +199,7 @@ impl Reader<'_> {
         let by_spans = self.traces_by_spans(&asked, &spans).await?;
         let asked = json!({ "trace_ids": spans.keys().collect::<Vec<_>>() });
         let together = self.read("GET", &format!("{all}/batchGet"), asked).await?;
-        // A trace whose spans have not come is not among them.
+        // Traces whose spans have not arrived are left out.
         whole.retain(|trace| trace["spans"].as_array().is_some_and(|spans| !spans.is_empty()));
         let by_id = |trace: &Value| trace["trace_info"]["trace_id"].to_string();
         whole.sort_by_key(by_id);
@@ -210,8 +211,8 @@ impl Reader<'_> {
         Ok(json!({ "infos": found, "spans": spans, "by_spans": by_spans }))
     }
 
-    /// For the name of each span, the traces that a search for it finds: of an export that was cut off, it may not find what the ids of
-    /// traces find.
+    /// Returns, for each span name, the traces that a search for it finds. After an interrupted
+    /// export, the search may miss traces that reads by id find.
     async fn traces_by_spans(&self, asked: &Value, spans: &Map<String, Value>) -> View {
         let all = spans.values().filter_map(Value::as_array).flatten();
         let names: BTreeSet<_> = all.filter_map(|span| span["name"].as_str()).collect();
@@ -235,7 +236,7 @@ impl Reader<'_> {
                 let versions = self.list("GET", &format!("{all}/versions"), named.clone(), "scorers").await?;
                 let mut latest = self.read("GET", &format!("{all}/get"), named).await?["scorer"].take();
                 let mut listed = scorer.clone();
-                // Lists print the JSON again.
+                // Lists serialize the JSON again.
                 for of in [&mut latest, &mut listed] {
                     of["serialized_scorer"] = parsed(&of["serialized_scorer"]);
                 }
