@@ -45,7 +45,7 @@ class Expected:
     value: str | None = None
 
     def check(self, of_field: bool) -> None:
-        """Raises an error if the expectation would match any response."""
+        """Raises an error if the expectation is incomplete, or matches any response."""
         if of_field:
             _must_be(self.value is not None and {self.error_code, self.message, self.body} == {None}, self, "value")
         elif self.kind == "html":

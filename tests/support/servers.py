@@ -140,8 +140,9 @@ def stock_database(directory: Path) -> Path:
 
 @functools.cache
 def _empty_database() -> Path:
-    """Returns a new database of `mlflow server`, with tables and without rows. It is created once
-    and copied, because each of its forty migrations takes as long as a test.
+    """Creates a database of `mlflow server` with tables and without rows, once per process, and
+    returns its path. Servers start with a copy, because each of the forty migrations takes as long
+    as a test.
     """
     directory = Path(tempfile.mkdtemp(prefix="empty-stock-mlflow-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
