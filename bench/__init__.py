@@ -1,1 +1,1 @@
-"""Measurements of this project's server beside stock MLflow."""
+"""Benchmarks of this project's server and stock MLflow."""

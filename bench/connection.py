@@ -1,4 +1,6 @@
-"""One HTTP connection that costs its process next to nothing, so that the server is measured and not the client."""
+"""An HTTP connection that uses little CPU time, so that the server is measured and not
+the client.
+"""
 
 import json
 import socket
@@ -13,7 +15,9 @@ _CHUNK = 65_536
 
 
 class Connection:
-    """Kept alive, for one thread. Requests are written in one piece; an answer has to say how long it is."""
+    """A persistent connection for one thread. Each request is sent in one piece, and a response
+    must have a length.
+    """
 
     def __init__(self, url: str):
         parts = urlsplit(url)
@@ -22,15 +26,19 @@ class Connection:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def get(self, path: str) -> bytes:
-        """The body of an answer that has to be 200."""
+        """Sends a GET, and returns the body of the response, whose status must be 200."""
         return self._exchange("GET", path, b"")
 
     def post(self, path: str, body: dict[str, Any]) -> bytes:
-        """The same, of a request with JSON; the path is that of MLflow's API."""
+        """Sends JSON to a path of MLflow's API, and returns the body of the response, whose status
+        must be 200.
+        """
         return self._exchange("POST", f"/api/2.0/mlflow/{path}", json.dumps(body).encode())
 
     def send(self, path: str, body: bytes, headers: dict[str, str]) -> bytes:
-        """The same, of a body of another type, which the headers say."""
+        """Sends a body with the type in the headers, and returns the body of the response, whose
+        status must be 200.
+        """
         return self._exchange("POST", path, body, headers)
 
     def close(self) -> None:
@@ -47,14 +55,14 @@ class Connection:
         lines = head.lower().split(b"\r\n")
         lengths = [int(line.partition(b":")[2]) for line in lines if line.startswith(b"content-length:")]
         if not lengths:
-            raise RuntimeError(f"the answer to {path} does not say how long it is: {head[:300]!r}")
+            raise RuntimeError(f"the response to {path} has no length: {head[:300]!r}")
         parts, missing = [start], lengths[0] - len(start)
         while missing > 0:
             parts.append(self._received())
             missing -= len(parts[-1])
         answer = b"".join(parts)
         if lines[0].split(b" ")[1] != b"200":
-            raise RuntimeError(f"{path} is answered with {lines[0].decode()}: {answer[:300]!r}")
+            raise RuntimeError(f"{path} returned {lines[0].decode()}: {answer[:300]!r}")
         return answer
 
     def _received(self) -> bytes:
@@ -64,12 +72,14 @@ class Connection:
         return received
 
 
-#: One request, sent over a connection.
+#: A request that is sent over a connection.
 Call = Callable[[Connection], Any]
 
 
 def calls_a_second(url: str, calls: list[Call], warm_up: float, seconds: float) -> float:
-    """Repeat each of the calls over a connection of its own, all at the same time, and count what is answered."""
+    """Repeats each of the calls over its own connection, all concurrently, and returns the number
+    of responses per second.
+    """
     begin = threading.Barrier(len(calls) + 1)
     counted: list[int] = []
     failed: list[BaseException] = []
@@ -81,7 +91,7 @@ def calls_a_second(url: str, calls: list[Call], warm_up: float, seconds: float) 
         try:
             while (now := time.monotonic()) < start + warm_up + seconds:
                 call(connection)
-                # Those that began after the warm-up.
+                # Counts calls that began after the warm-up.
                 count += now >= start + warm_up
             counted.append(count)
         except BaseException as error:
@@ -102,7 +112,9 @@ def calls_a_second(url: str, calls: list[Call], warm_up: float, seconds: float) 
 
 
 def for_each(url: str, items: Iterable[Any], act: Callable[[Connection, Any], Any], connections: int) -> None:
-    """Act on each item over one of so many connections, in no order. The first failure ends it."""
+    """Calls `act` for each item, over one of several connections, in any order. The first failure
+    stops it.
+    """
     rest, failed = iter(items), []
     taking = threading.Lock()
 

@@ -1,4 +1,6 @@
-"""The runs that are searched, and how each side gets them. The same seed makes the same runs."""
+"""The runs that are searched, and functions that load them into each side. Runs are determined by
+the seed.
+"""
 
 import random
 import threading
@@ -12,7 +14,7 @@ from tests.support.http import Request, Side
 from tests.support.servers import ARTIFACT_ROOT
 
 EXPERIMENT = "bench"
-#: As many runs as have the word in their names.
+#: The rare word, and the number of runs with the word in their names.
 RARE_WORD, RARE_RUNS = "golden", 20
 
 _METRICS = ["accuracy", "loss", "f1", "auc", "precision", "recall", "val_accuracy", "val_loss", "val_f1", "seconds"]
@@ -30,7 +32,7 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class RunData:
-    """One run as plain data, the way it is sent."""
+    """A run as plain data, in the form of requests."""
 
     name: str
     start_time: int
@@ -42,7 +44,9 @@ class RunData:
 
 
 def runs(count: int, seed: int) -> Iterator[RunData]:
-    """`count` runs with 10 metrics, 5 params and 3 tags each; no two start at the same time."""
+    """Yields `count` runs with 10 metrics, 5 params and 3 tags each. All start times
+    are different.
+    """
     randomness = random.Random(seed)
     rare = set(randomness.sample(range(count), min(RARE_RUNS, count)))
     for number in range(count):
@@ -60,8 +64,10 @@ def runs(count: int, seed: int) -> Iterator[RunData]:
 
 
 def load_into_stock(database: Path, made: list[RunData]) -> None:
-    """By MLflow's own store, before its server starts: the same rows as by HTTP, in less than half of the time."""
-    # Not at the top: importing it takes seconds.
+    """Loads the runs with MLflow's own store before its server starts. The rows are the same as
+    with HTTP, in less than half of the time.
+    """
+    # Imported here, because it takes seconds.
     from mlflow.entities import Metric, Param, RunStatus, RunTag
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
@@ -76,7 +82,7 @@ def load_into_stock(database: Path, made: list[RunData]) -> None:
 
 
 def load_by_http(side: Side, made: list[RunData]) -> None:
-    """By the same requests that a client would send, several at a time."""
+    """Loads the runs with the requests that a client would send, several concurrently."""
     experiment = post(side, "experiments/create", {"name": EXPERIMENT})["experiment_id"]
     stop = threading.Event()
 
@@ -104,19 +110,19 @@ def _load_run(side: Side, experiment: str, run: RunData) -> None:
 
 
 def experiment_id(side: Side) -> str:
-    """The id one side has given to the experiment."""
+    """Returns the id of the experiment on this side."""
     found = post(side, "experiments/search", {"filter": f"name = '{EXPERIMENT}'", "max_results": 1})
     return found["experiments"][0]["experiment_id"]
 
 
 def post(side: Side, path: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Send one request that must succeed."""
+    """Sends a request that must succeed."""
     answer = side.send(Request.of_json("POST", f"/api/2.0/mlflow/{path}", body))
     if answer.status != 200:
-        raise RuntimeError(f"{side.name}: {path} is answered with {answer.status}: {answer.body}")
+        raise RuntimeError(f"{side.name}: {path} returned {answer.status}: {answer.body}")
     return answer.body
 
 
 def pairs(values: dict[str, Any]) -> list[dict[str, Any]]:
-    """As requests have them."""
+    """Converts values to the key-value pairs of requests."""
     return [{"key": key, "value": value} for key, value in values.items()]

@@ -1,4 +1,6 @@
-"""What starts and calls of the functions cost in processor time, measured on release builds behind the runtime API of the tests."""
+"""Measures the CPU time of cold starts and calls of the functions, with release builds in the
+tests' local Lambda.
+"""
 
 import argparse
 import json
@@ -33,11 +35,12 @@ from tests.support.tls import make_certificate, tls_before
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _PASSWORD = "correct horse battery"
 _STARTS = 20
-#: A kind of call is made so often before it is measured, and while it is.
+#: Number of calls of each kind before the measurement, and during it.
 _WARM, _CALLS = 20, 100
 _SEED = 1
 
-#: A request that reads the table, for each function that has routes; files and pages are read from elsewhere.
+#: A request that reads the table, for each function with routes. Artifacts and pages do not read
+#: it.
 _FIRST = {
     "tracking": ("GET", "/api/2.0/mlflow/experiments/get?experiment_id=0"),
     "evaluation": ("GET", "/api/3.0/mlflow/datasets/d-00000000000000000000000000000000"),
@@ -48,17 +51,18 @@ _FIRST = {
 
 @dataclass(frozen=True)
 class Function:
-    """What was measured of one function."""
+    """The measurements of a function."""
 
     name: str
     starts: list[Start]
-    #: Processor time of a first request over plain HTTP, of one over TLS, and of a second one; nothing of a function without such a request.
+    #: CPU times of a first request over plain HTTP, of a first one over TLS, and of a second one.
+    #: `None` if the function has no such request.
     first: tuple[float, float, float] | None
     zip_mb: float
 
 
 class World:
-    """An engine with an experiment of many runs, and the settings of functions on it."""
+    """An engine with an experiment of many runs, and the functions' settings for it."""
 
     def __init__(self, directory: Path, programs: Path, count: int):
         self.directory, self.programs = directory, programs
@@ -78,7 +82,7 @@ class World:
         self.index_ms = self._index() / count
 
     def engine(self, name: str, *options: str) -> Engine:
-        """An engine on the data, with a log of its own."""
+        """Starts an engine on the data, with its own log."""
         (self.directory / name).mkdir()
         return start_engine(self.directory / name, self.data, *options)
 
@@ -99,7 +103,7 @@ class World:
         return self._gateway(functions)
 
     def _index(self) -> float:
-        """Processor time of the indexer until it has indexed all runs; each has ended by now."""
+        """Returns the CPU time of the indexer for indexing all runs, which have all ended."""
         functions: dict[str, Sandbox] = {}
         with ExitStack() as stops:
             url = stops.enter_context(serving(invoking(functions)))
@@ -114,14 +118,14 @@ class World:
 
 
 class Caller:
-    """Somebody who calls the tracking function through the gateway."""
+    """A client that calls the tracking function through the gateway."""
 
     def __init__(self, gateway: Gateway, tracking: Sandbox, experiment: str, prefix: str, headers: list[tuple[str, str]]):
         self._gateway, self._tracking, self._prefix, self._headers = gateway, tracking, prefix, headers
         self._experiment = experiment
 
     def send(self, method: str, path: str, body: dict | None = None) -> dict:
-        """One request, which has to succeed."""
+        """Sends a request that must succeed."""
         content = b"" if body is None else json.dumps(body).encode()
         headers = [("Host", "x.example.com"), ("Content-Type", "application/json"), ("Accept-Encoding", "gzip"), *self._headers]
         status, _, answer = self._gateway.answer(Received(method, f"{self._prefix}/2.0/mlflow/{path}", headers, content))
@@ -130,7 +134,7 @@ class Caller:
         return {} if answer[:1] == b"\x1f" else json.loads(answer)
 
     def measure(self, call: Callable[[int], object]) -> float:
-        """Processor time of a warm call, the median."""
+        """Returns the median CPU time of a warm call."""
         taken = []
         for number in range(_WARM + _CALLS):
             call(number)
@@ -138,10 +142,11 @@ class Caller:
         return statistics.median(taken[_WARM:])
 
     def all(self) -> dict[str, float]:
-        """Of each kind of call."""
+        """Returns the CPU time of each kind of call."""
         found = self.send("POST", "runs/search", {"experiment_ids": [self._experiment], "max_results": 1})["runs"][0]
         read = found["info"]["run_id"]
-        # Elsewhere, because nobody indexes what is written now: searches would read each of these runs itself.
+        # In a different experiment, because no indexer is running: searches would read each of
+        # these runs individually.
         created = self.send("POST", "experiments/create", {"name": f"created by {self._prefix}"})["experiment_id"]
         own, long = (
             self.send("POST", "runs/create", {"experiment_id": created, "run_name": name})["run"]["info"]["run_id"] for name in ("own", "long")
@@ -196,7 +201,7 @@ def _function(world: World, engine: Engine, secure: Mapping[str, str], name: str
 
 
 def _first_requests(world: World, program: Path, name: str, settings: Mapping[str, str]) -> tuple[float, float]:
-    """Processor time of the first request of a process, and of its second."""
+    """Returns the CPU times of the first and the second request of a process."""
     method, target = _FIRST[name]
     with Sandbox(program, world.directory, settings) as sandbox:
         gateway = world.gateway({name: sandbox})
@@ -217,14 +222,16 @@ def _zip_mb(program: Path) -> float:
 
 
 def _calls(world: World, engine: Engine) -> tuple[dict[str, float], float]:
-    """Of a caller whom IAM admits; and the memory that the process had at most."""
+    """Measures calls of a caller that is authorized by IAM. Also returns the peak memory of the
+    process.
+    """
     with Sandbox(world.programs / "tracking", world.directory, world.settings(engine)) as tracking:
         measured = Caller(world.gateway({"tracking": tracking}), tracking, world.experiment, "/api", []).all()
         return measured, tracking.process.peak_kb() / 1024
 
 
 def _calls_of_a_user(world: World, engine: Engine) -> dict[str, float]:
-    """The same of somebody with a session."""
+    """Measures calls of a user with a session."""
     settings = world.settings(engine, ACCESS_MODE="basic", DEFAULT_PERMISSION="EDIT", ACCESS_TABLE_NAME="mlflow-access")
     place = ["--dynamodb-endpoint", engine.url, "--table", "mlflow", "--access-table", "mlflow-access"]
     command = [str(binary()), "admin", "create", "admin", *place]
@@ -244,7 +251,7 @@ def _calls_of_a_user(world: World, engine: Engine) -> dict[str, float]:
 
 
 def _page_of_serve(world: World) -> float:
-    """Processor time of a page of 100 runs in the server of a laptop, engine included."""
+    """Returns the CPU time of a page of 100 runs in the local server, including the engine."""
     server = ServerlessMlflow(world.directory, program=binary())
     try:
         connection = Connection(server.url)
@@ -260,7 +267,9 @@ def _page_of_serve(world: World) -> float:
 
 
 def _yardstick_s() -> float:
-    """The median of five times that the same work takes here: the speed of the processor while it was measured."""
+    """Returns the median time of five repetitions of a fixed computation, which indicates the speed
+    of the processor during the measurement.
+    """
 
     def squares() -> float:
         begun = time.process_time()
@@ -327,10 +336,10 @@ def _page(count: int, functions: list[Function], calls: dict[str, float], users:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--programs", type=Path, default=_REPOSITORY / "target/release", help="where the programs are: files, or the folders that `make release` leaves in target/for-release")
-    parser.add_argument("--runs", type=int, default=1_500, help="runs of the experiment")
-    parser.add_argument("--output", type=Path, help="the page; without it, it is printed")
-    parser.add_argument("--no-serve", action="store_true", help="leave out the page of `serve`, which needs a release build of the program")
+    parser.add_argument("--programs", type=Path, default=_REPOSITORY / "target/release", help="directory of the programs: files, or the directories that `make release` creates in target/for-release")
+    parser.add_argument("--runs", type=int, default=1_500, help="number of runs in the experiment")
+    parser.add_argument("--output", type=Path, help="path of the page; printed by default")
+    parser.add_argument("--no-serve", action="store_true", help="skip the page of runs from `serve`, which requires a release build of the program")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

@@ -1,11 +1,14 @@
-"""A busy hour of the smallest team of docs/reference/cost.md, through `serve`, in some twenty minutes: what its request lines say that it costs.
+"""Simulates a busy hour of the smallest team in cost.md with `serve`, and bills its request lines.
 
-    .venv/bin/python -m bench.hour                                # prints both bills
-    .venv/bin/python -m bench.hour --output tools/cost/hour.tsv   # keeps the lines, from which `make docs` writes the page
-    .venv/bin/python -m bench.hour --share 0.1                    # a tenth of the calls: does it work at all
+Takes about twenty minutes. The team is described in docs/reference/cost.md.
 
-Each run takes its five minutes, a batch a second, so that leases end and runs are indexed as in an hour. But all runs of the hour go on at once, each
-in an experiment of its own. People look at an experiment where nothing runs.
+  .venv/bin/python -m bench.hour                               # prints both bills
+  .venv/bin/python -m bench.hour --output tools/cost/hour.tsv  # stores the lines for `make docs`
+  .venv/bin/python -m bench.hour --share 0.1                   # a tenth of the calls
+
+Each run takes its usual five minutes, with a batch per second, so that leases expire and runs are
+indexed as in a real hour. All runs of the hour are in progress at the same time, each in its own
+experiment. Users look at an experiment without runs in progress.
 """
 
 import argparse
@@ -30,23 +33,26 @@ _PASSWORD = "correct horse battery"
 _V2, _V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
 _UI = "/ajax-api/2.0/mlflow"
 _PEOPLE = 10
-#: Of the experiment that people look at. A search of it costs what it costs with ten times as many.
+#: Number of runs in the experiment that users look at. Searches cost the same with ten times as
+#: many.
 _RUNS = 1_000
-#: Of the experiment with a chart, as in the capacity page of GraphQL.
+#: Number of runs in the experiment with a chart, and points per run, as on the capacity page of
+#: GraphQL.
 _CHARTED, _POINTS = 50, 500
-#: What was there before: packed, they are several blocks.
+#: Number of existing traces, which fill several blocks when packed.
 _TRACES = 320
 _BATCHES = 300
 _RUN = "query Q($i: MlflowGetRunInput!) { mlflowGetRun(input: $i) { run { info { runName } data { metrics { key value } params { key } } %s } } }"
 _OF_RUN = "experiment { name } modelVersions { name }"
 _HISTORY = """query Q($i: MlflowGetMetricHistoryBulkIntervalInput!) {
   mlflowGetMetricHistoryBulkInterval(input: $i) { metrics { runId step value } } }"""
-#: Nothing was indexed or packed for so many seconds: longer than what is put off waits.
+#: Number of seconds without indexing or packing after which all work is considered done. Longer
+#: than the delay of postponed work.
 _REST = 270
 
 
 class Caller:
-    """One program or person, on a connection of its own."""
+    """A program or user, with its own connection."""
 
     def __init__(self, url: str, **headers: str):
         self._url, self._session = url, requests.Session()
@@ -73,7 +79,7 @@ def _metrics(number: int, time_: int, step: int) -> list[dict[str, Any]]:
     return [{"key": f"metric_{at}", "value": _spread(number, at + 100 * step) % 100_000 / 100, "timestamp": time_, "step": step} for at in range(10)]
 
 
-# ---- what is there before the hour
+# ---- what is there before the hour => # ---- data that exists before the hour
 
 
 def _experiment(url: str, name: str) -> str:
@@ -90,7 +96,7 @@ def _finish(caller: Caller, run: str) -> None:
 
 
 def _old_run(url: str, experiment: str, number: int) -> None:
-    """With 10 metrics, 5 params and 3 tags, as in the capacity page."""
+    """Creates a run with 10 metrics, 5 params and 3 tags, as on the capacity page."""
     caller = Caller(url)
     run = _run(caller, experiment, number)
     params = {name: f"{name} {_spread(number, salt) % count}" for salt, (name, count) in enumerate({"model": 5, "rate": 100, "layers": 12, "optimizer": 3}.items())}
@@ -109,7 +115,7 @@ def _charted_run(url: str, experiment: str, number: int) -> str:
 
 
 def _trace(caller: Caller, experiment: str, number: int) -> None:
-    """Ten spans and 5 KB, and what the client says of the trace: two calls."""
+    """Exports a trace with ten spans and 5 KB, and sends its info, in two calls."""
     noise = random.Random(number)
     trace, now = f"{noise.getrandbits(128):032x}", time.time_ns()
     spans = []
@@ -134,14 +140,16 @@ def _trace(caller: Caller, experiment: str, number: int) -> None:
 
 
 class World:
-    """Two servers on the same data: one for programs, as an API of signed requests, and one for users who signed in."""
+    """Two servers with the same data: one for programs, like the API of signed requests, and one
+    for users who have signed in.
+    """
 
     def __init__(self, directory: Path):
         data = ["--data", str(directory / "data")]
         made = subprocess.run([str(binary()), "admin", "create", "admin", *data], input=f"{_PASSWORD}\n", capture_output=True, text=True, timeout=300)
         assert made.returncode == 0, made.stderr
         told = {"RUST_LOG": "warn,request=info"}
-        # Changes are gathered for so long in the stack.
+        # The delay is the stack's batching window.
         self.jobs = ServerlessMlflow(directory, options=["--indexer-delay", "5000"], environment=told, artifact_root="mlflow-artifacts:/")
         users = ["--auth", "basic", "--default-permission", "READ", "--no-indexer"]
         self.users = ServerlessMlflow(directory, options=users, environment=told, artifact_root="mlflow-artifacts:/")
@@ -154,7 +162,7 @@ class World:
         return self.jobs.process.log_text() + self.users.process.log_text()
 
     def rest(self) -> None:
-        """Until what was changed is indexed and packed."""
+        """Waits until all changes are indexed and packed."""
         since, seen = time.monotonic(), 0
         while time.monotonic() - since < _REST:
             worked = sum(line.writes > 0 for line in read(self.jobs.process.log_text()) if not line.is_call)
@@ -164,7 +172,7 @@ class World:
 
 
 def _person(url: str, number: int, experiments: list[str]) -> Caller:
-    """Somebody with ten grants and three roles, who has signed in."""
+    """Signs in a user with ten grants and three roles."""
     name = f"person{number}"
     admin = requests.Session()
     admin.auth = ("admin", _PASSWORD)
@@ -217,7 +225,7 @@ def _exporter(url: str, experiment: str, count: int) -> None:
 
 
 def _pages(people: list[Caller], count: int, seconds: float, place: dict[str, Any]) -> None:
-    """The mix of tools/cost/teams.json, in an order drawn by lot."""
+    """Requests pages in the proportions of tools/cost/teams.json, in random order."""
     search = f"{_UI}/runs/search"
     latest = {"experiment_ids": [place["archive"]], "max_results": 100}
     asked = {
@@ -259,12 +267,12 @@ def _lines_of(world: World, hour: Hour, batches: int) -> list[Line]:
         list(pool.map(lambda number: _old_run(url, made["archive"], number), range(_RUNS)))
         Caller(url).post(f"{_V2}/registered-models/create", {"name": "charted"})
         charted = list(pool.map(lambda number: _charted_run(url, made["charts"], number), range(_CHARTED)))
-        # One after another: they write the same model.
+        # Sequential, because all calls write the same model.
         for run in charted:
             Caller(url).post(f"{_V2}/model-versions/create", {"name": "charted", "source": "s3://bucket/model", "run_id": run})
         for exporter in exporters:
             exporter.result()
-        # The first trace of a day writes what the others find.
+        # The first trace of a day creates rows that later ones find.
         _trace(Caller(url), now, 999_999)
         people = list(pool.map(lambda number: _person(world.users.url, number, list(made.values())), range(_PEOPLE)))
     world.rest()
@@ -282,8 +290,8 @@ def _lines_of(world: World, hour: Hour, batches: int) -> list[Line]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, help="where to keep the lines")
-    parser.add_argument("--share", type=float, default=1.0, help="part of the calls")
+    parser.add_argument("--output", type=Path, help="path for storing the lines")
+    parser.add_argument("--share", type=float, default=1.0, help="fraction of the calls")
     options = parser.parse_args()
     model, rows = read_model()
     whole = busy_hour(model)

@@ -1,4 +1,6 @@
-"""Many runs at once, each created, logged to and ended, and what searches take during that, after it, and later."""
+"""Measures a load of many concurrent runs, each of which is created, logged to and ended, and the
+times of searches during the load, right after it, and later.
+"""
 
 import itertools
 import json
@@ -18,7 +20,7 @@ from bench.connection import Connection, for_each
 from bench.indexed import wait_until_indexed
 from bench.throughput import CONNECTIONS
 
-#: What is asked for meanwhile, by its name in the table.
+#: The searches, by their names in the table.
 SEARCHES: dict[str, dict[str, Any]] = {
     "latest 100": {},
     "by start_time": {"order_by": ["attributes.start_time ASC"]},
@@ -30,19 +32,19 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "a param": {"filter": "params.optimizer = 'adam'"},
 }
 _ROWS = 100
-#: Between two searches during the load.
+#: Pause between two searches during the load.
 _PAUSE_SECONDS = 0.5
-#: How long right after the load lasts.
+#: Duration of the phase right after the load.
 _AFTER_SECONDS = 10
 _SETTLED_REPETITIONS = 20
 
-#: Seconds that each search took, by its name.
+#: Seconds of each search, by its name.
 Times = dict[str, list[float]]
 
 
 @dataclass
 class Load:
-    """What was measured; sizes in bytes."""
+    """The measurements. Sizes are in bytes."""
 
     runs: int
     seconds: float = 0
@@ -57,7 +59,7 @@ class Load:
     loadavg: float = 0
 
     def rows(self) -> list[str]:
-        """The lines of the table of searches: median and slowest."""
+        """Returns the rows of the table of searches, with median and maximum."""
         return [
             f"| {name} | {' | '.join(_cell(times.get(name, [])) for times in (self.during, self.right_after, self.settled))} |"
             for name in SEARCHES
@@ -65,7 +67,9 @@ class Load:
 
 
 def measure(url: str, directory: Path, pid: int, made: list[data.RunData]) -> Load:
-    """Load the runs into a server that has its data there, searching meanwhile, until its index has caught up."""
+    """Loads the runs into a server with its data in `directory`, with concurrent searches, until
+    the index is up to date.
+    """
     load, cpu_before = Load(len(made)), _cpu_seconds(pid)
     with_experiment = Connection(url)
     created = with_experiment.post("experiments/create", {"name": f"load-{time.time_ns()}"})
@@ -73,7 +77,8 @@ def measure(url: str, directory: Path, pid: int, made: list[data.RunData]) -> Lo
     ended = threading.Event()
     prober = threading.Thread(target=lambda: load.during.update(_probe(url, experiment, ended.is_set)))
     prober.start()
-    # In a process of its own, or the search would wait for the interpreter that sends, and not for the server.
+    # In a separate process. Otherwise, searches would wait for Python's interpreter lock, which the
+    # sender holds, instead of the server.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as sender:
         try:
             load.seconds = sender.submit(_send, url, experiment, made).result()
@@ -96,13 +101,15 @@ def measure(url: str, directory: Path, pid: int, made: list[data.RunData]) -> Lo
 
 
 def _cpu_seconds(pid: int) -> float:
-    """What a process has used of the processors; unlike times it hardly moves with what else the machine does."""
+    """Returns the CPU time of a process, which is hardly affected by other programs, unlike elapsed
+    time.
+    """
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def sizes(directory: Path) -> tuple[int, int, int]:
-    """Bytes of the database, of its log, and of pages in it that hold nothing."""
+    """Returns the bytes of the database, of its write-ahead log, and of its free pages."""
     file = directory / "dynamodb.sqlite"
     log = file.with_name(file.name + "-wal")
     with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=30) as database:
@@ -111,14 +118,14 @@ def sizes(directory: Path) -> tuple[int, int, int]:
 
 
 def _send(url: str, experiment: str, made: list[data.RunData]) -> float:
-    """All the runs, from several clients at a time; the seconds that took."""
+    """Sends all runs with several concurrent clients, and returns the seconds that it took."""
     start = time.monotonic()
     for_each(url, made, lambda connection, run: send_run(connection, experiment, run), CONNECTIONS)
     return time.monotonic() - start
 
 
 def send_run(connection: Connection, experiment: str, run: data.RunData, with_tags: bool = False) -> None:
-    """Create it, log all values at once, end it."""
+    """Creates a run, logs all values in one batch, and ends the run."""
     body = {"experiment_id": experiment, "run_name": run.name, "start_time": run.start_time, "user_id": "bench"}
     if with_tags:
         body["tags"] = data.pairs(run.tags)
@@ -129,7 +136,7 @@ def send_run(connection: Connection, experiment: str, run: data.RunData, with_ta
 
 
 def _probe(url: str, experiment: str, is_over, pause: float = _PAUSE_SECONDS) -> Times:
-    """Ask for each search in turn, over and over, over one connection."""
+    """Sends each search in turn, repeatedly, over one connection."""
     connection = Connection(url)
     times: Times = {name: [] for name in SEARCHES}
     while not is_over():

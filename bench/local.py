@@ -1,6 +1,8 @@
-"""The server of a laptop: what it takes from clients beside stock MLflow on SQLite, and what a big load does to it.
+r"""Measures the local server: its throughput compared with stock MLflow on SQLite, and the effects
+of a large load.
 
-    python -m bench.local --subject target/release/mlflow-serverless --output docs/measured/local-benchmark.md
+  python -m bench.local --subject target/release/mlflow-serverless \
+      --output docs/measured/local-benchmark.md
 """
 
 import argparse
@@ -25,7 +27,7 @@ _HALVES = "median / slowest, in ms"
 
 
 def logging_page(measured: list[throughput.Throughput], ceilings: list[float]) -> list[str]:
-    """The part about logging."""
+    """Returns the section about logging."""
     return [
         "## Logging",
         "",
@@ -42,7 +44,7 @@ def logging_page(measured: list[throughput.Throughput], ceilings: list[float]) -
 
 
 def load_page(measured: load.Load, memory_kb: tuple[int, int]) -> list[str]:
-    """The part about the load."""
+    """Returns the section about the load."""
     a_run = measured.disk / measured.runs
     used = (measured.disk - measured.free) / measured.runs
     return [
@@ -64,7 +66,7 @@ def load_page(measured: load.Load, memory_kb: tuple[int, int]) -> list[str]:
 
 
 def head(options: argparse.Namespace, program: Path) -> list[str]:
-    """What was measured, and on what."""
+    """Describes what was measured, and the machine."""
     stock = f"MLflow {version('mlflow')}, `mlflow server --workers 1`, SQLite {sqlite3.sqlite_version}"
     return [
         "# Local server compared with stock MLflow",
@@ -80,16 +82,16 @@ def head(options: argparse.Namespace, program: Path) -> list[str]:
 
 
 def _options() -> argparse.Namespace:
-    arguments = argparse.ArgumentParser(description="Measure the local server beside stock MLflow.")
+    arguments = argparse.ArgumentParser(description="Measure the local server compared with stock MLflow.")
     release = Path("target/release/mlflow-serverless")
-    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
-    arguments.add_argument("--runs", type=int, default=20_000, help="runs to load; 0 for none (20000)")
-    arguments.add_argument("--rounds", type=int, default=3, help="of logging to each side; 0 for none (3)")
-    arguments.add_argument("--seconds", type=float, default=8, help="of each round (8)")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"path of a release build ({release})")
+    arguments.add_argument("--runs", type=int, default=20_000, help="runs to load; 0 skips it (20000)")
+    arguments.add_argument("--rounds", type=int, default=3, help="rounds of logging to each side; 0 skips it (3)")
+    arguments.add_argument("--seconds", type=float, default=8, help="duration of each round (8)")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--alone", action="store_true", help="without stock MLflow, to compare builds")
-    arguments.add_argument("--keep", type=Path, help="directory for the data, to look at it afterwards")
-    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    arguments.add_argument("--alone", action="store_true", help="skip stock MLflow, to compare builds")
+    arguments.add_argument("--keep", type=Path, help="directory for the data, which is kept")
+    arguments.add_argument("--output", type=Path, help="path of the Markdown file; printed by default")
     options = arguments.parse_args()
     if not options.subject.is_file():
         arguments.error(f"{options.subject} is missing: cargo build --release --package mlflow-serverless")
@@ -107,7 +109,7 @@ def _logging(options: argparse.Namespace, stops: ExitStack, directory: Path, sub
 
 
 def main() -> int:
-    """Start, measure, write."""
+    """Starts the servers, measures, and writes the page."""
     options = _options()
     program = options.subject.resolve()
     lines = head(options, program)

@@ -1,4 +1,4 @@
-"""What a page of measurements says about the machine and the programs."""
+"""Descriptions of the machine and the programs for pages with measurements."""
 
 import os
 import platform
@@ -8,15 +8,15 @@ from pathlib import Path
 
 
 def described() -> str:
-    """Processor, cores, memory and system."""
+    """Describes the processor, cores, memory and operating system."""
     system = f"{platform.system()} {platform.release().partition('-')[0]} {platform.machine()}"
     return f"{_cpu()}, {os.cpu_count()} cores, {_memory()}, {system}"
 
 
 def version_of(program: Path) -> str:
-    """Name and version of this project's program."""
+    """Returns the name and version of this project's program."""
     shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=True, timeout=60)
-    # Its own name, not that of a copy of it.
+    # With the project's name, which may differ from the file's name.
     return f"mlflow-serverless {shown.stdout.split()[-1]}"
 
 

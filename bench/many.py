@@ -1,10 +1,10 @@
-"""Searches of very many runs while new ones arrive, starts on their file, and commands over it.
+"""Measures searches of very many runs while new ones arrive, restarts, and commands on their file.
 
-    .venv/bin/python -m bench.many --output docs/measured/many-runs.md     # a million runs: some hours
-    .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300 --repetitions 5    # does it work at all; prints the page
+  .venv/bin/python -m bench.many --output docs/measured/many-runs.md  # a million runs, some hours
+  .venv/bin/python -m bench.many --runs 3000 --few 1000 --removed 300 --repetitions 5  # quick check
 
-Everything is done with an experiment of `--few` runs, too, on a server of its own: what a search
-asks of the table has to be the same.
+Without `--output`, the page is printed. Everything is also measured with an experiment of `--few`
+runs on a separate server: the number of requests that a search makes to the table must be the same.
 """
 
 import argparse
@@ -38,44 +38,45 @@ from bench.throughput import CONNECTIONS
 from tests.support.servers import ServerlessMlflow
 from tools.cost.lines import read
 
-#: What is asked for, by its name in the tables.
+#: The searches, by their names in the tables.
 SEARCHES = {
     **search.SEARCHES,
     "two params": {"filter": "params.optimizer = 'adam' AND params.depth = '3'"},
     **{name: asked for name, asked in load.SEARCHES.items() if name not in search.SEARCHES},
 }
 _ROWS = 100
-#: Enough for the slowest of a hundred.
+#: Enough for measuring the slowest percent.
 _REPETITIONS = 100
 _ARRIVING_A_SECOND = 20
 _SEED = 1
-#: In `data`, no two runs start at the same time. Those that arrive later start after all others.
+#: Offset of the start times of runs that arrive later. Start times in `data` are all different, and
+#: these are later than all of them.
 _LATER = 100_000_000
 _TOLD = {"RUST_LOG": "warn,request=info"}
 
-#: Seconds that each search took, by its name.
+#: Seconds of each search, by its name.
 Times = dict[str, list[float]]
 
 
 @dataclass
 class Command:
-    """What a command over the file took, and what the searches took meanwhile."""
+    """Duration and memory of a command on the file, and the times of concurrent searches."""
 
     seconds: float = 0
-    #: Memory in MB, once a second: of the command, and of the server.
+    #: Memory of the command and of the server in MB, once per second.
     memory: list[float] = field(default_factory=list)
     server_memory: list[float] = field(default_factory=list)
-    #: What its progress bar said last: how many, and of how many.
+    #: Last state of the progress bar: position and total.
     progress: tuple[int, int] | None = None
     meanwhile: Times = field(default_factory=dict)
 
 
 @dataclass
 class Measured:
-    """An experiment of so many runs."""
+    """The measurements of an experiment."""
 
     runs: int
-    #: `None` if they were loaded in another way.
+    #: `None` if the runs were loaded otherwise.
     loading: float | None = None
     indexed_after: float | None = None
     disk: int = 0
@@ -84,18 +85,18 @@ class Measured:
     requests: dict[str, float] = field(default_factory=dict)
     arriving: Times = field(default_factory=dict)
     requests_arriving: dict[str, float] = field(default_factory=dict)
-    #: Runs a second, meanwhile.
+    #: Arrived runs per second.
     arrived: float = 0
     start_after_stop: float = 0
     start_after_kill: float = 0
-    #: When nothing else happens, just before the commands.
+    #: Without other activity, just before the commands.
     before: Times = field(default_factory=dict)
     gc: Command | None = None
     reindex: Command | None = None
 
 
 class Server:
-    """`serve` on the data of an experiment, with a line for each request where `tells`."""
+    """`serve` on the data of an experiment. With `tells`, it logs a line for each request."""
 
     def __init__(self, program: Path, directory: Path, tells: bool = True):
         start = time.monotonic()
@@ -104,13 +105,13 @@ class Server:
         self.url = self._server.url
         self.connection = Connection(self.url)
         self.connection.post("experiments/search", {"max_results": 1})
-        #: From the call of the program to its first answer, in seconds.
+        #: Seconds from the start of the program to its first response.
         self.start = time.monotonic() - start
         self.kill = self._server.kill
         self.pid = self._server.process.pid
 
     def stop(self) -> None:
-        """Cleanly, however long that takes."""
+        """Stops the server cleanly, however long it takes."""
         self._server.process.stop(patience=600)
 
     def experiment(self) -> str:
@@ -118,7 +119,7 @@ class Server:
         return json.loads(self.connection.post("experiments/search", asked))["experiments"][0]["experiment_id"]
 
     def requests_of(self, search_: Callable[[], bytes]) -> float:
-        """How many requests a search makes to the table, by the line about it."""
+        """Returns the number of requests that a search makes to the table, from its log line."""
         before, told = len(self._server.process.log_text()), []
         search_()
         while not told:
@@ -128,7 +129,9 @@ class Server:
 
 
 def measure(program: Path, directory: Path, runs: int, removed: int, repetitions: int, longest: float) -> Measured:
-    """Load, search, start, and run both commands, for so many seconds each. Data that is there from an earlier call is taken."""
+    """Loads the runs, searches, restarts, and runs both commands for at most `longest` seconds
+    each. Uses existing data of an earlier call.
+    """
     measured, loaded = Measured(runs), directory / "loaded"
     if not loaded.exists():
         loaded.write_text(json.dumps(_load(program, directory, runs)))
@@ -161,12 +164,13 @@ def measure(program: Path, directory: Path, runs: int, removed: int, repetitions
 
 
 def _load(program: Path, directory: Path, runs: int) -> tuple[float, float]:
-    """The seconds that this took, and those until all were indexed."""
+    """Loads the runs. Returns the seconds for loading and for indexing."""
     server = Server(program, directory, tells=False)
     made = server.connection.post("experiments/create", {"name": data.EXPERIMENT})
     experiment = json.loads(made)["experiment_id"]
     start = time.monotonic()
-    # In a process of its own, or it would wait for the interpreter that measures.
+    # In a separate process, so that it does not wait for the interpreter lock of the measuring
+    # process.
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as sender:
         sender.submit(_send, server.url, experiment, runs).result()
     loading = time.monotonic() - start
@@ -176,18 +180,20 @@ def _load(program: Path, directory: Path, runs: int) -> tuple[float, float]:
 
 
 def _send(url: str, experiment: str, count: int) -> None:
-    """So many runs, over some connections at a time."""
+    """Sends the runs over several connections concurrently."""
     for_each(url, data.runs(count, _SEED), lambda connection, run: send_run(connection, experiment, run, with_tags=True), CONNECTIONS)
 
 
 @contextmanager
 def arriving(url: str, experiment: str) -> Iterator[Callable[[], float]]:
-    """Twenty new runs a second, until the server is gone or this ends. Yields what says how many came in a second so far."""
+    """Adds twenty runs per second until the context ends or the server is gone. Yields a function
+    that returns the number of runs per second so far.
+    """
     context = multiprocessing.get_context("spawn")
     ended, count = context.Event(), context.Value("i", 0)
     sender = context.Process(target=_arrive, args=(url, experiment, ended, count))
     sender.start()
-    # Until the first of them are being indexed.
+    # Waits until the first of them are being indexed.
     time.sleep(10)
     before, begin = count.value, time.monotonic()
     try:
@@ -196,7 +202,7 @@ def arriving(url: str, experiment: str) -> Iterator[Callable[[], float]]:
         ended.set()
         sender.join()
     if sender.exitcode:
-        raise RuntimeError(f"the client that lets runs arrive ended with {sender.exitcode}")
+        raise RuntimeError(f"the client that adds runs exited with {sender.exitcode}")
 
 
 def _arrive(url: str, experiment: str, ended, count) -> None:
@@ -215,7 +221,7 @@ def _arrive(url: str, experiment: str, ended, count) -> None:
 
 
 def probe(server: Server, experiment: str, repetitions: int) -> Times:
-    """Ask for each search in turn, over and over, over one connection."""
+    """Sends each search in turn, repeatedly, over one connection."""
     times: Times = {name: [] for name in SEARCHES}
     for turn in range(repetitions + 5):
         for name, asked in SEARCHES.items():
@@ -227,7 +233,7 @@ def probe(server: Server, experiment: str, repetitions: int) -> Times:
 
 
 def requests_of(server: Server, experiment: str) -> dict[str, float]:
-    """The requests to the table that each search makes."""
+    """Returns the number of requests that each search makes to the table."""
     return {name: server.requests_of(partial(_ask, server, experiment, asked)) for name, asked in SEARCHES.items()}
 
 
@@ -236,7 +242,7 @@ def _ask(server: Server, experiment: str, asked: dict) -> bytes:
 
 
 def _delete(url: str, experiment: str, count: int) -> None:
-    """The oldest runs, by the calls that a client makes."""
+    """Deletes the oldest runs with a client's requests."""
     connection, after, ids = Connection(url), None, []
     while len(ids) < count:
         asked = {"experiment_ids": [experiment], "max_results": min(5_000, count - len(ids)), "order_by": ["start_time ASC"]}
@@ -245,15 +251,17 @@ def _delete(url: str, experiment: str, count: int) -> None:
         after = found.get("next_page_token")
         if not after:
             break
-    # Each call waits for 300 ms, until nobody relies on the run being active.
+    # Each call waits 300 ms, until all leases on the run have expired.
     for_each(url, ids, lambda own, run: own.post("runs/delete", {"run_id": run}), 16 * CONNECTIONS)
 
 
 def command(program: Path, directory: Path, server: Server, experiment: str, name: str, longest: float) -> Command:
-    """One command over the file, at most for so many seconds, while the server goes on and is asked."""
+    """Runs a command on the file for at most `longest` seconds, with concurrent searches on the
+    running server.
+    """
     ran, start = Command(meanwhile={name: [] for name in SEARCHES}), time.monotonic()
     place = ["--data", str(directory / "data")]
-    # A terminal: elsewhere there is no progress bar.
+    # A pseudo terminal, because the progress bar is only shown on a terminal.
     terminal, output = pty.openpty()
     process = subprocess.Popen([program, name, *place], stdout=output, stderr=output, stdin=subprocess.DEVNULL)
     os.close(output)
@@ -276,7 +284,7 @@ def command(program: Path, directory: Path, server: Server, experiment: str, nam
     reading.join()
     text = b"".join(told).decode(errors="replace")
     if process.returncode and not is_cut_off:
-        raise RuntimeError(f"{name} ended with {process.returncode}: {text[-1000:]}")
+        raise RuntimeError(f"{name} exited with {process.returncode}: {text[-1000:]}")
     ran.seconds = ended[0] - start
     bars = re.findall(r"(\d+)/(\d+) ", text)
     ran.progress = (int(bars[-1][0]), int(bars[-1][1])) if bars else None
@@ -285,18 +293,18 @@ def command(program: Path, directory: Path, server: Server, experiment: str, nam
 
 
 def _read(terminal: int) -> Iterator[bytes]:
-    """What a process prints until it ends."""
+    """Yields the output of a process until it ends."""
     while True:
         try:
             yield os.read(terminal, 1 << 16)
         except OSError:
-            # Nobody has the other end.
+            # The process has closed the other end.
             os.close(terminal)
             return
 
 
 def probe_once(server: Server, experiment: str) -> Times:
-    """Each search once."""
+    """Sends each search once."""
     times: Times = {}
     for name, asked in SEARCHES.items():
         start = time.perf_counter()
@@ -306,7 +314,7 @@ def probe_once(server: Server, experiment: str) -> Times:
 
 
 def memory(pid: int) -> float:
-    """Of a process, in MB; 0 if it has ended."""
+    """Returns the memory of a process in MB, or 0 if it has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -315,7 +323,7 @@ def memory(pid: int) -> float:
 
 
 def page(program: Path, few: Measured, many: Measured, options: argparse.Namespace) -> str:
-    """What is written."""
+    """Returns the page."""
     return "\n".join([
         "# Large experiments",
         "",
@@ -408,22 +416,22 @@ def _say(text: str) -> None:
 def _options() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     release = Path("target/release/mlflow-serverless")
-    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"path of a release build ({release})")
     arguments.add_argument("--runs", type=int, default=1_000_000, help="(1000000)")
-    arguments.add_argument("--few", type=int, default=10_000, help="runs of the experiment to compare with (10000)")
-    arguments.add_argument("--repetitions", type=int, default=_REPETITIONS, help=f"of each search ({_REPETITIONS})")
-    arguments.add_argument("--removed", type=int, default=100_000, help="runs that gc removes; 0: no commands (100000)")
-    arguments.add_argument("--longest", type=float, default=7200, help="seconds after which gc and reindex are cut off (7200)")
-    arguments.add_argument("--keep", type=Path, help="directory of the data; loaded if it has none yet. What is measured changes it")
-    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    arguments.add_argument("--few", type=int, default=10_000, help="runs in the experiment for comparison (10000)")
+    arguments.add_argument("--repetitions", type=int, default=_REPETITIONS, help=f"repetitions of each search ({_REPETITIONS})")
+    arguments.add_argument("--removed", type=int, default=100_000, help="runs that gc removes; 0 skips the commands (100000)")
+    arguments.add_argument("--longest", type=float, default=7200, help="timeout of gc and reindex in seconds (7200)")
+    arguments.add_argument("--keep", type=Path, help="directory of the data, which is loaded if it is empty; the measurements change it")
+    arguments.add_argument("--output", type=Path, help="path of the Markdown file; printed by default")
     options = arguments.parse_args()
     if options.few >= options.runs:
-        arguments.error("--few has to be fewer than --runs")
+        arguments.error("--few must be less than --runs")
     return options
 
 
 def main() -> int:
-    """Measure both, write the page."""
+    """Measures both experiments, and writes the page."""
     options = _options()
     program = options.subject.resolve()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,4 +1,4 @@
-"""An overview of a day with many traces, which the UI draws by hours."""
+"""Measures the overview of a day with many traces, which the UI charts by hour."""
 
 import json
 import secrets
@@ -14,14 +14,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Sp
 from bench.connection import Connection
 
 _DAY_MS = 86_400_000
-#: Traces of a request.
+#: Number of traces per request.
 _OF_EXPORT = 100
 _EXPORTERS = 4
 _ROUNDS = 5
 _POLL_SECONDS = 2
 _PATIENCE_SECONDS = 3_600
 _METRICS = "/api/3.0/mlflow/traces/metrics"
-#: What is asked at once, each by hour.
+#: The concurrent requests, each for hourly values.
 _QUESTIONS = {
     "trace_count": [{"aggregation_type": "COUNT"}],
     "latency": [{"aggregation_type": "PERCENTILE", "percentile_value": percent} for percent in (50, 90, 99)],
@@ -31,19 +31,19 @@ _QUESTIONS = {
 
 @dataclass
 class Overview:
-    """What was measured."""
+    """The measurements."""
 
     traces: int
-    #: Of which so many are in blocks; marks of a last few wait for more.
+    #: Number of traces in blocks. The marks of the remaining ones are not packed yet.
     packed: int
-    #: How long storing them took, and packing after that.
+    #: Seconds for storing the traces, and for packing them afterwards.
     stored_seconds: float
     packed_seconds: float
-    #: How long all the answers took, each time.
+    #: Seconds for all responses, in each round.
     seconds: list[float]
 
     def page(self) -> list[str]:
-        """A part of a page."""
+        """Returns a section of a page."""
         each = ", ".join(f"{seconds:.2f}" for seconds in self.seconds)
         return [
             "## Overview of a day",
@@ -58,7 +58,9 @@ class Overview:
 
 
 def measure(url: str, data: Path, traces: int) -> Overview:
-    """Stores so many traces of yesterday with one span each, waits until they are packed, and asks."""
+    """Stores traces of yesterday with one span each, waits until they are packed, and requests the
+    overview.
+    """
     connection = Connection(url)
     experiment = json.loads(connection.post("experiments/create", {"name": f"overview-{time.time_ns()}"}))["experiment_id"]
     day = (int(time.time() * 1000) // _DAY_MS - 1) * _DAY_MS
@@ -84,7 +86,7 @@ def _store(url: str, experiment: str, day: int, traces: int, firsts: range) -> N
 
 
 def _span(number: int, start_ms: int) -> Span:
-    """The call of a model; durations and tokens differ."""
+    """Returns the span of a model call. Durations and tokens vary."""
     tokens = {"input_tokens": number % 911, "output_tokens": number % 97, "total_tokens": number % 911 + number % 97}
     texts = {
         "mlflow.spanType": "CHAT_MODEL",
@@ -99,7 +101,9 @@ def _span(number: int, start_ms: int) -> Span:
 
 
 def _wait_until_packed(data: Path, experiment: str) -> int:
-    """Until most marks are gone, and no more of them for two ticks of a minute; how many are left: a few of each partition stay."""
+    """Waits until most marks are removed, and none has been removed for two ticks of a minute.
+    Returns the number of remaining marks, of which each partition keeps a few.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     first = last = _marks(data, experiment)
     since = time.monotonic()
@@ -110,18 +114,20 @@ def _wait_until_packed(data: Path, experiment: str) -> int:
             last, since = now, time.monotonic()
         if last < first / 10 and time.monotonic() - since > 130:
             return last
-    raise TimeoutError(f"traces are not packed after {_PATIENCE_SECONDS} s")
+    raise TimeoutError(f"the traces are not packed after {_PATIENCE_SECONDS} s")
 
 
 def _marks(data: Path, experiment: str) -> int:
-    """Traces of the experiment that are not in blocks, in the embedded engine's file."""
+    """Returns the number of the experiment's traces that are not in blocks, from the embedded
+    engine's file.
+    """
     with sqlite3.connect(f"file:{data / 'dynamodb.sqlite'}?mode=ro", uri=True, timeout=30) as database:
         marks = "SELECT COUNT(*) FROM \"_rows::mlflow\" WHERE pk BETWEEN ? AND ? AND sk BETWEEN 'S:M#' AND 'S:M$'"
         return database.execute(marks, (f"S:TR#{experiment}#", f"S:TR#{experiment}$")).fetchone()[0]
 
 
 def _ask(url: str, experiment: str, day: int, traces: int) -> float:
-    """Seconds until the last answer is there."""
+    """Returns the seconds until the last response has arrived."""
     times = {"time_interval_seconds": 3_600, "start_time_ms": day, "end_time_ms": day + _DAY_MS - 1}
 
     def answer(metric: str) -> list[dict]:

@@ -1,4 +1,4 @@
-"""One process of a function behind Lambda's runtime API, and what it has computed."""
+"""A process of a function behind Lambda's runtime API, with its CPU time."""
 
 import json
 import queue
@@ -19,29 +19,29 @@ _PATIENCE_SECONDS = 60
 
 @dataclass(frozen=True)
 class Start:
-    """What a start took, until the process asked for its first event."""
+    """The costs of a start, until the process requests its first event."""
 
-    #: On the wall.
+    #: Elapsed time.
     ms: float
-    #: Of processor time.
+    #: CPU time.
     cpu_ms: float
-    #: The most memory so far.
+    #: Peak memory so far.
     mb: float
 
 
 def program_file(program: Path) -> Path:
-    """`make release` leaves a folder for each program."""
+    """Returns the file of a program. `make release` creates a directory for each program."""
     return program / "bootstrap" if program.is_dir() else program
 
 
 class Sandbox:
-    """It handles one event at a time, as in AWS. Its log is in the directory."""
+    """A sandbox that handles one event at a time, as in AWS. Its log is in the directory."""
 
     def __init__(self, program: Path, directory: Path, settings: Mapping[str, str]):
         self._turn = threading.Lock()
         self._events: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[bytes] = queue.Queue()
-        #: When the process asked for an event, and what it had computed by then.
+        #: Times at which the process requested an event, with its CPU time until then.
         self._asked: queue.Queue[tuple[float, float]] = queue.Queue()
         self._stops = ExitStack()
         url = self._stops.enter_context(serving(self._runtime_api))
@@ -60,7 +60,9 @@ class Sandbox:
         self._stops.close()
 
     def invoke(self, event: Any) -> Any:
-        """What it answers. `last_cpu_ms` is what the event took, until the process asked for another."""
+        """Returns the function's result. Sets `last_cpu_ms` to the CPU time of the event, until the
+        process requested the next one.
+        """
         with self._turn:
             self._events.put(json.dumps(event, ensure_ascii=False).encode())
             answer = self._wait_for(self._answers)
@@ -72,7 +74,7 @@ class Sandbox:
         try:
             return said.get(timeout=_PATIENCE_SECONDS)
         except queue.Empty:
-            raise RuntimeError(f"the function says nothing:\n{self.process.log_tail()}") from None
+            raise RuntimeError(f"the function does not respond:\n{self.process.log_tail()}") from None
 
     def _end(self) -> None:
         self._events.put(None)
@@ -96,12 +98,14 @@ class Sandbox:
 
 
 def computed_ms(pid: int) -> float:
-    """How long the threads of a process have computed, in the kernel too. The clock of `/proc/PID/stat` ticks every 10 ms."""
+    """Returns the CPU time of a process's threads, including time in the kernel. More precise than
+    `/proc/PID/stat`, which has a resolution of 10 ms.
+    """
     total = 0
     for thread in Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:
             total += int(thread.read_text().split()[0])
         except (FileNotFoundError, ProcessLookupError):
-            # It has ended since.
+            # The thread has ended in the meantime.
             continue
     return total / 1e6

@@ -1,8 +1,10 @@
-"""Searches among many runs, measured beside stock MLflow on SQLite on the same machine.
+r"""Measures searches among many runs, compared with stock MLflow on SQLite on the same machine.
 
-    python -m bench.search --subject target/release/mlflow-serverless --output docs/measured/search-benchmark.md
+  python -m bench.search --subject target/release/mlflow-serverless \
+      --output docs/measured/search-benchmark.md
 
-Both servers run at the same time and are asked in turns. Their answers are compared before anything is measured.
+Both servers run at the same time and receive requests in turn. Their responses are compared before
+the measurement.
 """
 
 import argparse
@@ -30,7 +32,7 @@ _ROWS = 100
 _WARM_UP = 5
 _TIMEOUT_SECONDS = 300
 
-#: What is asked for, by its name in the table.
+#: The searches, by their names in the table.
 SEARCHES: dict[str, dict[str, Any]] = {
     "latest 100": {},
     "metric above a value, best first": {
@@ -46,7 +48,9 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 class Client:
-    """One connection to a server, timed to the last byte of an answer; what the answer says is read afterwards."""
+    """A connection to a server. A request is timed to the last byte of the response, which is
+    parsed afterwards.
+    """
 
     def __init__(self, side: Side):
         self._side = side
@@ -54,7 +58,7 @@ class Client:
         self._experiment = data.experiment_id(side)
 
     def search(self, search: dict[str, Any]) -> tuple[float, bytes]:
-        """Seconds, and the answer as it came."""
+        """Returns the seconds, and the body of the response."""
         body = json.dumps({"experiment_ids": [self._experiment], "max_results": _ROWS} | search)
         start = time.perf_counter()
         self._connection.request("POST", "/api/2.0/mlflow/runs/search", body, {"Content-Type": "application/json"})
@@ -62,17 +66,17 @@ class Client:
         text = answer.read()
         seconds = time.perf_counter() - start
         if answer.status != 200:
-            raise RuntimeError(f"{self._side.name}: {search} is answered with {answer.status}: {text[:300]!r}")
+            raise RuntimeError(f"{self._side.name}: {search} returned {answer.status}: {text[:300]!r}")
         return seconds, text
 
     def names(self, search: dict[str, Any]) -> list[str]:
-        """The names of the runs found, in the order of the answer."""
+        """Returns the names of the runs in the order of the response."""
         return [run["info"]["run_name"] for run in json.loads(self.search(search)[1]).get("runs", [])]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One search: how many runs it finds on its page, and the seconds each side took."""
+    """A measured search: the number of runs on its page, and the times of each side in seconds."""
 
     name: str
     rows: int
@@ -80,7 +84,7 @@ class Measured:
     subject: list[float]
 
     def row(self) -> str:
-        """A line of the table."""
+        """Returns a row of the table."""
         ratios = [_p50(self.stock) / _p50(self.subject), _p95(self.stock) / _p95(self.subject)]
         times = [_p50(self.stock), _p95(self.stock), _p50(self.subject), _p95(self.subject)]
         cells = [self.name, str(self.rows), *(f"{1000 * value:.1f}" for value in times)]
@@ -88,7 +92,7 @@ class Measured:
 
 
 def compare_answers(stock: Client, subject: Client) -> list[str]:
-    """What differs between the names found; empty if both sides agree."""
+    """Describes differences between the names found by both sides."""
     reports = []
     for name, search in SEARCHES.items():
         expected, found = stock.names(search), subject.names(search)
@@ -102,7 +106,7 @@ def compare_answers(stock: Client, subject: Client) -> list[str]:
 
 
 def measure(stock: Client, subject: Client, repetitions: int) -> list[Measured]:
-    """Ask both sides in turns, each first in every other turn."""
+    """Sends the searches to both sides in turn. Each side is first in every other turn."""
     measured = []
     for name, search in SEARCHES.items():
         seconds: dict[Client, list[float]] = {stock: [], subject: []}
@@ -117,7 +121,7 @@ def measure(stock: Client, subject: Client, repetitions: int) -> list[Measured]:
 
 
 def report(options: argparse.Namespace, measured: list[Measured], subject_version: str, notes: list[str]) -> str:
-    """The page that is written: what was measured, on what, and the table."""
+    """Returns the page: what was measured, the machine, and the table."""
     stock_version = f"MLflow {version('mlflow')}, `mlflow server --workers 1`"
     lines = [
         "# Searches compared with stock MLflow",
@@ -151,23 +155,25 @@ def _p95(seconds: list[float]) -> float:
 
 
 def _options() -> argparse.Namespace:
-    arguments = argparse.ArgumentParser(description="Measure searches beside stock MLflow.")
+    arguments = argparse.ArgumentParser(description="Measure searches compared with stock MLflow.")
     release = Path("target/release/mlflow-serverless")
-    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
-    arguments.add_argument("--runs", type=int, default=10_000, help="runs to search among (10000)")
-    arguments.add_argument("--repetitions", type=int, default=40, help="of each search, at least 30 (40)")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"path of a release build ({release})")
+    arguments.add_argument("--runs", type=int, default=10_000, help="number of runs (10000)")
+    arguments.add_argument("--repetitions", type=int, default=40, help="repetitions of each search, at least 30 (40)")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    arguments.add_argument("--output", type=Path, help="path of the Markdown file; printed by default")
     options = arguments.parse_args()
     if options.repetitions < 30:
-        arguments.error("fewer than 30 repetitions say nothing about the slowest of twenty")
+        arguments.error("at least 30 repetitions are needed to measure the slowest 5 percent")
     if not options.subject.is_file():
         arguments.error(f"{options.subject} is missing: cargo build --release --package mlflow-serverless")
     return options
 
 
 def main() -> int:
-    """Load, wait, compare, measure, write. The status is 1 if the answers differ."""
+    """Loads, waits for the index, compares, measures, and writes the page. Returns 1 if the
+    responses differ.
+    """
     options = _options()
     program = options.subject.resolve()
     made = list(data.runs(options.runs, options.seed))
@@ -187,7 +193,7 @@ def main() -> int:
             print(*notes, sep="\n", flush=True)
             stock, subject = Client(Side("stock", servers[1].url)), Client(subject_side)
             if reports := compare_answers(stock, subject):
-                print(f"the answers differ with seed {options.seed}:", *reports, sep="\n")
+                print(f"the responses differ with seed {options.seed}:", *reports, sep="\n")
                 return 1
             text = report(options, measure(stock, subject, options.repetitions), machine.version_of(program), notes)
         finally:

@@ -1,4 +1,6 @@
-"""How many metrics a second each side takes from clients that log at the same time, each to a run of its own."""
+"""Measures the number of metrics per second that each side accepts from concurrent clients, each of
+which logs to its own run.
+"""
 
 import itertools
 import json
@@ -15,13 +17,13 @@ _WARM_UP_SECONDS = 2
 _BATCH = 100
 _KEYS = 10
 
-#: What is logged, by its name in the table.
+#: The calls, by their names in the table.
 CALLS = ["log-metric", "log-batch, 100 metrics at a step", "log-batch, 100 steps of a metric"]
 
 
 @dataclass(frozen=True)
 class Throughput:
-    """Calls a second of each round."""
+    """Calls per second in each round."""
 
     name: str
     stock: list[float]
@@ -30,23 +32,25 @@ class Throughput:
 
     @property
     def ratio(self) -> float:
-        """How many times stock's throughput ours is."""
+        """Returns the ratio of the subject's throughput to stock MLflow's."""
         return statistics.median(self.subject) / statistics.median(self.stock)
 
     def row(self) -> str:
-        """A line of the table."""
+        """Returns a row of the table."""
         each = ["/".join(f"{value:,.0f}" for value in values) for values in (self.stock, self.subject)]
         medians = [f"{statistics.median(values):,.0f}" for values in (self.stock, self.subject)]
         return f"| {self.name} | {' | '.join(medians)} | {self.ratio:.1f} | {' | '.join(each)} | {self.load:.1f} |"
 
 
 def ceiling(url: str, seconds: float) -> float:
-    """Calls a second that this client makes of a server that has next to nothing to do."""
+    """Returns the number of calls per second that this client makes if the server has almost
+    nothing to do.
+    """
     return calls_a_second(url, [lambda connection: connection.get("/health")] * CONNECTIONS, 0.5, seconds)
 
 
 def measure(stock: str, subject: str, rounds: int, seconds: float) -> list[Throughput]:
-    """Both sides in turns; neither gets a request while the other is measured."""
+    """Measures both sides in turn. A side receives no requests while the other one is measured."""
     measured = []
     for name in CALLS:
         rates: dict[str, list[float]] = {stock: [], subject: []}
@@ -59,7 +63,7 @@ def measure(stock: str, subject: str, rounds: int, seconds: float) -> list[Throu
 
 
 def alone(url: str, rounds: int, seconds: float) -> dict[str, list[float]]:
-    """One server by itself, to compare two builds of it."""
+    """Measures one server alone, for comparing builds."""
     return {
         name: [calls_a_second(url, _calls(url, name), _WARM_UP_SECONDS, seconds) for _ in range(rounds)]
         for name in CALLS
@@ -67,7 +71,7 @@ def alone(url: str, rounds: int, seconds: float) -> dict[str, list[float]]:
 
 
 def _calls(url: str, name: str) -> list[Call]:
-    """A call for each connection, with a new run."""
+    """Returns a call with a new run for each connection."""
     connection = Connection(url)
     body = {"name": f"logging-{time.time_ns()}"}
     experiment = json.loads(connection.post("experiments/create", body))["experiment_id"]

@@ -1,6 +1,7 @@
-"""How many spans a second each side stores, from exporters that send at the same time.
+r"""Measures the number of spans per second that each side stores, from concurrent exporters.
 
-    python -m bench.traces --subject target/release/mlflow-serverless --output docs/measured/traces-benchmark.md
+  python -m bench.traces --subject target/release/mlflow-serverless \
+      --output docs/measured/traces-benchmark.md
 """
 
 import argparse
@@ -30,24 +31,24 @@ EXPORTERS = 8
 SPANS = 5
 _WARM_UP_SECONDS = 2
 _TRACE = b"T" * 16
-#: When the trace of the template begins, in ns, and how long after that something begins or ends in it, in ms.
+#: Start time of the template's trace in ns, and the offsets in ms at which spans begin and end.
 _BEGIN = 1_700_000_000 * 10**9
 _OFFSETS = [*range(SPANS), *range(20 - SPANS + 1, 21)]
 _SPAN_IDS = [bytes([number]) * 8 for number in range(1, SPANS + 1)]
-#: The share of an exporter's first requests that are not looked at when the slowest are.
+#: Fraction of an exporter's first requests that are ignored for the latencies.
 _WARM_UP_SHARE = 0.3
 
 
 @dataclass
 class Side:
-    """What was measured of a server, of each round."""
+    """The measurements of a server, in each round."""
 
     name: str
     rates: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
     def row(self) -> str:
-        """A line of the table."""
+        """Returns a row of the table."""
         spans = [rate * SPANS for rate in self.rates]
         each = "/".join(f"{rate:,.0f}" for rate in spans)
         slowest = statistics.quantiles(self.seconds, n=100)
@@ -58,7 +59,9 @@ class Side:
 
 
 def export() -> bytes:
-    """A request with the five spans of an agent, about 4 KB, as MLflow's client writes them."""
+    """Returns a request with the five spans of an agent, about 4 KB, like those of
+    MLflow's client.
+    """
     kinds = ["AGENT", "RETRIEVER", "CHAT_MODEL", "TOOL", "CHAT_MODEL"]
     spans = []
     for number, (span_id, kind) in enumerate(zip(_SPAN_IDS, kinds, strict=True)):
@@ -79,12 +82,12 @@ def export() -> bytes:
 
 
 def moments(begin: int) -> list[bytes]:
-    """The times of a trace that begins then, in ns, as they stand in a request."""
+    """Returns the times of a trace that begins at `begin`, in ns, as bytes of a request."""
     return [(begin + offset * 10**6).to_bytes(8, "little") for offset in _OFFSETS]
 
 
 def exporter(experiment: str, seconds: list[float]) -> Callable[[Connection], None]:
-    """Sends one trace after the other, each with an id and times of its own, and notes how long each took."""
+    """Returns a call that sends a trace with new ids and times, and records how long it took."""
     template, times = export(), moments(_BEGIN)
     headers = {"Content-Type": "application/x-protobuf", "x-mlflow-experiment-id": experiment}
 
@@ -101,7 +104,7 @@ def exporter(experiment: str, seconds: list[float]) -> Callable[[Connection], No
 
 
 def measure(side: Side, url: str, seconds: float) -> None:
-    """A round: several exporters send for so long, into a new experiment."""
+    """Runs a round: several exporters send spans to a new experiment for this many seconds."""
     connection = Connection(url)
     created = connection.post("experiments/create", {"name": f"spans-{time.time_ns()}"})
     connection.close()
@@ -115,7 +118,7 @@ def measure(side: Side, url: str, seconds: float) -> None:
 def page(
     options: argparse.Namespace, program: Path, sides: tuple[Side, Side], load: float, overview: Overview | None
 ) -> list[str]:
-    """What is written."""
+    """Returns the page."""
     stock, subject = sides
     ratio = statistics.median(subject.rates) / statistics.median(stock.rates)
     return [
@@ -141,14 +144,14 @@ def page(
 
 
 def main() -> int:
-    """Start, measure, write."""
-    arguments = argparse.ArgumentParser(description="Measure how many spans are stored beside stock MLflow.")
+    """Starts the servers, measures, and writes the page."""
+    arguments = argparse.ArgumentParser(description="Measure the storage of spans compared with stock MLflow.")
     release = Path("target/release/mlflow-serverless")
-    arguments.add_argument("--subject", type=Path, default=release, help=f"a release build ({release})")
-    arguments.add_argument("--rounds", type=int, default=3, help="for each side (3)")
-    arguments.add_argument("--seconds", type=float, default=8, help="of each round (8)")
-    arguments.add_argument("--overview", type=int, default=100_000, help="traces of a day of which an overview is asked (100,000)")
-    arguments.add_argument("--output", type=Path, help="Markdown file to write; printed if there is none")
+    arguments.add_argument("--subject", type=Path, default=release, help=f"path of a release build ({release})")
+    arguments.add_argument("--rounds", type=int, default=3, help="rounds for each side (3)")
+    arguments.add_argument("--seconds", type=float, default=8, help="duration of each round (8)")
+    arguments.add_argument("--overview", type=int, default=100_000, help="traces of the day in the overview (100,000)")
+    arguments.add_argument("--output", type=Path, help="path of the Markdown file; printed by default")
     options = arguments.parse_args()
     program = options.subject.resolve()
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stops:

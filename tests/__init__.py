@@ -1,1 +1,1 @@
-"""End-to-end tests: mlflow-serverless seen from outside, next to stock MLflow."""
+"""End-to-end tests of mlflow-serverless from outside, compared with stock MLflow."""

@@ -1,4 +1,4 @@
-"""Servers shared by all tests of a session, and the fixtures that hand out fresh ones."""
+"""Servers that are shared by all tests of a session, and fixtures that start new ones."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,10 +12,12 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, start_subject
 Server = StockMlflow | ServerlessMlflow
 
 
-# pytest-xdist reads the groups in a hook of this name, too: it has to come after this one.
+# Must precede the hook of pytest-xdist with the same name, which reads the groups.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of a local Lambda, so that its functions start once."""
+    """Makes one process run all tests of the local Lambda, so that its functions start
+    only once.
+    """
     for item in items:
         if "local_lambda" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("lambda"))
@@ -23,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
-    """Stock MLflow, shared: every test uses experiments of its own."""
+    """Yields stock MLflow, which is shared. Each test uses its own experiments."""
     server = StockMlflow(tmp_path_factory.mktemp("reference"), FIRST_EXPERIMENT_OF_REFERENCE)
     yield Side("reference", server.url)
     server.stop()
@@ -31,7 +33,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
 
 @pytest.fixture(scope="session")
 def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
-    """The server under test, shared like the reference."""
+    """Yields the server under test, which is shared like the reference."""
     directory = tmp_path_factory.mktemp("subject")
     server = start_subject(directory, in_memory=True, first_experiment_id=FIRST_EXPERIMENT_OF_SUBJECT)
     yield Side("subject", server.url)
@@ -40,14 +42,14 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[LocalS3]:
-    """S3 on this machine, for buckets of each test's own."""
+    """Yields S3 on this machine. Each test creates its own buckets."""
     with local_s3() as s3:
         yield s3
 
 
 @pytest.fixture
 def empty_reference(tmp_path) -> Iterator[Side]:
-    """Stock MLflow on an empty store, for one test alone."""
+    """Yields stock MLflow with an empty store for one test."""
     server = StockMlflow(tmp_path / "reference")
     yield Side("reference", server.url)
     server.stop()
@@ -55,7 +57,7 @@ def empty_reference(tmp_path) -> Iterator[Side]:
 
 @pytest.fixture
 def empty_subject(tmp_path) -> Iterator[Side]:
-    """The server under test on an empty store, for one test alone."""
+    """Yields the server under test with an empty store for one test."""
     server = start_subject(tmp_path / "subject", in_memory=True)
     yield Side("subject", server.url)
     server.stop()
@@ -63,7 +65,9 @@ def empty_subject(tmp_path) -> Iterator[Side]:
 
 @pytest.fixture
 def start_server(tmp_path) -> Iterator[Callable[[], Server]]:
-    """Starts the server under test on this test's directory; each call continues with the same data."""
+    """Yields a function that starts the server under test in this test's directory. Each call
+    continues with the same data.
+    """
     started: list[Server] = []
 
     def start() -> Server:

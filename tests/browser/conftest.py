@@ -17,10 +17,10 @@ from tests.support import warm
 from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stock_mlflow
 
-#: Screenshots are kept here, one folder for each side.
+#: Directory of screenshots, with a directory for each side.
 OUTPUT = Path(__file__).parent / "output"
 _REPOSITORY = Path(__file__).resolve().parents[2]
-#: The data takes half a minute, and several on a machine that does much else.
+#: Timeout for creating the data. It takes half a minute, and several minutes on a busy machine.
 _DATA_SECONDS = 400
 _STEP_SECONDS = 300
 
@@ -31,7 +31,7 @@ Both = dict[str, Seen]
 
 @pytest.fixture(scope="session")
 def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[dict[str, Desk]]:
-    """A browser on stock MLflow and one on the server under test."""
+    """Yields a browser on stock MLflow and one on the server under test."""
     _require_chromium()
     parts = _parts(request.session)
     starts = {"reference": _stock, "subject": _stock if subject_is_stock_mlflow() else _ours}
@@ -45,7 +45,8 @@ def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
             filled = {side: threads.submit(_fill, server, directories[side], minute, parts) for side, server in servers.items()}
             ids = {side: future.result() for side, future in filled.items()}
         for side, server in servers.items():
-            # Stock MLflow has no option for its user interface: the browser gets the files from here in place of the server's.
+            # Stock MLflow has no option for a different user interface, so the browser replaces the
+            # server's files.
             brought = ui.OTHER if isinstance(server, StockMlflow) else None
             opened[side] = Desk(server.url, ids[side], _output(side), brought)
         yield opened
@@ -58,7 +59,9 @@ def desks(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
 
 @pytest.fixture(scope="session")
 def see(desks: dict[str, Desk]) -> Callable[[str, Callable[[Visit], None]], Both]:
-    """Does a step on both servers, side by side, and says what was seen; the second time it remembers."""
+    """Returns a function that performs a step on both servers concurrently, and returns what was
+    seen. Results are cached by the step's name.
+    """
     done: dict[str, Both | BaseException] = {}
 
     def see(name: str, step: Callable[[Visit], None]) -> Both:
@@ -77,7 +80,9 @@ def see(desks: dict[str, Desk]) -> Callable[[str, Callable[[Visit], None]], Both
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One in this thread, of which a test makes visits of its own. As long as it is there, nothing else in the thread can have an event loop."""
+    """Yields a browser in this thread, for tests that need visits of their own. While it exists, no
+    other event loop can run in the thread.
+    """
     _require_chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
@@ -87,11 +92,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of our server with what the README's example makes and nothing else."""
+    """Yields the URL of this project's server with only the data of the README's example."""
     directory = tmp_path_factory.mktemp("quickstart")
     server = _ours(directory)
     try:
-        # The lines with links name the server's port.
+        # Suppresses the lines with links, which contain the server's port.
         environment = child_environment(MLFLOW_TRACKING_URI=server.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true")
         done = warm.run([str(_REPOSITORY / "examples/quickstart.py")], environment, directory, _DATA_SECONDS)
         assert done.returncode == 0, done.stderr
@@ -103,7 +108,7 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def newcomer(browser: Browser, quickstart: str, request: pytest.FixtureRequest) -> Iterator[Visit]:
-    """Somebody who opens that server for the first time, at its address."""
+    """Yields the visit of a user who opens the server for the first time."""
     screenshots = _output("newcomer")
     screenshots.mkdir(parents=True, exist_ok=True)
     visit = Visit(browser, quickstart, {}, screenshots, newcomer=True)
@@ -114,13 +119,13 @@ def newcomer(browser: Browser, quickstart: str, request: pytest.FixtureRequest) 
 
 
 def unexpected(visit: Visit) -> list[str]:
-    """What has gone wrong on a newcomer's pages but for what is allowed on every page."""
+    """Returns the problems on a newcomer's pages, except those that are allowed on every page."""
     return [problem for problem in visit.end().problems if not ALLOWED.problem("newcomer", "subject", problem)]
 
 
 def _require_chromium() -> None:
     if not Path(CHROMIUM).is_file():
-        pytest.fail(f"{CHROMIUM} is missing: the browser tests need Debian's package chromium (apt-get install chromium)")
+        pytest.fail(f"{CHROMIUM} is missing: install Debian's package chromium (apt-get install chromium)")
 
 
 def _stock(directory: Path) -> StockMlflow:
@@ -136,8 +141,9 @@ def _output(side: str) -> Path:
 
 
 def _parts(session: pytest.Session) -> Iterable[str]:
-    """The parts of the data that the steps of this session show: all, if it has other steps than
-    those of `make test`."""
+    """Returns the parts of the data that the steps of this session show: those of `make test`'s
+    steps, or all if there are other steps.
+    """
     steps = {item.callspec.params["step"] for item in session.items if "step" in getattr(getattr(item, "callspec", None), "params", ())}
     return {SAMPLE[step] for step in steps} if steps <= SAMPLE.keys() else PARTS
 

@@ -1,7 +1,8 @@
-"""What the pages show: made by the stock client, the same on every server.
+"""Creates the data that the pages show with the stock client, identical on every server.
 
-`python -m tests.browser.data URL FILE MINUTE PART...` makes it, and writes the ids that the server
-has chosen to the file. It is a process of its own, so two servers can be filled at the same time.
+`python -m tests.browser.data URL FILE MINUTE PART...` creates it, and writes the ids that the
+server has generated to the file. It runs as a separate process, so that two servers can be filled
+concurrently.
 """
 
 import json
@@ -11,9 +12,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-# Before mlflow is imported anywhere: nothing leaves this machine.
+# Set before mlflow is imported anywhere, so that no telemetry is sent.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true", GIT_PYTHON_REFRESH="quiet", MPLBACKEND="Agg")
-# What a page shows has been sent when the data is made.
+# Synchronous, so that all traces have been sent when the program ends.
 os.environ.update(MLFLOW_ENABLE_ASYNC_TRACE_LOGGING="false")
 os.environ.setdefault("USER", "tester")
 
@@ -34,15 +35,18 @@ from tests.browser.names import HARD, MANY_RUNS, MODEL, PARTS, QUESTIONS, SESSIO
 
 
 def make(url: str, minute: int, parts: list[str]) -> dict[str, str]:
-    """These parts, on an empty server, with traces of this minute since 1970. Returns the ids that
-    the server has chosen, by our names."""
+    """Creates these parts on an empty server, with traces in this minute since 1970. Returns the
+    ids that the server has generated, by name.
+    """
     mlflow.set_tracking_uri(url)
     client = MlflowClient(url)
     return {name: made for part, make in _PARTS.items() if part in parts for name, made in make(client, minute).items()}
 
 
 def _training(client: MlflowClient, _minute: int) -> dict[str, str]:
-    """One run by autologging, two by hand: three logged models that are three versions of a registered one."""
+    """Creates a run with autologging and two without: three logged models, which are three versions
+    of a registered model.
+    """
     data, labels = load_iris(return_X_y=True, as_frame=True)
     experiment = mlflow.set_experiment("training").experiment_id
     mlflow.sklearn.autolog(silent=True, registered_model_name=MODEL)
@@ -73,7 +77,7 @@ def _training(client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _artifacts(_client: MlflowClient, _minute: int) -> dict[str, str]:
-    """A run with an artifact of every kind that the page of a run can show."""
+    """Creates a run with an artifact of every kind that the run's page can show."""
     experiment = mlflow.set_experiment("artifacts").experiment_id
     picture = numpy.zeros((32, 48, 3), dtype=numpy.uint8)
     picture[:, 16:32] = (255, 128, 0)
@@ -98,7 +102,7 @@ def _artifacts(_client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _save_model(run: str) -> None:
-    """A model among the artifacts of a run, as MLflow 2 has logged them."""
+    """Saves a model in the artifacts of a run, like MLflow 2."""
     data, labels = load_iris(return_X_y=True, as_frame=True)
     model = LogisticRegression(max_iter=300).fit(data, labels)
     with tempfile.TemporaryDirectory() as directory:
@@ -127,7 +131,7 @@ def _nested(_client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _curves(client: MlflowClient, _minute: int) -> dict[str, str]:
-    """Three runs with 1,000 steps of two metrics."""
+    """Creates three runs with 1,000 steps of two metrics."""
     experiment = client.create_experiment("curves")
     ids = {}
     for number in range(3):
@@ -143,7 +147,7 @@ def _curves(client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _some(client: MlflowClient, _minute: int) -> dict[str, str]:
-    """Runs with something to filter, order and group by."""
+    """Creates runs for filtering, sorting and grouping."""
     experiment = client.create_experiment("some")
     for number in range(SOME_RUNS):
         _plain_run(client, experiment, number, (number * 7) % SOME_RUNS)
@@ -151,7 +155,7 @@ def _some(client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _many(client: MlflowClient, _minute: int) -> dict[str, str]:
-    """More runs than a page has."""
+    """Creates more runs than fit on a page."""
     experiment = client.create_experiment("many", tags={"team": "botany"})
     mlflow.set_experiment(experiment_id=experiment)
     dataset = mlflow.data.from_pandas(pandas.DataFrame({"x": [1, 2]}), name="small", source="https://example.com/small")
@@ -189,7 +193,7 @@ def _prompts(_client: MlflowClient, _minute: int) -> dict[str, str]:
 def _evaluation(_client: MlflowClient, _minute: int) -> dict[str, str]:
     experiment = mlflow.set_experiment("evaluation").experiment_id
     dataset = mlflow.genai.datasets.create_dataset("questions", experiment_id=experiment, tags={"team": "botany"})
-    # One at a time: records of one call have the same time, and come in any order.
+    # One record per call, because the order of records in the same call is undefined.
     for number in range(3):
         record = {"inputs": {"question": f"What is {number}?"}, "expectations": {"answer": str(number)}}
         dataset.merge_records([record | {"tags": {"number": str(number)}}])
@@ -198,7 +202,9 @@ def _evaluation(_client: MlflowClient, _minute: int) -> dict[str, str]:
 
 
 def _traces(_client: MlflowClient, minute: int) -> dict[str, str]:
-    """An agent that was asked some questions in two conversations, in a run; one was too hard, and some answers were judged."""
+    """Creates traces of an agent in a run: questions in two conversations, one of which fails, and
+    some of which are assessed.
+    """
     experiment = mlflow.set_experiment("agent").experiment_id
     ids = {}
     with mlflow.start_run(run_name="asked") as run:
@@ -212,8 +218,10 @@ def _traces(_client: MlflowClient, minute: int) -> dict[str, str]:
 
 
 def _ask(minute: int, number: int, question: str) -> str:
-    """A trace with a retriever, a model and a tool that may fail, and its times: pages draw axes by them. Its id."""
-    # All in one minute, the same one on both sides: charts add up what is in an interval.
+    """Creates a trace with a retriever, a model and a tool that may fail, with fixed times, because
+    they determine the axes of charts. Returns its id.
+    """
+    # All traces are in the same minute on both sides, because charts sum up values per interval.
     begin = (minute * 60 + number) * 10**9
     agent = mlflow.start_span_no_context(
         "agent",
@@ -245,7 +253,7 @@ def _ask(minute: int, number: int, question: str) -> str:
     return agent.trace_id
 
 
-#: By their names (`tests.browser.names.PARTS`), in the order in which they are made.
+#: The functions by name (`tests.browser.names.PARTS`), in the order of creation.
 _PARTS = dict(zip(PARTS, (_training, _artifacts, _nested, _curves, _some, _many, _prompts, _evaluation, _traces), strict=True))
 
 

@@ -1,4 +1,6 @@
-"""Things that a person does by clicks. Each flow works on what it made itself, or leaves things as they were."""
+"""Interactions by clicks. Each flow uses entities that it creates itself, or restores the original
+state.
+"""
 
 from collections.abc import Callable
 
@@ -10,7 +12,9 @@ _RUNS = "codegen_mlflow_app_src_experiment-tracking_components_experiment-page_c
 
 
 def experiments(visit: Visit) -> None:
-    """Create an experiment, find it, rename and describe it, tag it, delete it. The UI has no button that restores one."""
+    """Creates an experiment, finds, renames, describes, tags and deletes it. The UI cannot restore
+    experiments.
+    """
     page = visit.page
     visit.open("experiments")
     visit.by_component("mlflow.experiment_list_view.new_experiment_button").click()
@@ -39,7 +43,7 @@ def experiments(visit: Visit) -> None:
 
 
 def run_list(visit: Visit) -> None:
-    """Filter and order runs, and look at the deleted ones."""
+    """Filters and sorts runs, and shows the deleted ones."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['some']}/runs")
     _run(visit, f"run {SOME_RUNS - 1:03}").wait_for()
@@ -66,12 +70,12 @@ def run_list(visit: Visit) -> None:
 
 
 def more_runs(visit: Visit) -> None:
-    """The runs beyond the first 100."""
+    """Loads the runs beyond the first 100."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['many']}/runs?orderByKey=attributes.start_time&orderByAsc=true")
     _run(visit, "run 000").wait_for()
     visit.look("first page")
-    # The button is below the last row, which the grid draws only when one has scrolled there.
+    # The button is below the last row, which the grid only renders after scrolling to it.
     for _ in range(20):
         if page.get_by_role("button", name="Load more").count():
             break
@@ -105,7 +109,7 @@ def columns(visit: Visit) -> None:
 
 
 def run_life(visit: Visit) -> None:
-    """Rename a run, describe and tag it, delete it, restore it."""
+    """Renames, describes, tags, deletes and restores a run."""
     page = visit.page
     experiment = visit.ids["nested"]
     visit.open(f"experiments/{experiment}/runs/{visit.ids['alone']}")
@@ -139,7 +143,7 @@ def run_life(visit: Visit) -> None:
 
 
 def artifacts(visit: Visit) -> None:
-    """Look into each file of a run, folder by folder."""
+    """Opens each file of a run, directory by directory."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['artifacts']}/runs/{visit.ids['with artifacts']}/artifacts")
     tree = page.get_by_test_id("artifact-tree-node")
@@ -152,13 +156,13 @@ def artifacts(visit: Visit) -> None:
         if name.endswith(".png"):
             page.locator("img[src^='blob:'], .plotly image").first.wait_for()
         if name.endswith(".csv"):
-            # The head of a table is drawn once its body was measured.
+            # The header of a table is rendered after its body has been measured.
             page.get_by_text("value", exact=True).first.wait_for()
         visit.look(name, page.get_by_text(f"/{name}"))
 
 
 def model_artifacts(visit: Visit) -> None:
-    """The files of a logged model, and the schema that is in one of them."""
+    """Opens the files of a logged model, and the schema in one of them."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['training']}/models/{visit.ids['logged model']}/artifacts")
     tree = page.get_by_test_id("artifact-tree-node")
@@ -169,8 +173,10 @@ def model_artifacts(visit: Visit) -> None:
 
 
 def _look_at_runs(visit: Visit, until: str, lost: str) -> None:
-    """Look at a comparison. MLflow's page keeps only the runs of the search that was answered last: an answer for the page before, which comes
-    late from a busy server, takes those away that are compared. Opened by itself, it has them."""
+    """Looks at a comparison. MLflow's page only keeps the runs of the most recent response. On a
+    busy server, a late response for the previous page removes the compared runs. Reloading the page
+    brings them back.
+    """
     lines = visit.look("compared", visit.page.get_by_text(until))
     if lost in lines:
         visit.page.reload()
@@ -178,7 +184,7 @@ def _look_at_runs(visit: Visit, until: str, lost: str) -> None:
 
 
 def compare(visit: Visit) -> None:
-    """Choose runs in the list and compare them."""
+    """Selects runs in the list and compares them."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['curves']}/runs")
     for number in range(3):
@@ -191,7 +197,7 @@ def compare(visit: Visit) -> None:
 
 
 def model_version(visit: Visit) -> None:
-    """Aliases, tags, the description and, in the older view, the stage of a version."""
+    """Edits the aliases, tags, description and, in the older view, the stage of a version."""
     page = visit.page
     visit.open(f"models/{MODEL}/versions/3")
     page.get_by_role("button", name="Edit aliases").first.click()
@@ -225,7 +231,7 @@ def model_version(visit: Visit) -> None:
 
 
 def compare_versions(visit: Visit) -> None:
-    """Choose versions of a model and compare them."""
+    """Selects versions of a model and compares them."""
     page = visit.page
     visit.open(f"models/{MODEL}")
     for version in ("Version 3", "Version 1"):
@@ -235,10 +241,12 @@ def compare_versions(visit: Visit) -> None:
 
 
 def models(visit: Visit) -> None:
-    """Create a model, find it, describe it, register a version of it from a run, delete it."""
+    """Creates a model, finds and describes it, registers a version of it from a run, and deletes
+    it.
+    """
     page = visit.page
     visit.open("models")
-    # What is new in the registry is said once.
+    # The registry's announcement is shown once.
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     page.get_by_test_id("create-model-button").click()
     dialog = page.get_by_role("dialog").filter(has_text="Create Model")
@@ -274,7 +282,7 @@ def models(visit: Visit) -> None:
 
 
 def prompts(visit: Visit) -> None:
-    """Create a prompt and a second version of it, and compare the two."""
+    """Creates a prompt with two versions, and compares them."""
     page = visit.page
     visit.open("prompts")
     visit.look("list", page.get_by_role("link", name="greeting"))
@@ -293,7 +301,7 @@ def prompts(visit: Visit) -> None:
 
 
 def evaluation_datasets(visit: Visit) -> None:
-    """Look into a dataset, create one."""
+    """Opens a dataset, and creates one."""
     page = visit.page
     visit.open(f"experiments/{visit.ids['evaluation']}/datasets")
     visit.look("list", page.get_by_role("link", name="questions"))
@@ -310,7 +318,7 @@ def evaluation_datasets(visit: Visit) -> None:
 
 
 def settings(visit: Visit) -> None:
-    """Dark mode and back."""
+    """Switches to dark mode and back."""
     page = visit.page
     visit.open("settings")
     switch = page.locator('[data-component-id="mlflow.settings.theme.toggle-switch"] [role=switch]').or_(page.get_by_role("switch")).first
@@ -339,7 +347,7 @@ def _check(visit: Visit, run: str) -> None:
 
 def _order_by(visit: Visit, column: str, ascending: bool) -> None:
     page = visit.page
-    # A click on either closes the menu.
+    # Each choice closes the menu.
     for choice in (f"sort-select-{column}", "sort-select-asc" if ascending else "sort-select-desc"):
         page.get_by_test_id("sort-select-dropdown").click()
         page.get_by_test_id(choice).click()

@@ -1,4 +1,6 @@
-"""Takes the picture that README.md shows, on a server of its own: `python -m tests.browser.picture docs/images/ui.png`."""
+"""Takes the screenshot for README.md on a new server: `python -m tests.browser.picture
+docs/images/ui.png`.
+"""
 
 import math
 import random
@@ -41,7 +43,7 @@ def main(file: Path) -> None:
 
 
 def _train(client: MlflowClient) -> str:
-    """Curves as of a training, always the same; returns the id of their experiment."""
+    """Creates runs with reproducible training curves. Returns the id of their experiment."""
     experiment = client.create_experiment("digits")
     randomness = random.Random(4)
     for number, (rate, layers) in enumerate(_RUNS):

@@ -1,4 +1,4 @@
-"""Pages that are only read. Each step gets a visit, goes to a page and looks at it."""
+"""Pages without interaction. Each step opens a page in a visit, and looks at it."""
 
 import json
 from collections.abc import Callable
@@ -11,7 +11,9 @@ Step = Callable[[Visit], None]
 
 
 def _page(path: Callable[[dict[str, str]], str], until: str | None = None) -> Step:
-    """A page to look at, once it shows a text that comes late: after its program was loaded, while nothing is asked for any more."""
+    """Returns a step that looks at a page. `until` is a text that appears late, after all requests
+    have completed.
+    """
 
     def step(visit: Visit) -> None:
         visit.open(path(visit.ids))
@@ -29,7 +31,9 @@ def _run(experiment: str, run: str, tab: str = "") -> Step:
 
 
 def _artifact(path: str) -> Step:
-    """A file of a run by its address, which the page reads only when it is new."""
+    """Returns a step that opens an artifact by its address. It opens another page first, because
+    the page only reads the address when it is loaded.
+    """
 
     def step(visit: Visit) -> None:
         visit.open("settings")
@@ -111,7 +115,7 @@ PAGES: dict[str, Step] = {
     "no such page": _page(lambda ids: "nosuchpage"),
 }
 
-#: What 3.17.2 does not have.
+#: Pages that MLflow 3.17.2 does not have.
 PAGES_OF_3_18: dict[str, Step] = {
     "issues": _experiment("evaluation", "issues"),
     "dashboard usage": _experiment("evaluation", "dashboard/usage"),

@@ -1,5 +1,7 @@
-"""A newcomer on our server, with nothing shut or hidden but by the server itself: what is hidden, where the side bars lead, and what stands at
-the addresses of what is not built. `test_pages.py` cannot tell: there both sides are hidden the same things, and the Assistant is shut."""
+"""Tests a first visit to this project's server: what the server hides, where the side bars lead,
+and what is at the addresses of features that are not implemented. `test_pages.py` cannot test this,
+because it hides the same elements on both sides and closes the Assistant.
+"""
 
 import re
 from pathlib import Path
@@ -17,13 +19,13 @@ _IS_NEXT = ui.VERSION.startswith("3.18.")
 _STYLE = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
 _SELECTORS = [selector.strip() for selector in re.sub(r"/\*.*?\*/", "", _STYLE, flags=re.DOTALL).partition("{")[0].split(",")]
 _ASSISTANT = '[data-assistant-ui="true"]'
-#: There is no page of skills in 3.17.2.
+#: Selectors without a match. MLflow 3.17.2 has no page of skills.
 _NOT_THERE = set() if _IS_NEXT else {'a[href^="#/skills"]'}
 _SIDE_BAR = "aside a[href], aside button, nav a[href], nav button"
-#: What a page says that has nothing to show.
+#: Texts of a page that fails to show its content.
 _FAULT = re.compile("page not found|went wrong|failed to|could ?n.t|cannot be|can't be|an error", re.IGNORECASE)
 _NO_SUCH_PAGE = "Page Not Found"
-#: What docs/guide/ui.md says of each address that no link leads to.
+#: Texts at addresses without links, as described in docs/guide/ui.md.
 _NOT_BUILT = {
     "gateway": _NO_SUCH_PAGE,
     "gateway/usage": _NO_SUCH_PAGE,
@@ -45,7 +47,7 @@ def test_the_assistant_is_neither_opened_nor_offered(newcomer: Visit):
     _look_at(newcomer, "")
     assert _found(newcomer, _ASSISTANT) and not _shown(newcomer, _ASSISTANT)
     assert "Assistant" not in newcomer.page.inner_text("body")
-    # Without what the server adds to the page, it is: so there is something to hide.
+    # Without the server's additions to the page, the Assistant is shown.
     newcomer.page.route("**/static-files/absent.*", lambda route: route.abort())
     newcomer.page.evaluate("localStorage.clear()")
     newcomer.page.reload()
@@ -70,14 +72,16 @@ def test_all_that_the_server_hides_is_there_and_hidden(newcomer: Visit):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["GenAI", "Model training"])
 def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
-    """Each link and button that they show, from home, from an experiment and from the settings."""
+    """Follows each link and button of the side bar, starting from the home page, an experiment and
+    the settings.
+    """
     experiment = _experiment(newcomer)
     _look_at(newcomer, experiment)
     newcomer.page.get_by_text(kind, exact=True).first.click()
     followed: set[str] = set()
     for start in ["", experiment, "settings"]:
         _look_at(newcomer, start)
-        # What it shows depends on where one has been.
+        # The entries of the side bar depend on the pages visited before.
         while entry := next((entry for entry in _side_bar(newcomer) if _name(entry) not in followed), None):
             name = _name(entry)
             followed.add(name)
@@ -87,7 +91,7 @@ def test_the_side_bars_lead_to_pages(newcomer: Visit, kind: str):
             assert page.strip() and not _FAULT.search(page), (name, page)
             assert newcomer.page.locator("[class*=alert-error]").locator("visible=true").count() == 0, name
             if name.startswith("button"):
-                # It folds the side bar, or unfolds it.
+                # The button folds or unfolds the side bar.
                 entry.click()
             _look_at(newcomer, start)
     assert len(followed) >= 8, followed
@@ -113,12 +117,14 @@ def _look_at(visit: Visit, path: str) -> None:
 
 
 def _main(visit: Visit) -> str:
-    """The text beside the side bar. In 3.18.0, the page of an experiment has another one inside."""
+    """Returns the text next to the side bar. In 3.18.0, the page of an experiment has a nested main
+    element.
+    """
     return visit.page.get_by_role("main").first.inner_text()
 
 
 def _experiment(visit: Visit) -> str:
-    """The address of the only experiment that somebody made."""
+    """Returns the address of the only experiment that was created by a user."""
     return visit.page.get_by_role("link", name="quickstart", exact=True).first.get_attribute("href").removeprefix("#/")
 
 
@@ -131,12 +137,12 @@ def _shown(visit: Visit, selector: str) -> int:
 
 
 def _side_bar(visit: Visit) -> list[Locator]:
-    """Its links to pages of the UI, and its buttons."""
+    """Returns the side bar's links to pages of the UI, and its buttons."""
     entries = visit.page.locator(_SIDE_BAR).locator("visible=true").all()
     return [entry for entry in entries if (entry.get_attribute("href") or "#").startswith("#")]
 
 
 def _name(entry: Locator) -> str:
-    """Where it leads, without what the page shall remember, or what a button says."""
+    """Returns the address of a link without its query, or the label of a button."""
     address = entry.get_attribute("href")
     return address.partition("?")[0] if address else f"button {entry.get_attribute('aria-label') or entry.inner_text()}"

@@ -1,7 +1,8 @@
-"""Every page of MLflow's UI, and what people do there, on stock MLflow and on the server under test.
+"""Compares every page and flow of MLflow's UI on stock MLflow and on the server under test.
 
-`make test` has a sample: other tests of it see the same answers without a page. `make test-slow` has all of the pinned version, and
-`make test-browser` all of the next.
+`make test` runs a sample, because other tests compare the same responses without a page. `make
+test-slow` runs everything for the pinned version of the UI, and `make test-browser` for the next
+one.
 """
 
 from collections.abc import Callable
@@ -16,15 +17,15 @@ from tests.browser.steps import PAGES, PAGES_OF_3_18
 from tests.browser.texts import differences
 from tests.browser.visit import Visit
 
-#: Pages first: the flows add to what they show.
+#: Pages come first, because flows change what they show.
 _PAGES = PAGES | PAGES_OF_3_18 if ui.VERSION.startswith("3.18.") else PAGES
 _STEPS = _PAGES | FLOWS
-#: Flows that change nothing, and end at charts.
+#: Flows that change nothing and end with charts.
 _COMPARISONS = {name: FLOWS[name] for name in ("choose runs and compare them", "compare versions of a model")}
 assert SAMPLE.keys() <= _STEPS.keys()
-assert len(_STEPS) == len(_PAGES) + len(FLOWS), "two steps have the same name"
+assert len(_STEPS) == len(_PAGES) + len(FLOWS), "the names of steps must be unique"
 
-# All in one process: two servers and two browsers are enough for a machine.
+# Runs in one process, because two servers and two browsers are enough load for a machine.
 pytestmark = pytest.mark.xdist_group("browser")
 
 
@@ -39,7 +40,9 @@ def step(request: pytest.FixtureRequest) -> tuple[str, Callable[[Visit], None]]:
 
 
 def test_nothing_fails(see, step):
-    """No console error, no failed request, no page that spins for ever, no link to what is not built."""
+    """There must be no console errors, failed requests, pages that load forever, or links to
+    features that are not implemented.
+    """
     name, do = step
     problems = [
         f"{side}: {problem}"
@@ -51,8 +54,9 @@ def test_nothing_fails(see, step):
 
 
 def test_same_texts(see, step):
-    """What is visible is the same on both sides. What differs and changes nothing is looked at once more: of a chart that is drawn late on a busy
-    machine, some axis may be missing."""
+    """The visible texts must be the same on both sides. Steps without side effects are repeated if
+    there are differences, because a chart that is rendered late on a busy machine may lack an axis.
+    """
     name, do = step
     found = _differences(name, see(name, do))
     if found and name in _PAGES | _COMPARISONS:
@@ -61,7 +65,7 @@ def test_same_texts(see, step):
 
 
 def _differences(name: str, seen: Both) -> dict[str, list[str]]:
-    """The lines that only one side shows, by places, but for those that are allowed."""
+    """Returns the lines that only one side shows, by look, except those that are allowed."""
     reference, subject = seen["reference"].looks, seen["subject"].looks
     assert list(reference) == list(subject)
     any_order = ALLOWED.any_order(name)

@@ -1,4 +1,4 @@
-"""What the README promises: its example, a browser at the server's address, and the run is there."""
+"""Tests that the run of the README's example is shown in a browser at the server's address."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.xdist_group("newcomer")
 
 
 def test_the_run_is_there_with_its_params_charts_and_artifacts(newcomer: Visit):
-    """From the address of the server on, by clicks alone."""
+    """Navigates from the server's address by clicks only."""
     page = newcomer.page
     page.get_by_role("link", name="quickstart", exact=True).first.click()
     page.get_by_text("Model training", exact=True).click()
@@ -25,7 +25,7 @@ def test_the_run_is_there_with_its_params_charts_and_artifacts(newcomer: Visit):
     curve = page.locator(".js-plotly-plot path.js-line")
     curve.first.wait_for(state="attached")
     assert "loss" in newcomer.look("charts")
-    # A line through the four points, and not one of no length.
+    # A line through the four points with a visible length.
     assert any(line.get_attribute("d").count("L") == 3 and line.bounding_box()["width"] > 100 for line in curve.all())
 
     page.get_by_role("tab", name="Artifacts").click()
@@ -37,5 +37,5 @@ def test_the_run_is_there_with_its_params_charts_and_artifacts(newcomer: Visit):
 
 
 def _after(lines: list[str], name: str) -> str:
-    """What stands beside a name in a table."""
+    """Returns the value next to a name in a table."""
     return lines[lines.index(name) + 1]

@@ -1,7 +1,8 @@
-"""How long a person waits for pages of much data: 10,000 runs in a list, and charts of a million points.
+"""Measures how long a user waits for pages with much data: a list of 10,000 runs, and charts of a
+million points.
 
-The figures that it prints are only worth something with a release build (`make test-slow` makes one) on a machine that does nothing else. What it
-asserts are ratios of what was measured in turns, so that other programs take as much of the machine from both.
+The printed durations require a release build (`make test-slow` makes one) and an idle machine. The
+assertions compare measurements that alternate, so that other programs slow down both equally.
 """
 
 import http.client
@@ -26,21 +27,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 _RUNS = 10_000
 _CURVES, _POINTS, _BATCH = 10, 100_000, 1_000
-#: A page is opened so often, and the median counts.
+#: Number of times that a page is opened. The median counts.
 _OPENINGS = 5
-#: Requests are so many times as fast as MLflow's, and a person, for whom the browser takes most of the time, waits no longer but for so much.
+#: Requests must be this many times as fast as those of stock MLflow. For a user, most of the time
+#: is spent in the browser, and must not exceed that of stock MLflow by more than this factor.
 _TIMES_AS_FAST = 10
 _MUCH_LONGER = 1.5
-#: Points of a curve that has few.
+#: Number of points in a short curve.
 _FEW_POINTS = 1_000
 _PATIENCE_MS = 120_000
-#: No request is under way any more when none was at so many looks in a row.
+#: Number of consecutive polls without pending requests after which the page is considered idle.
 _QUIET_LOOKS = 5
 
 
 @dataclass
 class Opening:
-    """Seconds until something was there, and those of all requests to the API together."""
+    """Seconds until each part of the page was visible, and the total duration of all requests to
+    the API.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict)
     requests: float = 0.0
@@ -57,7 +61,9 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Path]
 
 
 def test_list_of_10_000_runs(browser, ours, tmp_path):
-    """The list and its filter are there as soon as stock MLflow's, and its requests are ten times as fast."""
+    """The list and its filter must appear as fast as with stock MLflow, and their requests must be
+    ten times as fast.
+    """
     side, directory = ours
     made = list(data.runs(_RUNS, seed=1))
     _load_into_stock(stock_database(tmp_path), made)
@@ -68,7 +74,8 @@ def test_list_of_10_000_runs(browser, ours, tmp_path):
         sides = [side, Side("stock", stock.url)]
         pages = {side.name: _page(browser, side.url) for side in sides}
         openings: dict[str, list[Opening]] = {side.name: [] for side in sides}
-        # In turns, so that both have the same neighbours; the first time each loads the program of the page.
+        # Alternates, so that both sides are affected equally by other programs. The first opening
+        # of each side loads the page's program.
         for _ in range(1 + _OPENINGS):
             for side in sides:
                 openings[side.name].append(_open_list(pages[side.name], side))
@@ -88,7 +95,9 @@ def test_list_of_10_000_runs(browser, ours, tmp_path):
 
 
 def test_charts_of_a_million_points(browser, ours):
-    """The curves of 10 runs with 100,000 points each are drawn about as soon as those of a thousand."""
+    """The curves of 10 runs with 100,000 points each must be drawn about as fast as those with a
+    thousand.
+    """
     side, _ = ours
     experiments = {}
     for points in (_FEW_POINTS, _POINTS):
@@ -98,7 +107,7 @@ def test_charts_of_a_million_points(browser, ours):
                 pass
     page = _page(browser, side.url)
     openings: dict[int, list[Opening]] = {points: [] for points in experiments}
-    # In turns, as above.
+    # Alternates as above.
     for _ in range(1 + _OPENINGS):
         for points, experiment in experiments.items():
             openings[points].append(_open_charts(page, side, experiment))
@@ -109,7 +118,9 @@ def test_charts_of_a_million_points(browser, ours):
 
 
 def _load_into_stock(database: Path, made: list[data.RunData]) -> None:
-    """All at once into the tables: MLflow's store takes minutes for so many runs."""
+    """Inserts the runs directly into the tables, because MLflow's store takes minutes for this many
+    runs.
+    """
     from mlflow.store.tracking.dbmodels.models import SqlLatestMetric, SqlMetric, SqlParam, SqlRun, SqlTag
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
@@ -166,7 +177,9 @@ def _open_charts(page: Page, side: Side, experiment: str) -> Opening:
 
 
 def _measured(page: Page, side: Side, use: Callable[[Opening, Callable[[], float]], None]) -> Opening:
-    """Comes from the start page with nothing kept of the time before, and uses a page."""
+    """Opens the page from the settings page with an empty local storage, and performs
+    `use` on it.
+    """
     page.goto(f"{side.url}/#/settings")
     page.locator('[data-component-id="mlflow.settings.theme.toggle-switch"]').first.wait_for()
     page.evaluate("localStorage.clear()")
@@ -178,10 +191,10 @@ def _measured(page: Page, side: Side, use: Callable[[Opening, Callable[[], float
 
     page.on("request", asks)
     use(opening, lambda: time.monotonic() - start)
-    # Also those that a person does not wait for.
+    # Includes requests that a user does not wait for.
     deadline, quiet = time.monotonic() + _PATIENCE_MS / 1000, 0
     while quiet < _QUIET_LOOKS:
-        assert time.monotonic() < deadline, f"{side.name} does not answer"
+        assert time.monotonic() < deadline, f"{side.name} does not respond"
         page.wait_for_timeout(100)
         quiet = quiet + 1 if all(_took(request) > 0 for request in asked) else 0
     page.remove_listener("request", asks)
@@ -191,7 +204,9 @@ def _measured(page: Page, side: Side, use: Callable[[Opening, Callable[[], float
 
 
 def _ask_again(sides: list[Side], asked: dict[str, list[tuple[str, str, str | None]]]) -> dict[str, float]:
-    """Seconds for the same requests, one after another, while no browser takes the processor away from the servers."""
+    """Returns the seconds for repeating the requests sequentially, while no browser competes with
+    the servers for the CPU.
+    """
     spent: dict[str, list[float]] = {side.name: [] for side in sides}
     connections = {side.name: http.client.HTTPConnection(side.url.removeprefix("http://"), timeout=60) for side in sides}
     for _ in range(_OPENINGS):
@@ -207,12 +222,14 @@ def _ask_again(sides: list[Side], asked: dict[str, list[tuple[str, str, str | No
 
 
 def _took(request: Request) -> float:
-    """Seconds, or less than none as long as the answer has not come."""
+    """Returns the duration of a request in seconds, or a negative number if there is no response
+    yet.
+    """
     return (request.timing["responseEnd"] - request.timing["requestStart"]) / 1000 if request.timing["responseEnd"] > 0 else -1
 
 
 def _median(openings: list[Opening], what: str) -> float:
-    """Without the first, which loads the program of the page."""
+    """Returns the median without the first opening, which loads the page's program."""
     return statistics.median(opening.seconds[what] for opening in openings[1:])
 
 

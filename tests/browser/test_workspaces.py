@@ -1,4 +1,6 @@
-"""MLflow's pages on a server with workspaces: choosing one, seeing only what it has, its artifacts, making and changing one."""
+"""Tests MLflow's pages on a server with workspaces: selecting a workspace, seeing only its entities
+and artifacts, creating and changing a workspace.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,18 +20,20 @@ pytestmark = pytest.mark.xdist_group("workspaces in the browser")
 _V2, _V3 = "api/2.0/mlflow", "api/3.0/mlflow"
 _HEADER = "x-mlflow-workspace"
 _TEAMS = ("team-a", "team-b")
-#: What a workspace has, each on a page.
+#: Kinds of entities in each workspace, each of which has a page.
 _KINDS = ("experiment", "model", "run")
 _PICTURE = Path(__file__).resolve().parents[2] / "docs/images/ui.png"
-#: The button above a file, which has no name; the number behind it is that of a line of the page's program.
+#: Selector of the download button above a file, which has no name. The omitted number is a line
+#: number in the page's source code.
 _DOWNLOAD = 'button[data-component-id^="codegen_mlflow_app_src_experiment-tracking_components_artifactview.tsx_"]'
-#: Of these the pages say no workspace, or a blank one: they are the same for all.
+#: Requests that are independent of the workspace. The pages send no workspace, or an empty one,
+#: with them.
 _OF_ALL = ("server-info", "workspaces", "users/current", "assistant/", "ui-telemetry")
 
 
 @dataclass
 class Site:
-    """A server with the same things in each workspace, but for their names."""
+    """A server with the same entities in each workspace, except for their names."""
 
     url: str
     ids: dict[str, str] = field(default_factory=dict)
@@ -41,7 +45,9 @@ class Site:
         return answer.json() if answer.content else {}
 
     def furnish(self, team: str) -> None:
-        """An experiment with a run that has a text and a picture, and a registered model."""
+        """Creates an experiment with a run, which has a text and a picture, and a
+        registered model.
+        """
         experiment = self.ask(team, "POST", f"{_V2}/experiments/create", {"name": f"experiment of {team}"})["experiment_id"]
         run = self.ask(team, "POST", f"{_V2}/runs/create", {"experiment_id": experiment, "run_name": f"run of {team}"})["run"]["info"]
         place = run["artifact_uri"].removeprefix("mlflow-artifacts:/")
@@ -68,7 +74,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @dataclass
 class Pages:
-    """A browser on the server, and the workspaces that its requests have named."""
+    """A browser on the server, and the workspaces in its requests."""
 
     visit: Visit
     site: Site
@@ -103,14 +109,14 @@ def pages(browser: Browser, site: Site, request: pytest.FixtureRequest) -> Itera
 def test_a_workspace_is_chosen_and_another_one(first: Sequence[str], pages: Pages) -> None:
     page = pages.visit.page
     page.goto(pages.site.url)
-    # The first page lists them.
+    # The first page lists the workspaces.
     lines = pages.visit.look("workspaces", page.get_by_role("link", name="team-b", exact=True))
     assert [line for line in lines if line in ("default", *_TEAMS)] == ["default", *_TEAMS]
     assert "all of team-a" in lines
     page.get_by_role("link", name="team-a", exact=True).click()
     page.wait_for_url("**?workspace=team-a")
     _shows_only("team-a", pages, first)
-    # From there to another one by the list in the side bar.
+    # Switches to another workspace in the side bar.
     pages.selector().click()
     choices = page.get_by_role("option")
     choices.filter(has_text="team-b").wait_for()
@@ -123,12 +129,15 @@ def test_a_workspace_is_chosen_and_another_one(first: Sequence[str], pages: Page
 
 
 def _shows_only(team: str, pages: Pages, kinds: Sequence[str]) -> None:
-    """Its experiments, models and runs, or some of these. Whatever it asks for is asked of this workspace."""
+    """Checks that only the workspace's experiments, models and runs are shown, or some kinds of
+    them, and that all requests refer to this workspace.
+    """
     page = pages.visit.page
     paths = {"experiment": "experiments", "model": "models", "run": f"experiments/{pages.site.ids[f'experiment of {team}']}/runs"}
     for kind in kinds:
         pages.visit.open(f"{paths[kind]}?workspace={team}")
-        # In the rows alone: the side bar keeps the name of the experiment that was open before, on stock MLflow as well.
+        # Checks only the rows, because the side bar keeps the name of the previous experiment, on
+        # stock MLflow as well.
         rows = page.get_by_role("row")
         pages.visit.look(f"{kind}s of {team}", rows.filter(has_text=f"{kind} of {team}"))
         shown = {other for other in ("default", *_TEAMS) if rows.filter(has_text=f"{kind} of {other}").count()}
@@ -150,7 +159,7 @@ def test_artifacts_are_shown_and_downloaded(team: str, pages: Pages, tmp_path: P
     pages.artifact("picture.png").click()
     picture = page.locator("img[src^='blob:']").first
     picture.wait_for()
-    # As wide as it is, which a browser knows when it could read it.
+    # The natural width is only available if the browser could decode the image.
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 100
     assert _downloaded(pages, tmp_path) == _PICTURE.read_bytes()
     assert {name for _, name in pages.named} == {team}, pages.named
@@ -179,7 +188,7 @@ def test_a_workspace_is_made_and_changed(pages: Pages) -> None:
     page.goto(pages.site.url)
     page.get_by_role("button", name="Create new workspace").click()
     dialog = page.get_by_role("dialog")
-    # A name that the server would refuse is refused by the page, or by the server with a word.
+    # The page or the server refuses an existing name with a message.
     dialog.get_by_placeholder("Enter workspace name").fill("team-a")
     dialog.get_by_role("button", name="Create", exact=True).click()
     expect(dialog.get_by_text("already exists", exact=False)).to_be_visible()
@@ -187,7 +196,7 @@ def test_a_workspace_is_made_and_changed(pages: Pages) -> None:
     dialog.get_by_placeholder("Enter workspace description").fill("by hand")
     dialog.get_by_placeholder("Enter default artifact root URI").fill("s3://bucket/made")
     dialog.get_by_role("button", name="Create", exact=True).click()
-    # It is the chosen one at once, and empty.
+    # The new workspace is selected immediately, and empty.
     page.wait_for_url("**?workspace=made-here")
     pages.visit.look("made", page.get_by_text("Create your first experiment", exact=True))
     made = pages.site.ask("", "GET", f"{_V3}/workspaces/made-here")["workspace"]

@@ -1,4 +1,4 @@
-"""What may differ between two servers with the same data is taken out of the lines of a page; the rest is compared."""
+"""Compares the texts of a page on two servers, without values that may differ."""
 
 import difflib
 import re
@@ -17,16 +17,17 @@ _PLACEHOLDERS = [
     (r"^now$", "<time>"),
     (r"\b\d+(\.\d+)?(ms|s|min|m)\b( \d+(\.\d+)?s)?", "<duration>"),
     (r"\b\d+(\.\d+)?(B|KB)\b", "<size>"),
-    # A commit, or the begin of the id of a trace.
+    # A commit, or the beginning of a trace id.
     (r"\b[0-9a-f]{7,8}\b", "<hex>"),
-    # Runs are coloured by their ids.
+    # Colors of runs, which are derived from their ids.
     (r"#[0-9a-f]{6}\b", "<colour>"),
 ]
 
 
 class Allowed:
-    """`allowed.yaml`: each entry says what it accepts, by a regular expression for the whole of a line, and why. Those for another user
-    interface (`ui`, its version) are left out."""
+    """The entries of `allowed.yaml`. Each has a regular expression that matches a whole line, and a
+    reason. Entries for another version of the user interface (`ui`) are ignored.
+    """
 
     def __init__(self, file: Path, ui: str):
         entries: list[dict[str, Any]] = yaml.safe_load(file.read_text())
@@ -53,7 +54,7 @@ class Allowed:
 
 
 def plain(lines: list[str]) -> list[str]:
-    """The lines with placeholders for ids, times, durations and sizes."""
+    """Replaces ids, times, durations and sizes with placeholders."""
     plain_lines = []
     for line in lines:
         for pattern, placeholder in _PLACEHOLDERS:
@@ -63,6 +64,8 @@ def plain(lines: list[str]) -> list[str]:
 
 
 def differences(reference: list[str], subject: list[str], any_order: bool = False) -> list[str]:
-    """Lines that only one side has, or has elsewhere: "- " before those of the reference, "+ " before the subject's."""
+    """Returns lines that only one side has, or has in a different position. Those of the reference
+    begin with "-", and those of the subject with "+".
+    """
     sides = [sorted(lines) if any_order else lines for lines in (plain(reference), plain(subject))]
     return [line for line in difflib.unified_diff(*sides, n=0, lineterm="") if not line.startswith(("---", "+++", "@@"))]

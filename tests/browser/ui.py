@@ -1,11 +1,13 @@
-"""The build of MLflow's user interface that is looked at: that of the MLflow installed here, or the one in BROWSER_UI."""
+"""The build of MLflow's user interface under test: that of the installed MLflow, or the one in
+BROWSER_UI.
+"""
 
 import os
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-#: Such as target/ui-3.18.0/build, as `tools/fetch_ui.py` lays it.
+#: For example target/ui-3.18.0/build, as created by `tools/fetch_ui.py`.
 OTHER = Path(os.environ["BROWSER_UI"]).resolve() if "BROWSER_UI" in os.environ else None
 _MLFLOW = Path(find_spec("mlflow").origin).parent
 DIRECTORY = OTHER or _MLFLOW / "server" / "js" / "build"

@@ -1,4 +1,4 @@
-"""A browser on the pages of one server. It writes down what is visible and what goes wrong."""
+"""A browser on the pages of one server. Records what is visible and what goes wrong."""
 
 import json
 import re
@@ -12,19 +12,22 @@ from typing import TypeVar
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request, Response, Route, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
-#: As root, which continuous integration is, Chromium has no sandbox; it only sees our own servers. Some charts want WebGL, which
-#: without a graphics card is drawn by SwiftShader; only they: with all that is on the screen
-#: the sample of `make test` took 108 CPU seconds beyond the servers' own, without it 74.
+#: As root, for example in continuous integration, Chromium cannot use its sandbox. It only opens
+#: local servers. Some charts require WebGL, which SwiftShader renders without a graphics card. It
+#: is used only for them, and not for the whole screen: that took 108 CPU seconds for the sample of
+#: `make test` in addition to the servers', instead of 74.
 OPTIONS = ["--no-sandbox", "--disable-gpu", "--enable-unsafe-swiftshader"]
-#: A page that has not come to rest by then spins for ever.
+#: Timeout for a page to become idle.
 _PATIENCE_SECONDS = 90
 _BETWEEN_LOOKS_MS = 100
-#: The page is at rest when so many looks in a row see the same.
+#: Number of consecutive polls without a change after which the page is considered idle.
 _SAME_LOOKS = 8
-#: What our server hides, because nothing is behind it, is hidden on the other side, too.
+#: Style sheet with which this project's server hides features that are not implemented. They are
+#: also hidden on the other side.
 _HIDDEN = Path(__file__).resolve().parents[2].joinpath("functions/ui/src/absent.css").read_text()
-#: A dialog that is still fading in is not visible yet, and how far it has come depends on how busy the machine is. Not in no time: the UI waits
-#: for the end of some of these.
+#: Style sheet that shortens animations. A dialog that is still fading in is not visible yet,
+#: depending on how busy the machine is. The duration is not zero, because the UI waits for the end
+#: of some animations.
 _STILL = "*, ::before, ::after { animation-duration: 1ms !important; animation-delay: 0s !important; \
 transition-duration: 1ms !important; transition-delay: 0s !important }"
 _HIDE = f"""addEventListener("DOMContentLoaded", () => {{
@@ -33,7 +36,8 @@ _HIDE = f"""addEventListener("DOMContentLoaded", () => {{
     document.head.append(Object.assign(document.createElement("style"), {{ textContent: hidden + {json.dumps(_STILL)} }}));
 }})"""
 _LOOKING = Path(__file__).with_name("looking.js").read_text()
-#: What pops up for newcomers, and the Assistant, which opens by itself on the first visit: both are shut beforehand.
+#: Script that dismisses pop-ups for new users in advance, and the Assistant, which opens on the
+#: first visit.
 _SEEN_BEFORE = """if (window === window.top) for (const key of ["mlflow.assistant.fab.autoOpenedOnFirstLoad", "mlflow.detectIssues.guidanceShown",
     "mlflow.telemetry.info.alert.dismissed"]) localStorage.setItem(`${key}_v1`, "true")"""
 Result = TypeVar("Result")
@@ -41,16 +45,19 @@ Result = TypeVar("Result")
 
 @dataclass
 class Seen:
-    """What a step saw: the lines of each place that it looked at, and what went wrong meanwhile."""
+    """Result of a step: the lines of each look, and the problems."""
 
     looks: dict[str, list[str]] = field(default_factory=dict)
-    #: Console errors, failed requests and links to what is not built, as "console: …", "request: GET … -> 404" and "link: …".
+    #: Console errors, failed requests, and links to features that are not implemented, as "console:
+    #: …", "request: GET … -> 404" and "link: …".
     problems: list[str] = field(default_factory=list)
 
 
 class Visit:
-    """One tab. `page` is for clicks; `look` waits until the page is at rest. A newcomer's has never been to the server: nothing is shut
-    beforehand, nothing is hidden but by the server, and the server's answers come as they are."""
+    """A browser tab. `page` is for clicks, and `look` waits until the page is idle. With
+    `newcomer`, pop-ups are not dismissed in advance, nothing is hidden except by the server, and
+    the server's responses are not changed.
+    """
 
     def __init__(
         self, browser: Browser, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None, newcomer: bool = False
@@ -61,7 +68,7 @@ class Visit:
         if not newcomer:
             context.add_init_script(_SEEN_BEFORE)
             context.add_init_script(_HIDE)
-            # The same features on both sides: the AI gateway is not compared.
+            # Disables the AI gateway on both sides, because it is not compared.
             context.route("**/server-info", _without_gateway)
         if ui is not None:
             context.route(re.compile(rf"^{re.escape(url)}/(static-files/[^?#]*)?([?#].*)?$"), lambda route: _from(ui, url, route))
@@ -81,33 +88,39 @@ class Visit:
         self.page.on("response", self._answered)
 
     def begin(self, name: str) -> None:
-        """Start afresh, as a newcomer who knows the pop-ups: the UI keeps filters and the like in the browser."""
+        """Clears the browser's storage, where the UI keeps filters and similar state, and dismisses
+        the pop-ups.
+        """
         self._name = name
         self._seen = Seen()
         if self.page.url.startswith(self._url):
             self.page.evaluate(f"localStorage.clear(); {_SEEN_BEFORE}")
 
     def end(self) -> Seen:
-        """What was seen since `begin`, each problem once."""
+        """Returns what was seen since `begin`, without duplicate problems."""
         self._seen.problems = list(dict.fromkeys(self._seen.problems))
         return self._seen
 
     def give_up(self) -> None:
-        """Keep a picture of what a failed step saw, and leave the page as it is to nobody."""
+        """Takes a screenshot after a failed step, and leaves the page, so that the next step starts
+        clean.
+        """
         self.page.screenshot(path=self._picture("failed"))
         self.page.goto("about:blank")
         self._under_way.clear()
 
     def close(self) -> None:
-        """Forget all that the browser has kept."""
+        """Closes the tab, and deletes the browser's data."""
         self.page.context.close()
 
     def open(self, path: str) -> None:
-        """Go to a page of the UI, as a click on a link does: the program of the page is loaded only once."""
+        """Opens a page of the UI like a click on a link, which loads the page's program
+        only once.
+        """
         self.page.goto(f"{self._url}/#/{path}")
 
     def look(self, name: str, until: Locator | None = None) -> list[str]:
-        """Wait until the page is at rest and note its lines; first until something is there, where that is known."""
+        """Waits for `until` if given, and until the page is idle. Records and returns its lines."""
         if until is not None:
             until.first.wait_for()
         lines = self._at_rest(name)
@@ -116,13 +129,17 @@ class Visit:
         return lines
 
     def look_at_page(self, until: Locator | None = None) -> None:
-        """Look at a page that was opened by its address. It is a problem if that shows what was there before."""
+        """Looks at a page that was opened by its address. Records a problem if the previous page is
+        still shown.
+        """
         before = self._last
         if self.look("page", until) == before:
             self._seen.problems.append("the page did not change")
 
     def by_component(self, name: str) -> Locator:
-        """What the UI itself calls a button or a field; unlike its texts, that tells one "Create" from another."""
+        """Finds a button or field by the UI's internal name, which is unambiguous, unlike texts
+        such as "Create".
+        """
         return self.page.locator(f'[data-component-id="{name}"]').locator("visible=true")
 
     def _at_rest(self, name: str) -> list[str]:
@@ -132,7 +149,7 @@ class Visit:
             now = self.page.evaluate("document.body.textContent")
             same = same + 1 if now == last and not self._under_way else 0
             last = now
-            # To look costs much more than to see that nothing moves.
+            # Reading the lines is much more expensive than detecting changes.
             if same >= _SAME_LOOKS:
                 found = self.page.evaluate(_LOOKING)
                 if not found["turning"]:
@@ -157,18 +174,18 @@ class Visit:
         return url.removeprefix(self._url).partition("?")[0]
 
     def _heard(self, message: ConsoleMessage) -> None:
-        # A failed request is noted as such, with its path.
+        # Failed requests are recorded separately, with their path.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
             self._seen.problems.append(f"console: {message.text}")
 
     def _asked(self, request: Request) -> None:
-        # Playwright is not told when the script of a worker has come.
+        # Playwright does not report when the script of a worker has been loaded.
         if not request.url.endswith(".worker.js"):
             self._under_way.add(request)
 
     def _failed(self, request: Request) -> None:
         self._under_way.discard(request)
-        # Leaving a page cancels what it has asked for.
+        # Leaving a page cancels its pending requests.
         if request.failure != "net::ERR_ABORTED":
             self._seen.problems.append(f"request: {request.method} {self._short(request.url)} -> {request.failure}")
 
@@ -179,8 +196,9 @@ class Visit:
 
 
 class Desk:
-    """A browser in a thread of its own, so that two servers can be looked at side by side. With a build of the user interface, it
-    gets the files of the pages from there, and only the data from the server."""
+    """A browser in its own thread, so that two servers can be used concurrently. With `ui`, the
+    browser gets the files of the pages from that build, and only the data from the server.
+    """
 
     def __init__(self, url: str, ids: dict[str, str], screenshots: Path, ui: Path | None = None):
         screenshots.mkdir(parents=True, exist_ok=True)

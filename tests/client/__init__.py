@@ -1,1 +1,1 @@
-"""The stock Python client against the server under test."""
+"""Runs the stock Python client against the server under test."""

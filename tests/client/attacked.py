@@ -1,4 +1,4 @@
-"""A server with secrets beside its artifacts, in a directory or in a bucket."""
+"""A server with secret files next to its artifacts, in a directory or in a bucket."""
 
 import json
 from pathlib import Path
@@ -15,12 +15,14 @@ from tests.support.servers import ServerlessMlflow
 
 SERVED = "/api/2.0/mlflow-artifacts"
 SECRET = b"secret of another"
-#: What stands where paths may lead.
+#: Content of the files that the tested paths may lead to.
 MINE = b"my own content"
 
 
 class Attacked:
-    """Its files are looked at from outside: below `place`, which is a directory or a bucket, with the artifacts in `artifacts/`."""
+    """A server whose files the test inspects directly. They are in `place` or in the bucket, with
+    the artifacts in `artifacts/`.
+    """
 
     def __init__(self, directory: Path, s3: LocalS3 | None, name: str, is_direct: bool):
         self.place = directory / "place"
@@ -47,14 +49,16 @@ class Attacked:
             (self.place / path).write_bytes(content)
 
     def files(self) -> dict[str, bytes]:
-        """All files that are seen, and their content."""
+        """Returns the paths and contents of all files, without unfinished uploads."""
         if self.bucket:
             return {key: self.bucket.get(key) for key in self.bucket.keys()}
         found = {str(path.relative_to(self.place)): path for path in self.place.rglob("*") if path.is_file()}
         return {name: path.read_bytes() for name, path in found.items() if ".artifact.uploading." not in name}
 
     def raw(self, method: str, target: str, body: bytes = b"") -> tuple[int, dict[str, str], str]:
-        """A request whose target is sent as it is: status, headers and text of the answer, no redirect followed."""
+        """Sends a request without normalizing its target. Returns status, headers and text of the
+        response. Does not follow redirects.
+        """
         return send_as_it_is(self.url, method, target, body)
 
     def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> Any:
@@ -64,7 +68,9 @@ class Attacked:
 
 
 class Owners:
-    """Two runs, a logged model, a version of it and a trace, each with a file `mine` of its own; the other run's is a secret."""
+    """Two runs, a logged model, a model version and a trace, each with an artifact `mine`. That of
+    the other run is secret.
+    """
 
     def __init__(self, attacked: Attacked):
         client = MlflowClient(attacked.url)
@@ -81,11 +87,11 @@ class Owners:
         for directory in (self.of_run, self.of_model, self.of_trace, "0"):
             attacked.put(f"artifacts/{directory}/mine", MINE)
         attacked.put(f"artifacts/0/{self.other}/artifacts/mine", SECRET)
-        #: From a run's artifacts to the other's.
+        #: Paths from a run's artifacts to those of the other run.
         self.beside = [f"../../{self.other}/artifacts/mine", f"..%2f..%2f{self.other}%2fartifacts%2fmine"]
 
 
 def graphql(run: str, path: str) -> bytes:
-    """A query for the artifacts of a run."""
+    """Returns the body of a query for a run's artifacts."""
     query = "query($r: String, $p: String) { mlflowListArtifacts(input: {runId: $r, path: $p}) { files { path } } }"
     return json.dumps({"query": query, "variables": {"r": run, "p": path}}).encode()

@@ -1,7 +1,9 @@
-"""The same program of the stock client on two servers, and all that the client then reads of its traces.
+"""Runs a program of the stock client on two servers, and compares everything that the client reads
+of its traces afterwards.
 
-The client chooses the ids and times of traces, spans and assessments. So it is given the same chance and the same clock on both sides, and nothing of
-what it has chosen is replaced before comparing: only what a server chooses, which differs between two correct ones.
+The client chooses the ids and times of traces, spans and assessments. Therefore it gets the same
+random state and the same clock on both sides, and its choices are compared literally. Only values
+that a server chooses are replaced, because they differ between two correct servers.
 """
 
 import itertools
@@ -23,16 +25,18 @@ from mlflow.entities import Trace
 from tests.compare.differences import compare_values
 from tests.support.http import Side
 
-#: Runs in an experiment of its own, which is the active one; what it returns is compared, too.
+#: A function that runs in a new experiment, which is the active one. Its result is also compared.
 Program = Callable[[str], Any]
 
 _START_NS = 1_700_000_000_123_456_789
-#: Whole milliseconds. Of others, a duration comes out one less or one more, depending on which of the requests that the client has under way at once
-#: came last: from the client's own, or from when the root begins and ends.
+#: Whole milliseconds. Otherwise, a duration may differ by one: it is either the client's value or
+#: computed from the root span's times, depending on which of the client's concurrent requests
+#: arrives last.
 _TICK_NS = 7_000_000
 _DIFFERENCES_SHOWN = 20
 
-#: Servers draw the ids of runs, assessments, datasets and their records, and the digest of a dataset; the client draws that of a prediction anew each time.
+#: Generated ids: servers generate those of runs, assessments, datasets and records, and the digest
+#: of a dataset. The client generates new ids for predictions each time.
 _DRAWN = re.compile(
     r"(?<![-\w])(?P<kind>a-|dr?-|)[0-9a-f]{32}(?!\w)|(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 )
@@ -44,7 +48,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 
 
 class TickingClock:
-    """In place of the module `time`: it goes on by a tick whenever it is read."""
+    """Replaces the module `time`. Each call advances the clock by a tick."""
 
     def __init__(self) -> None:
         self._ticks = itertools.count()
@@ -57,7 +61,9 @@ class TickingClock:
 
 
 class Names:
-    """Names for what a server has chosen: ids by their number in order of appearance, and times since the program began."""
+    """Replaces values that a server has chosen: ids by their number in order of appearance, and
+    times since the start of the program.
+    """
 
     def __init__(self, experiment: str) -> None:
         self._began_ms = time.time_ns() // 1_000_000
@@ -77,7 +83,7 @@ class Names:
         if key in _EXPERIMENTS and text == self._experiment:
             return "<experiment>"
         if key in _SIZES:
-            # The client counts the experiment's id, too, which is as long as a server makes it.
+            # The size includes the experiment's id, whose length depends on the server.
             return _SIZES[key].sub(lambda size: str(int(size[0]) - len(self._experiment)), text)
         if _TIME.fullmatch(text) and self._is_of_server(datetime.fromisoformat(text).timestamp() * 1000):
             return "<time of the server>"
@@ -86,7 +92,7 @@ class Names:
         return _DRAWN.sub(self._name, text)
 
     def _is_of_server(self, ms: float) -> bool:
-        # Answers may have whole seconds.
+        # Times in responses may be rounded to seconds.
         return self._began_ms - 1000 <= ms <= time.time_ns() // 1_000_000 + 1000
 
     def _name(self, found: re.Match[str]) -> str:
@@ -103,21 +109,24 @@ class Both:
         self._patch = patch
 
     def compare(self, name: str, program: Program) -> None:
-        """Run a program on both; what it returns and all that is then read has to be the same."""
+        """Runs a program on both servers, and compares its result and everything that is read
+        afterwards.
+        """
         reference, subject = (self._run(side, name, program) for side in self._sides)
         found = [str(difference) for difference in compare_values(name, reference, subject)]
         assert not found, f"{len(found)} differences:\n" + "\n".join(found[:_DIFFERENCES_SHOWN])
 
     def _run(self, side: Side, name: str, program: Program) -> Any:
         mlflow.set_tracking_uri(side.url)
-        # The same place on both sides: a client that uploads something does so itself.
+        # The directory is the same on both sides. Clients that upload artifacts write to it
+        # directly.
         artifacts = (self._directory / "artifacts").as_uri()
         experiment = MlflowClient(side.url).create_experiment(f"{name} {self._directory}", artifact_location=artifacts)
         mlflow.set_experiment(experiment_id=experiment)
         names = Names(experiment)
         self._set_clocks()
         before = random.getstate()
-        # Another for each test: servers are shared.
+        # The seed is different for each test, because servers are shared.
         random.seed(f"{name} {self._directory.name}")
         try:
             returned = program(experiment)
@@ -125,11 +134,11 @@ class Both:
             random.setstate(before)
         mlflow.flush_trace_async_logging()
         read = {"returned": returned, "read": everything(experiment)}
-        assert read["read"]["found"], "a program without traces compares nothing"
+        assert read["read"]["found"], "the program must create traces to compare"
         return names.apply(read)
 
     def _set_clocks(self) -> None:
-        # Two, because an evaluation judges one answer while it asks for the next.
+        # Two clocks, because an evaluation judges one result while it computes the next.
         spans, assessments = TickingClock(), TickingClock()
         self._patch.setattr("opentelemetry.sdk.trace.time_ns", spans.time_ns)
         self._patch.setattr("mlflow.entities.span_event.time", spans)
@@ -137,7 +146,7 @@ class Both:
 
 
 def everything(experiment: str) -> dict[str, Any]:
-    """All traces of an experiment, by each of the ways in which the client reads them."""
+    """Reads all traces of an experiment in each of the ways that the client offers."""
     client = MlflowClient()
     frame = mlflow.search_traces(locations=[experiment])
     found = mlflow.search_traces(locations=[experiment], return_type="list")
@@ -159,11 +168,11 @@ def everything(experiment: str) -> dict[str, Any]:
 
 
 def whole(trace: Trace) -> dict[str, Any]:
-    """A trace in all its forms."""
+    """Returns all representations of a trace."""
     info = trace.info
     return {
         "dict": trace.to_dict(),
-        # An object: the order of what a protobuf map holds is nobody's choice.
+        # Parsed, because the order of keys in a protobuf map is undefined.
         "json": json.loads(trace.to_json()),
         "row": _row(trace.to_pandas_dataframe_row()),
         "figures": [str(info.state), info.token_usage, info.cost, info.request_preview, info.response_preview],
@@ -175,16 +184,16 @@ def whole(trace: Trace) -> dict[str, Any]:
 
 
 def found_by(experiment: str, *filters: str) -> dict[str, list[str]]:
-    """The ids of the traces that each filter finds."""
+    """Returns the ids of the traces that each filter finds."""
     find = lambda text: mlflow.search_traces(locations=[experiment], filter_string=text, return_type="list")  # noqa: E731
     return {text: [trace.info.trace_id for trace in find(text)] for text in filters}
 
 
 def rows(frame: pandas.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a frame of traces."""
+    """Returns the rows of a data frame of traces."""
     return [_row(row) for row in frame.to_dict("records")]
 
 
 def _row(row: dict[str, Any]) -> dict[str, Any]:
-    """A trace in a row is a text of JSON."""
+    """Parses the JSON of the trace in a row."""
     return row | ({"trace": json.loads(row["trace"])} if isinstance(row.get("trace"), str) else {})

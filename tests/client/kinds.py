@@ -1,4 +1,6 @@
-"""Every kind of write, for tests that cut a server off: one write, and whether it is there afterwards."""
+"""All kinds of writes, for tests that interrupt a server: each has a function that writes, and one
+that checks whether the write is complete.
+"""
 
 import json
 import time
@@ -10,15 +12,17 @@ from tests.support.http import Answer, Request, Side
 
 _V2 = "/api/2.0/mlflow"
 _V3 = "/api/3.0/mlflow"
-#: Of a thousand records each; more than any test writes.
+#: Limit of pages of a thousand records each, which is more than any test writes.
 _MOST_PAGES = 100
 _PATIENCE_SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`write` makes the write with this number, and raises what `requests` does if it gets no answer. `is_there` says whether the
-    write is there, all of it, and gets what `write` returned."""
+    """A kind of write. `write` performs the write with this number, and raises the exception of
+    `requests` if there is no response. `is_there` checks whether the write is stored completely,
+    given the result of `write`.
+    """
 
     name: str
     write: Callable[[Side, int], Any]
@@ -32,10 +36,10 @@ def ask(side: Side, method: str, path: str, body: dict | None = None, **query: A
 
 
 def done(side: Side, method: str, path: str, body: dict | None = None, **query: Any) -> Any:
-    """The body of a success.
+    """Sends a request, and returns the body of the successful response.
 
-    A server that says that it is busy is asked again, as MLflow's client does. On a machine that does much else, a change may lose to others
-    for as long as the server tries it.
+    Retries on a 503, as MLflow's client does. On a busy machine, a change may lose against
+    concurrent ones for as long as the server retries it.
     """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
@@ -60,7 +64,7 @@ def _items(pairs: list[dict]) -> dict[str, Any]:
 
 
 def kinds(side: Side) -> list[Kind]:
-    """All of them, with what they write to: a run, a model, a dataset."""
+    """Creates the run, model and dataset that the writes refer to, and returns all kinds."""
     run = _new_run(side, "written to")
     fields = {"experiment_id": "0", "name": "model"}
     logged = done(side, "POST", f"{_V2}/logged-models", fields)["model"]["info"]["model_id"]
@@ -208,7 +212,7 @@ def kinds(side: Side) -> list[Kind]:
     traces = f"{_V3}/traces"
 
     def trace_id(number: int, of: int) -> str:
-        """The id of a trace for a write with this number and of this kind."""
+        """Returns the trace id for a write with this number and of this kind."""
         return f"tr-{of * 100_000 + number:032x}"
 
     def export(side: Side, number: int) -> str:
@@ -227,7 +231,7 @@ def kinds(side: Side) -> list[Kind]:
         return len(found["spans"]) == 2 and is_found(side, made)
 
     def is_found(side: Side, trace: str) -> bool:
-        """Whether a search finds it, of all that began in its second."""
+        """Returns whether a search finds the trace and no other."""
         place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": "0"}}
         body = {"locations": [place], "filter": f"request_id = '{trace}'"}
         found = done(side, "POST", f"{traces}/search", body).get("traces", [])

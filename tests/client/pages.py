@@ -1,4 +1,4 @@
-"""Following the pages of the client's searches."""
+"""Iterates over the pages of the client's searches."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,7 +8,9 @@ _MOST_PAGES = 100
 
 
 def pages(search: Callable[[str | None], PagedList]) -> Iterator[PagedList]:
-    """All pages of a search, which is given the token of each; fails where there is no end to them."""
+    """Yields all pages of a search, which receives the token of each page. Fails if the pages never
+    end.
+    """
     token = None
     for _ in range(_MOST_PAGES):
         page = search(token)

@@ -1,4 +1,6 @@
-"""Paths and ids that try to lead elsewhere, at each endpoint that takes one and in each place where artifacts may be kept."""
+"""Tests path traversal by paths and ids, at each endpoint that accepts one and with each kind of
+artifact storage.
+"""
 
 import json
 import os
@@ -14,14 +16,14 @@ from tests.client.attacked import MINE, SECRET, SERVED, Attacked, Owners, graphq
 from tests.support.attacks import spellings
 from tests.support.servers import subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the files of our server")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="inspects the files of this project's server")
 
 _API = "/api/2.0/mlflow"
 _AJAX = "/ajax-api/2.0/mlflow"
 _PART = {"num_parts": 1, "upload_id": "nobody's", "parts": [{"part_number": 1, "etag": "e"}]}
 
 
-#: A bucket takes longer, so that `make test` tries a third of the spellings on one.
+#: Kinds of storage. A bucket is slower, so `make test` tries only a third of the attacks on one.
 _PLACES = [
     *("directory", "bucket that clients write, a third"),
     *(pytest.param(place, marks=pytest.mark.slow) for place in ("bucket", "bucket that clients write")),
@@ -39,23 +41,26 @@ def attacked(request: pytest.FixtureRequest, client: MlflowClient, tmp_path: Pat
 
 @pytest.fixture
 def tried(request: pytest.FixtureRequest, attacked: Attacked) -> Callable[[int], list[str]]:
-    """The spellings that are tried in this place: all, or another third for each of an endpoint and the next ones."""
+    """Returns a function that selects the attacks for an endpoint: all, or a third that rotates
+    from endpoint to endpoint.
+    """
     parts = 3 if "a third" in request.node.callspec.params["attacked"] else 1
     return lambda turn: spellings()[turn % parts :: parts]
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One that takes a path: in the place of `{}` in its URL, or in the body that is made of it."""
+    """An endpoint with a path, which replaces `{}` in its URL or is passed to `body`."""
 
     method: str
     url: str
     body: Callable[[str], bytes] = lambda _: b""
-    #: Where all that it writes, or signs a URL for, has to be, below the artifacts.
+    #: Directory below the artifacts that contains everything it writes or signs a URL for.
     below: str = "0"
-    #: Whether it is about one run, so that another run's files are elsewhere, too.
+    #: Whether it belongs to one run, so that another run's files must be inaccessible, too.
     is_of_run: bool = False
-    #: What is answered to a path that leads where it should: what cannot be done in this place is 400 or 501.
+    #: Statuses of a valid path. Operations that this kind of storage does not support are answered
+    #: with 400 or 501.
     well: tuple[int, ...] = (200, 307)
 
     def send(self, attacked: Attacked, path: str) -> tuple[int, dict[str, str], str]:
@@ -63,7 +68,9 @@ class Endpoint:
 
 
 def _named(**fields) -> Callable[[str], bytes]:
-    """A body with a path, as the URL would have it decoded once."""
+    """Returns a function that creates a body with the path as the URL would have it,
+    decoded once.
+    """
     return lambda path: json.dumps(fields | {"path": unquote(path)}).encode()
 
 
@@ -77,7 +84,8 @@ def _endpoints(owners: Owners) -> list[Endpoint]:
             Endpoint("GET", f"{base}/artifacts/0/{{}}"),
             Endpoint("GET", f"{base}/presigned/0/{{}}", well=unsupported),
         ]
-    # After what reads: of an absolute path below the experiment's directory, slashes in a row are one, and there may be a file.
+    # Writing endpoints come after reading ones: multiple slashes of an absolute path below the
+    # experiment's directory are merged, so a write may create a file there.
     for base in bases:
         found += [
             Endpoint("DELETE", f"{base}/artifacts/0/{{}}"),
@@ -115,7 +123,7 @@ def _endpoints(owners: Owners) -> list[Endpoint]:
 
 
 def _check_urls(text: str, below: str, about: object) -> None:
-    """Each URL that was signed leads below a path."""
+    """Checks that each signed URL leads below `below`."""
     answer = json.loads(text) if text.startswith("{") else {}
     for url in [answer.get("presigned_url"), *(part["url"] for part in answer.get("credentials", []))]:
         path = unquote(urlsplit(url or "").path)
@@ -127,7 +135,7 @@ def test_no_path_leads_elsewhere(attacked: Attacked, tried: Callable[[int], list
     before = attacked.files()
     refused = sent = 0
     for turn, endpoint in enumerate(_endpoints(owners)):
-        # A path that leads where it should is taken: it is the path that the others are refused for.
+        # A valid path is accepted, so refusals of other paths are due to the path.
         status, _, text = endpoint.send(attacked, "mine")
         assert status in endpoint.well, (endpoint, status, text)
         attacks = tried(turn) + (owners.beside if endpoint.is_of_run else ["../outside/secret", "..%2foutside%2fsecret"])
@@ -146,7 +154,7 @@ def test_no_path_leads_elsewhere(attacked: Attacked, tried: Callable[[int], list
     assert refused > sent / 2, (refused, sent)
     after = attacked.files()
     for name in after.keys() - before.keys():
-        # Of what was written, the names are plain, and below what could be written to.
+        # Names of new files are plain, and in the directory that is writable.
         assert name.startswith("artifacts/0/") and ".." not in name.split("/") and "\\" not in name, name
         assert not name.startswith(f"artifacts/0/{owners.other}/"), name
         assert after[name] == b"attack"
@@ -156,12 +164,12 @@ def test_no_path_leads_elsewhere(attacked: Attacked, tried: Callable[[int], list
 
 
 def test_no_id_leads_elsewhere(attacked: Attacked, tried: Callable[[int], list[str]]):
-    """As an id of a trace did in MLflow up to 3.17.1 (CVE-2026-53995)."""
+    """Tests ids that are paths, which worked for traces in MLflow up to 3.17.1 (CVE-2026-53995)."""
     owners = Owners(attacked)
     before = attacked.files()
 
     def well(name: str) -> list[str]:
-        # Where ids are parts of paths, these would lead to what is there.
+        # If ids were used as parts of paths, these would lead to existing files.
         return [
             f"./{name}", f"{name}/", f"{name}/.", f"x/../{name}", f"../0/{name}", f"{name}/../{owners.other}", f"{name}\0",
             f"{name}#", f"{name}?x", f"..\\0\\{name}", f"%2e%2e%2f0%2f{name}", f"/{name}",

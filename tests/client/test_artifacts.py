@@ -1,4 +1,6 @@
-"""Artifacts through the server, as `serve` keeps them by default: from any machine, whole or not at all, whatever their size."""
+"""Tests of artifacts through the server, as `serve` stores them by default: accessible from any
+machine, atomic, and of any size.
+"""
 
 import http.client
 import os
@@ -25,26 +27,27 @@ from tests.support.processes import ChildProcess, child_environment, wait_until
 from tests.support.s3 import LocalS3
 from tests.support.servers import ServerlessMlflow, binary, subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the directory of our server")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="inspects the directory of this project's server")
 
 _CLIENTS = 16
 _FILES = 40
 _API = "/api/2.0/mlflow"
 _PROXY = "/api/2.0/mlflow-artifacts/artifacts"
-#: Files that each of many clients writes, and times that it writes the one of all.
+#: Number of files that each concurrent client writes, and of its writes to the shared file.
 _ROUNDS = 4
-#: What a server may need, however much goes through it. Over a bucket that is said of a release build: `make test-slow` runs one.
+#: Maximum memory of a server, regardless of the amount of data transferred. For a bucket, it
+#: applies only to a release build, which `make test-slow` runs.
 _MOST_KB = 64 * 1024
-#: The code of a development build that runs takes as much more than that of a release build.
+#: Additional memory for the code of a development build.
 _MORE_CODE_KB = 8 * 1024
-#: Uploads to a bucket that the server takes at a time.
+#: Number of concurrent uploads to a bucket that the server accepts.
 _UPLOADS = 32
-#: What a file of any length may add to it.
+#: Maximum growth of memory due to a file of any size.
 _MOST_GROWTH_KB = 24 * 1024
 
 
 class Served:
-    """A server with its artifacts in a directory, its data on disk."""
+    """A server with its artifacts in a directory, and its data on disk."""
 
     is_bucket = False
 
@@ -65,29 +68,29 @@ class Served:
         return self.server.url
 
     def files(self) -> set[str]:
-        """All files that are there, what is being uploaded included."""
+        """Returns all files, including unfinished uploads."""
         found = (path.relative_to(self.artifacts) for path in self.artifacts.rglob("*") if path.is_file())
         return {str(path) for path in found}
 
     def unfinished(self) -> int:
-        """How many uploads have begun and are not seen yet."""
+        """Returns the number of uploads that have begun and are not visible yet."""
         staging = ".artifact.uploading."
         return sum(1 for path in self.files() if path.startswith(staging))
 
     def visible(self) -> set[str]:
-        """All artifacts."""
+        """Returns the paths of all artifacts."""
         return {path for path in self.files() if not path.startswith(".artifact.uploading.")}
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         wait_until(condition, what, self.server.process)
 
     def peak_kb(self) -> int:
-        """The most memory that the server has had."""
+        """Returns the server's peak memory usage."""
         return self.server.process.peak_kb()
 
 
 class ServedFromBucket(Served):
-    """The same with its artifacts below a prefix of a bucket."""
+    """A server with its artifacts below a prefix of a bucket."""
 
     is_bucket = True
 
@@ -117,7 +120,7 @@ def served(client: MlflowClient, tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture(params=[pytest.param("directory", marks=pytest.mark.slow), "bucket"])
 def kept(request: pytest.FixtureRequest, client: MlflowClient, tmp_path: Path) -> Iterator[Served]:
-    """A server for each place where artifacts may be kept."""
+    """Yields a server for each kind of artifact storage."""
     if request.param == "directory":
         kept = Served(tmp_path / "served")
     else:
@@ -139,7 +142,7 @@ def run_of_server(served: Served) -> Iterator[mlflow.ActiveRun]:
 
 
 def _start_upload(url: str, path: str, length: int, sent: int) -> socket.socket:
-    """Begin to upload a file of a length, and send only some of its bytes."""
+    """Begins an upload of `length` bytes, and sends only `sent` of them."""
     host, port = url.removeprefix("http://").split(":")
     connection = socket.create_connection((host, int(port)), timeout=60)
     head = f"PUT {_PROXY}/{path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: {length}\r\n\r\n"
@@ -237,11 +240,11 @@ def test_many_clients_at_once(kept: Served):
         session = requests.Session()
         start.wait()
         for file in range(_ROUNDS):
-            # All of them write one file, and files of their own.
+            # All clients write to the shared file, and to files of their own.
             for name in ("shared", f"own-{number}-{file}"):
                 session.put(f"{served.url}{_PROXY}/0/x/{name}", content[number], timeout=120).raise_for_status()
         if isinstance(kept, ServedFromBucket):
-            # Who reads from moto while another writes may get half a file, which S3 and a directory never send.
+            # With moto, a concurrent reader may get half of a file, unlike with S3 and a directory.
             end.wait()
         shared = session.get(f"{served.url}{_PROXY}/0/x/shared", timeout=120).content
         own = session.get(f"{served.url}{_PROXY}/0/x/own-{number}-{_ROUNDS - 1}", timeout=120).content
@@ -270,12 +273,14 @@ def test_an_upload_that_ends_early_leaves_nothing(kept: Served):
     assert requests.get(f"{kept.url}{_PROXY}/0/x/kept", timeout=60).content == b"whole"
 
 
-#: What a client's process does: it sends a file as an artifact.
+#: Program of a client process, which uploads a file as an artifact.
 _UPLOAD = "import sys; from mlflow import MlflowClient; MlflowClient(sys.argv[1]).log_artifact(sys.argv[2], sys.argv[3])"
 
 
 def _kill_an_upload(kept: Served, directory: Path, **environment: str) -> None:
-    """Kill a stock client's process in the middle of an upload of a file without content, of which the disk holds nothing."""
+    """Kills a stock client's process while it uploads a sparse file, which takes no space on the
+    disk.
+    """
     run = MlflowClient(kept.url).create_run("0").info.run_id
     with (directory / "big.bin").open("wb") as file:
         file.truncate(1 << 30)
@@ -291,14 +296,16 @@ def _kill_an_upload(kept: Served, directory: Path, **environment: str) -> None:
 
 
 def test_a_client_that_is_killed_leaves_nothing(kept: Served, tmp_path: Path):
-    """What it has sent through the server goes as soon as its connection ends."""
+    """What has been sent through the server is removed as soon as the connection ends."""
     _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="false")
     kept.wait(lambda: kept.unfinished() == 0, "an end of the upload")
     assert kept.visible() == set()
 
 
 def test_a_client_that_is_killed_between_two_parts_leaves_nothing_that_is_seen(client: MlflowClient, s3: LocalS3, tmp_path: Path):
-    """The parts that it has sent to the bucket itself stay, until the bucket's lifecycle removes them."""
+    """Parts that were sent directly to the bucket remain until the bucket's lifecycle rule removes
+    them.
+    """
     kept = ServedFromBucket(tmp_path / "served", s3)
     try:
         _kill_an_upload(kept, tmp_path, MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD="true")
@@ -333,7 +340,7 @@ def test_a_server_that_is_asked_to_end_finishes_an_upload(served: Served):
     served.wait(is_closed, "an end of listening")
     connection.sendall(b"x" * 1_000_000)
     assert connection.recv(1_000).startswith(b"HTTP/1.1 200")
-    # Not even a connection that is kept for later holds it up.
+    # An idle keep-alive connection does not delay the exit.
     served.server.process.wait()
     connection.close()
     assert served.files() == {"0/x/new"}
@@ -351,7 +358,7 @@ def test_a_download_is_resumed(kept: Served):
 
 
 def test_memory_stays_flat_while_a_big_file_moves(kept: Served, tmp_path: Path):
-    """Below 500 MB, stock clients send a file through the server, wherever it is kept."""
+    """Stock clients send files below 500 MB through the server, regardless of the storage."""
     upload_and_download(kept.url, "0", tmp_path / "small", 4)
     before = kept.peak_kb()
     upload_and_download(kept.url, "0", tmp_path / "big", 60 if kept.is_bucket else 200)
@@ -385,7 +392,9 @@ def test_memory_of_uploads_to_a_bucket_is_that_of_some_parts(client: MlflowClien
 def test_memory_of_uploads_that_stall_is_bounded(
     client: MlflowClient, s3: LocalS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """As many are taken as the server has room for, and waited for a minute each. Others are asked to come back, and stock clients do."""
+    """The server accepts as many uploads as it has room for, and waits a minute for each. Further
+    clients receive a Retry-After, and stock clients retry.
+    """
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     served = ServedFromBucket(tmp_path / "served", s3)
     (tmp_path / "file").write_bytes(b"x" * 20_000_000)
@@ -411,7 +420,9 @@ def test_memory_of_uploads_that_stall_is_bounded(
 
 
 def _move_at_once(served: Served, megabytes: int) -> None:
-    """As many clients as there are in the goal for memory each upload a file, download it, and upload it again."""
+    """Uploads, downloads and uploads again a file per client, with eight concurrent clients, as in
+    the goal for memory.
+    """
     host, block = served.url.removeprefix("http://"), os.urandom(1 << 20)
 
     def upload(number: int) -> None:

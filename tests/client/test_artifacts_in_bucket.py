@@ -1,4 +1,6 @@
-"""Artifacts in a bucket: what clients send there themselves, by presigned URLs. `test_artifact_attacks.py` has what no URL and no path may lead to."""
+"""Tests of artifacts that clients send directly to a bucket with presigned URLs.
+`test_artifact_attacks.py` tests the paths and URLs that must not be accessible.
+"""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +21,7 @@ from tests.support.http import send_as_it_is
 from tests.support.s3 import KEY_ID, REGION, SECRET, Bucket, LocalS3
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="looks into the bucket of our server")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="inspects the bucket of this project's server")
 
 _API = "/api/2.0/mlflow"
 _SERVED = "/api/2.0/mlflow-artifacts"
@@ -27,7 +29,9 @@ _MB = 1 << 20
 
 
 class Server:
-    """A server whose artifacts are below `prefix/` of a bucket of its own; beside it are things that are nobody's business."""
+    """A server with its artifacts below `prefix/` of a bucket. Objects next to it must not be
+    accessible.
+    """
 
     def __init__(self, s3: LocalS3, name: str, directory: Path, *options: str, root: str = "mlflow-artifacts:/"):
         self.bucket: Bucket = s3.make_bucket(name)
@@ -42,15 +46,15 @@ class Server:
         _clear_server_info_cache()
 
     def keys(self) -> set[str]:
-        """Of the artifacts."""
+        """Returns the paths of the artifacts."""
         return {key.removeprefix("prefix/") for key in self.bucket.keys() if key.startswith("prefix/")}
 
     def call(self, method: str, path: str, **options) -> requests.Response:
-        """One request, its redirects not followed."""
+        """Sends a request without following redirects."""
         return requests.request(method, f"{self.url}{path}", timeout=60, allow_redirects=False, **options)
 
     def run(self) -> tuple[str, str]:
-        """A new run, and the path of its artifacts below the prefix."""
+        """Creates a run. Returns its id, and the path of its artifacts below the prefix."""
         run = MlflowClient(self.url).create_run("0")
         location = run.info.artifact_uri
         return run.info.run_id, location.removeprefix("mlflow-artifacts:/").removeprefix(f"s3://{self.bucket.name}/prefix/")
@@ -65,7 +69,7 @@ def server(s3: LocalS3, client: MlflowClient, tmp_path: Path, request: pytest.Fi
     server.server.stop()
 
 
-#: Clients write it themselves, and ask the server only to see what is there.
+#: Clients write to the bucket directly, and only list artifacts through the server.
 DIRECT = pytest.mark.parametrize("server", [{"root": "s3://{}/prefix"}], indirect=True)
 PRESIGNED_ONLY = pytest.mark.parametrize("server", [{"options": ["--artifacts-presigned-only"]}], indirect=True)
 _LIMIT = ["--max-artifact-size", str(6 * _MB)]
@@ -73,7 +77,9 @@ LIMITED = pytest.mark.parametrize("server", [{"options": _LIMIT}, {"options": _L
 
 
 def check_signature(url: str, method: str, headers: dict[str, str] | None = None) -> dict[str, str]:
-    """Hold a presigned URL against AWS's own signer; returns its parameters."""
+    """Compares a presigned URL with the signature of AWS's own signer. Returns the query
+    parameters.
+    """
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query, keep_blank_values=True))
     signed_at = datetime.strptime(query["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=timezone.utc)
@@ -99,7 +105,8 @@ def test_a_file_of_20_mb_goes_to_the_bucket_in_parts(server: Server, tmp_path: P
     run, path = server.run()
     MlflowClient().log_artifact(run, str(tmp_path / "é big.bin"), "dir")
     assert server.keys() == {f"{path}/dir/é big.bin"} and server.bucket.unfinished() == []
-    # Six parts of 6 MB, and not five of the server's own: the bytes did not go through it.
+    # Four parts of 6 MB as configured for the client, instead of five as the server would send: the
+    # bytes did not pass through the server.
     etag = server.bucket.s3.client().head_object(Bucket=server.bucket.name, Key=f"prefix/{path}/dir/é big.bin")["ETag"]
     assert etag.endswith('-4"')
     fetched = mlflow.artifacts.download_artifacts(run_id=run, artifact_path="dir/é big.bin", dst_path=str(tmp_path / "fetched"))
@@ -161,7 +168,7 @@ def test_an_upload_that_is_aborted_is_gone(server: Server):
     for _ in range(2):
         assert _end_upload(server, "abort", "0/x/file", upload["upload_id"]).json() == {}
     assert server.bucket.unfinished() == []
-    # To complete it now is an error of the local S3 itself, whose answer S3 would not give.
+    # Moto responds with an error of its own here, unlike S3.
     assert _end_upload(server, "complete", "0/x/file", upload["upload_id"], sent).status_code in (404, 503)
     assert server.keys() == set()
 
@@ -189,7 +196,7 @@ def test_a_download_is_sent_to_the_bucket_for_a_few_minutes(server: Server):
     assert (answer.status_code, answer.content, answer.headers["Cache-Control"]) == (307, b"", "no-store")
     query = check_signature(answer.headers["Location"], "GET")
     assert query["X-Amz-Expires"] == "300"
-    # What a browser might run is plain bytes to it, and saved.
+    # Content that a browser might execute is served as plain bytes, for saving.
     assert query["response-content-type"] == "application/octet-stream"
     assert query["response-content-disposition"].startswith("attachment; filename=")
     found = requests.get(answer.headers["Location"], timeout=60)
@@ -232,7 +239,7 @@ def test_deleting_a_file_or_directory_leaves_its_neighbours(server: Server):
 def test_what_the_interface_asks_for_of_runs_and_models(server: Server):
     client = MlflowClient()
     run, path = server.run()
-    # Clients have written it themselves.
+    # Written directly by clients.
     server.bucket.put(f"prefix/{path}/sub/a.txt", b"text")
     listed = server.call("GET", f"{_API}/artifacts/list", params={"run_id": run}).json()
     assert listed == {"root_uri": f"s3://{server.bucket.name}/prefix/{path}", "files": [{"path": "sub", "is_dir": True}]}
@@ -256,7 +263,7 @@ def test_what_the_interface_asks_for_of_runs_and_models(server: Server):
         ("/model-versions/get-artifact", {"name": "r", "version": "1", "path": "MLmodel"}),
     ]:
         assert requests.get(f"{server.url}{endpoint}", query, timeout=60).content == b"flavors: {}\n"
-        # As pages of MLflow 3.18 ask.
+        # Pages of MLflow 3.18 send this request.
         presigned = server.call("GET", endpoint, params=query | {"presigned": "true"}).json()
         assert (presigned["file_size"], requests.get(presigned["url"], timeout=60).content) == (12, b"flavors: {}\n")
 
@@ -276,7 +283,7 @@ def test_presigned_urls_of_runs_and_models(server: Server):
     body = {"run_id": run, "path": "dir/image.png", "expiration": 604_800}
     signed = server.call("POST", f"{_API}/artifacts/presigned-download-url", json=body).json()
     assert signed["file_size"] == 5
-    # However long was asked for, it is an hour.
+    # An hour, regardless of the requested duration.
     assert check_signature(signed["presigned_url"], "GET")["X-Amz-Expires"] == "3600"
     assert requests.get(signed["presigned_url"], timeout=60).content == b"image"
     missing = server.call("POST", f"{_API}/artifacts/presigned-download-url", json={"run_id": run, "path": "none"})
@@ -296,7 +303,7 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
     assert answer.status_code == 400, answer.text
     upload = _start_upload(server, "0/x/parts", 2)
     sent = _send_parts(upload, [b"x" * (5 * _MB), b"x" * _MB])
-    # A part that comes later is not one of those whose length is known.
+    # A part that was replaced later has a different ETag than the part whose length is known.
     later = [sent[0], sent[1] | {"etag": '"00000000000000000000000000000000"'}]
     answer = _end_upload(server, "complete", "0/x/parts", upload["upload_id"], later)
     assert (answer.status_code, "not those that were sent" in answer.json()["message"]) == (400, True), answer.text
@@ -307,7 +314,8 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
     for body in (b"x" * (6 * _MB + 1), iter([b"x" * (6 * _MB), b"x"])):
         answer = server.call("POST", page, data=body)
         assert (answer.status_code, answer.json()["message"]) == (400, f"Artifact size is too large. Max size is {6 * _MB} bytes.")
-    # Nothing would bound what is sent to a single URL: behind the server there are none, and in a bucket none with a limit.
+    # Uploads to a single presigned URL cannot be limited. The server offers none for its proxy, and
+    # none for a bucket if there is a limit.
     for owner in ({"run_id": run}, {"model_id": MlflowClient().create_logged_model("0", name="m").model_id}):
         answer = server.call("POST", f"{_API}/artifacts/presigned-upload-url", json=owner | {"path": "x"})
         assert answer.status_code in (400, 501) and "presigned_url" not in answer.text, answer.text
@@ -317,7 +325,9 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
 
 @PRESIGNED_ONLY
 def test_requests_of_a_client_that_uses_presigned_urls_only(server: Server):
-    """What the client of MLflow 3.18 sends: parts even for an empty file, and no byte through the server."""
+    """Sends the requests of MLflow 3.18's client: a multipart upload even for an empty file, and no
+    content through the server.
+    """
     info = server.call("GET", "/api/3.0/mlflow/server-info").json()
     switches = (
         "artifacts_presigned_only", "multipart_uploads_enabled", "multipart_downloads_enabled", "artifact_serving_enabled",
@@ -331,7 +341,7 @@ def test_requests_of_a_client_that_uses_presigned_urls_only(server: Server):
         assert _end_upload(server, "complete", f"{path}/{name}", upload["upload_id"], sent).status_code == 200
         presigned = server.call("GET", f"{_SERVED}/presigned/{path}/{name}").json()
         assert (presigned["file_size"], requests.get(presigned["url"], timeout=60).content) == (len(content), content)
-    # The proxy stays for clients that do not know it.
+    # The proxy remains available for older clients.
     assert server.call("PUT", f"{_SERVED}/artifacts/{path}/old", data=b"x").status_code == 200
     assert requests.get(f"{server.url}{_SERVED}/artifacts/{path}/old", timeout=60).content == b"x"
 

@@ -1,4 +1,6 @@
-"""Full autologging: models, their metrics and the datasets they were trained and measured on."""
+"""Tests of full autologging: models, their metrics, and the datasets used for training and
+evaluation.
+"""
 
 import lightgbm
 import mlflow
@@ -60,7 +62,7 @@ def test_scikit_learn_with_everything_logged(client: MlflowClient, experiment: s
     assert model.params["C"] == "10.0"
     assert {metric.key for metric in model.metrics} >= {"training_accuracy_score", "held_out_accuracy"}
 
-    # By metric on a dataset, by param, by tag; ordered and paged.
+    # By metric on a dataset, by param, by tag, with orders and pages.
     digest = inputs["held out"].dataset.digest
     held_out = [{"dataset_name": "held out", "dataset_digest": digest}]
     by_accuracy = [{"field_name": "metrics.held_out_accuracy", "ascending": False, **held_out[0]}]
@@ -87,7 +89,7 @@ def test_scikit_learn_with_everything_logged(client: MlflowClient, experiment: s
     second = client.search_logged_models([experiment], order_by=by_accuracy, max_results=2, page_token=first.token)
     assert [model.model_id for model in [*first, *second]] == found(order_by=by_accuracy) and not second.token
 
-    # The model that was logged can be loaded from where the run put it.
+    # The logged model can be loaded from its artifact location.
     loaded = mlflow.sklearn.load_model(model.model_uri)
     assert accuracy_score(iris[3], loaded.predict(iris[1])) == accuracy[10.0]
 

@@ -1,4 +1,6 @@
-"""Wide and large data. BIG_SHARE=0.1 makes everything ten times smaller, for a slower server or a quick look."""
+"""Wide and large data. BIG_SHARE=0.1 reduces all sizes by a factor of ten, for a slower server or a
+quick check.
+"""
 
 import os
 import time
@@ -17,7 +19,8 @@ _SHARE = float(os.environ.get("BIG_SHARE", "1"))
 _METRICS_PER_BATCH = 1000
 _PARAMS_PER_BATCH = 100
 _WRITERS = 8
-#: As many points of a metric with a short name have room in one answer of ours.
+#: Number of points of a metric with a short name that fit into one response of this project's
+#: server.
 _WHOLE_HISTORY = 500_000
 
 
@@ -62,7 +65,8 @@ def test_a_long_history(client: MlflowClient, side: Side, run_id: str):
         points = range(start, min(start + _METRICS_PER_BATCH, count))
         client.log_batch(run_id, metrics=[Metric("m", step, step, step) for step in points])
     assert client.get_run(run_id).data.metrics == {"m": count - 1}
-    # The client always asks for pages; without max_results the answer is everything, or a refusal.
+    # The client always requests pages. Without max_results, the response has all points, or is an
+    # error.
     whole = side.send(Request("GET", "/api/2.0/mlflow/metrics/get-history", {"run_id": run_id, "metric_key": "m"}))
     if count <= _WHOLE_HISTORY or subject_is_stock_mlflow():
         assert [point["value"] for point in whole.body["metrics"]] == list(range(count))
@@ -79,7 +83,8 @@ def test_deleting_and_restoring_an_experiment_of_many_runs(client: MlflowClient,
         created = threads.map(lambda number: client.create_run(experiment, start_time=number), range(1, count + 1))
         ids = [run.info.run_id for run in created]
 
-    # Stock MLflow rewrites every run of the experiment; what is promised is promised for our server.
+    # Only measured on this project's server, because stock MLflow rewrites every run of the
+    # experiment.
     if not subject_is_stock_mlflow():
         of_one_run = client.create_experiment(f"one run {experiment}")
         client.create_run(of_one_run)
@@ -100,7 +105,9 @@ def test_deleting_and_restoring_an_experiment_of_many_runs(client: MlflowClient,
 
 
 def _fastest_change(client: MlflowClient, experiment: str) -> float:
-    """Seconds to delete and restore an experiment, the least of some: another program may take the processor meanwhile."""
+    """Returns the seconds that deleting and restoring an experiment takes. The minimum of several
+    attempts, because other programs may use the processor.
+    """
 
     def change() -> float:
         start = time.monotonic()

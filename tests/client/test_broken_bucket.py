@@ -1,4 +1,6 @@
-"""A bucket that says nothing, breaks off in the middle, or is not the one that answers: an error in time, and nothing is held."""
+"""Tests that a bucket that never responds, breaks off, or is not S3 causes an error in time, and
+that no connection or memory is held.
+"""
 
 import time
 from collections.abc import Iterator
@@ -13,12 +15,13 @@ from tests.support.broken_s3 import ANSWERS, broken_s3
 from tests.support.processes import wait_until
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="the bucket is our server's")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="needs the bucket of this project's server")
 
 _SERVED = "/api/2.0/mlflow-artifacts"
-#: A bucket is asked for 12 s, and the last time for 5 s. A function has 29.
+#: Maximum time of a request. The server retries for 12 s, and the last attempt takes up to 5 s. A
+#: function's timeout is 29 s.
 _PATIENCE_SECONDS = 29
-#: Within which it has joined the parts of an upload, or is given up.
+#: Maximum time of completing an upload.
 _JOINING_SECONDS = 50
 _PARTS = {"path": "x", "upload_id": "nonce.id", "parts": [{"part_number": 1, "etag": "e"}]}
 _REQUESTS = [
@@ -33,9 +36,9 @@ _REQUESTS = [
 ]
 
 
-#: Each takes a quarter of a minute, in which nothing happens.
+#: Kinds of failure that take 15 s each, mostly spent waiting.
 _SLOW = {"the beginning of a head", "half a body"}
-#: Without those that are tried for three quarters of a minute where nothing is said.
+#: Requests except those that are retried for 45 s if there is no response.
 _SOON = [request for request in _REQUESTS if not request[1].startswith("mpu/complete")]
 
 
@@ -68,7 +71,8 @@ def test_an_error_in_time_and_nothing_is_held(kind: str, sent: list[tuple[str, s
 
             with ThreadPoolExecutor(4 * len(sent)) as threads:
                 asked = [threads.submit(ask, request) for request in 4 * sent]
-                # Others are answered meanwhile: before those that wait for a bucket which says nothing.
+                # Other requests are answered meanwhile, before those that wait for a bucket that
+                # never responds.
                 assert requests.get(f"{server.url}/health", timeout=60).status_code == 200
                 assert not (ANSWERS[kind].endswith(b"...") and all(each.done() for each in asked))
                 for each in asked:

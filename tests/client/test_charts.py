@@ -1,4 +1,4 @@
-"""Charts of long histories: exactly the points that MLflow draws, soon and in little memory."""
+"""Tests of charts of long histories: exactly MLflow's points, and limited time and memory."""
 
 import contextlib
 import random
@@ -13,11 +13,11 @@ import requests
 from tests.support.pair import pair
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="measures our server")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="measures this project's server")
 
 _API = "/ajax-api/2.0/mlflow"
 _RUNS = 10
-#: As many as a page asks for of each run.
+#: Number of points per run that a page requests.
 _DRAWN = 320
 _IN_A_BATCH = 1_000
 Point = tuple[int, int, float]
@@ -45,7 +45,9 @@ def _runs_with(url: str, histories: list[list[Point]]) -> list[str]:
 
 
 def _drawn(url: str, path: str, runs: list[str], **query: int) -> list[list[Point]]:
-    """The points of each run, in the order in which they came."""
+    """Requests the points of a metric, and returns them for each run in the order of
+    the response.
+    """
     asked = {"run_id" if path == "get-history-bulk" else "run_ids": runs, "metric_key": "loss"} | query
     answer = requests.get(f"{url}{_API}/metrics/{path}", asked, timeout=120)
     assert answer.status_code == 200, answer.text
@@ -56,7 +58,7 @@ def _drawn(url: str, path: str, runs: list[str], **query: int) -> list[list[Poin
 
 
 def _history(seed: int, length: int) -> list[Point]:
-    """Steps repeat, come in any order, and have gaps."""
+    """Returns random points. Steps repeat, come in any order, and have gaps."""
     chosen = random.Random(seed)
     return [(chosen.randrange(1, 50), chosen.randrange(length), chosen.random()) for _ in range(length)]
 
@@ -78,7 +80,8 @@ def _check_same_as_stock(lengths: list[int]) -> None:
         for start, end in ((middle, 2 * middle), (middle, middle), (0, 10), (10 * middle, 20 * middle)):
             compare(interval, every, max_results=_DRAWN, start_step=start, end_step=end)
         assert all(len(points) == min(_DRAWN, len(history)) for points, history in zip(compare(interval, every, max_results=_DRAWN), histories))
-        # Of several runs, the order of their ids decides which points there is room for.
+        # One run at a time, because the points of several runs that fit are determined by the order
+        # of run ids.
         for number, history in enumerate(histories):
             [points] = compare("get-history-bulk", slice(number, number + 1))
             assert len(points) == min(25_000, len(history))
@@ -91,7 +94,8 @@ def test_the_same_points_as_mlflow():
 
 @pytest.mark.slow
 def test_the_same_points_of_long_histories_as_mlflow():
-    # Of more than 10,000 points, a chart is about MLflow's (docs/reference/limits.md).
+    # Shorter than 10,000 points each. Charts of longer histories are only approximately MLflow's
+    # (docs/reference/limits.md).
     _check_same_as_stock([9_000] * _RUNS)
 
 
@@ -106,12 +110,14 @@ def _started(directory: Path) -> Iterator[ServerlessMlflow]:
 
 @pytest.mark.slow
 def test_a_chart_of_a_million_points(tmp_path: Path):
-    """MLflow's page draws it from one request; 2 s are promised for all that the page needs. What other programs compute meanwhile is not counted."""
+    """MLflow's page draws it from one request. The goal is 2 s for all that the page needs. CPU
+    time is measured, so that other programs do not affect the result.
+    """
     length = 100_000
     histories = [[(step, step, float(step % 997 + run)) for step in range(length)] for run in range(_RUNS)]
     with _started(tmp_path) as server:
         runs = _runs_with(server.url, histories)
-    # Another process, which has not grown while all this was logged.
+    # A new process, whose memory has not grown from logging.
     with _started(tmp_path) as server:
         before, times = server.process.peak_kb(), []
         for _ in range(5):

@@ -1,4 +1,6 @@
-"""Links of traces to runs in the order in which stock clients make them: the traces are exported in the background, and come later."""
+"""Links of traces to runs in the order of stock clients: traces are exported in the background, and
+arrive after the link.
+"""
 
 import mlflow
 import pytest
@@ -10,7 +12,7 @@ def _in_the_background(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _traced(question: str) -> str:
-    """Traces an answer, and does not wait until it is exported; the trace's id."""
+    """Creates a trace without waiting for its export. Returns the trace's id."""
     with mlflow.start_span("agent") as span:
         span.set_inputs({"question": question})
         span.set_outputs("answer")
@@ -21,7 +23,7 @@ def _traced(question: str) -> str:
 def test_traces_that_are_exported_in_the_background_are_found_by_the_run_that_they_were_linked_to(
     client: MlflowClient, experiment: str, rounds: int
 ):
-    """The usual order, so many times against one server."""
+    """Repeats the usual order many times on one server."""
     mlflow.set_experiment(experiment_id=experiment)
     linked = {}
     for number in range(rounds):
@@ -41,7 +43,7 @@ def test_a_link_may_come_before_its_trace_and_while_it_comes(client: MlflowClien
     traces = []
     for number in range(20):
         traces.append(_traced(f"question {number}"))
-        # Each of them once more: some have come by now.
+        # Links all traces again. Some have arrived by now.
         client.link_traces_to_run(traces, run_id)
     mlflow.flush_trace_async_logging()
     found = client.search_traces(locations=[experiment], run_id=run_id, max_results=100)

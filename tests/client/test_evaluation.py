@@ -1,4 +1,4 @@
-"""Evaluation datasets and scorers, as a user of `mlflow.genai` meets them."""
+"""Tests of evaluation datasets and scorers, as used through `mlflow.genai`."""
 
 import math
 import time
@@ -129,7 +129,7 @@ def test_a_scorer_with_code_is_refused(experiment: str):
 @pytest.mark.slow
 def test_a_hundred_thousand_records(experiment: str, side: Side):
     if subject_is_stock_mlflow():
-        pytest.skip("takes stock MLflow hours")
+        pytest.skip("takes hours on stock MLflow")
     count, batch = 100_000, 5_000
     dataset = datasets.create_dataset(name="large", experiment_id=experiment)
     filler = "a few words that stand for the context of a question, " * 8
@@ -145,7 +145,7 @@ def test_a_hundred_thousand_records(experiment: str, side: Side):
     print(f"merged in {merged - begin:.0f} s, read in {read - merged:.0f} s")
     assert [expected["answer"] for expected in found["expectations"]] == list(range(count))
     assert datasets.get_dataset(dataset_id=dataset.dataset_id).profile == f'{{"num_records": {count}}}'
-    # Once more, the last of them: none is new.
+    # Merges the last record again, which must not add a record.
     body = '{"records": "[{\\"inputs\\": {\\"question\\": \\"question 99999\\", \\"context\\": \\"' + filler + '\\"}}]"}'
     path = f"/api/3.0/mlflow/datasets/{dataset.dataset_id}/records"
     answer = side.send(Request("POST", path, body=body.encode(), headers={"Content-Type": "application/json"}))

@@ -1,4 +1,6 @@
-"""A server over a table elsewhere indexes it from its stream, if it is asked to."""
+"""Tests that a server with a remote table indexes it from its stream, if
+`--follow-stream` is set.
+"""
 
 import time
 from pathlib import Path
@@ -35,7 +37,7 @@ def _all_indexed(engine: LocalEngine, experiment: str) -> bool:
 
 def test_runs_of_before_and_after_a_restart_are_indexed(tmp_path: Path):
     with local_engine(tmp_path / "engine") as engine:
-        # Without the option, nobody does.
+        # Without the option, the table is not indexed.
         server = _server(tmp_path / "first", engine)
         try:
             client = MlflowClient(server.url)
@@ -63,4 +65,4 @@ def test_it_is_for_a_table_elsewhere(tmp_path: Path):
     except RuntimeError as error:
         assert "cannot be used with '--follow-stream'" in str(error)
     else:
-        raise AssertionError("it has started")
+        raise AssertionError("the server has started")

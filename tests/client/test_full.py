@@ -1,4 +1,4 @@
-"""What the stock client makes of an experiment that has all that its partition can hold."""
+"""Tests how the stock client behaves in an experiment whose partition is full."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from mlflow.exceptions import MlflowException
 from tests.support.full_engine import FullEngine
 from tests.support.servers import ServerlessMlflow, binary, subject_is_stock_mlflow
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="the table is our server's")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="needs the table of this project's server")
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def _gc(table: FullEngine) -> str:
 
 
 def _is_refused(call: Callable[[], object]) -> None:
-    """It is, and its message says what to do."""
+    """Checks that the call is refused with a message that says what to do."""
     with pytest.raises(MlflowException) as refused:
         call()
     assert refused.value.error_code == "BAD_REQUEST"
@@ -61,9 +61,9 @@ def test_runs_of_a_full_experiment_end_and_gc_makes_room(client: MlflowClient, t
         table.fill(f"EXP#{experiment}")
         mlflow.log_metric("loss", 0.1)
     failed = run.info.run_id
-    # The client itself has ended it.
+    # The client has ended the run by itself.
     assert client.get_run(failed).info.status == "FAILED"
-    # An end gives some bytes back.
+    # Ending a run frees some bytes.
     table.fill(f"EXP#{experiment}")
     calls: list[Callable[[], object]] = [
         lambda: client.log_metric(going_on, "loss", 0.4, step=2),
@@ -77,7 +77,7 @@ def test_runs_of_a_full_experiment_end_and_gc_makes_room(client: MlflowClient, t
     client.set_terminated(going_on)
     assert client.get_run(going_on).info.status == "FINISHED"
     assert client.get_run(going_on).info.end_time is not None
-    # Another experiment notices nothing.
+    # Other experiments are not affected.
     client.log_metric(client.create_run(elsewhere).info.run_id, "loss", 1)
 
     assert _gc(table) == f"Run with ID {deleted} has been permanently deleted.\n"

@@ -1,4 +1,6 @@
-"""`mlflow-serverless gc`, beside a server on the same data and alone: what was deleted is gone, with its artifacts."""
+"""Tests that `mlflow-serverless gc` removes deleted entities with their artifacts, with and without
+a running server on the same data.
+"""
 
 import subprocess
 import time
@@ -84,7 +86,7 @@ def test_what_was_deleted_is_removed_for_good(tmp_path: Path) -> None:
         for run in (kept, restored):
             assert len(client.get_metric_history(run, "loss")) == 20
             assert [file.path for file in client.list_artifacts(run, "model")] == ["model/weights.txt"]
-        # The name is free.
+        # The name is available again.
         assert client.create_experiment("goes") != gone
     finally:
         server.stop()
@@ -149,10 +151,10 @@ def test_only_traces_whose_time_is_over_are_removed_where_that_is_asked(tmp_path
 
     done = _gc(tmp_path, "--expired")
     assert done.returncode == 0, done.stderr
-    # The trace was marked less than three minutes ago, and stays for now.
+    # The trace was marked less than three minutes ago, so it is not removed yet.
     assert done.stdout == ""
     assert not _files(tmp_path, of_a_trace)
-    # What was deleted is there as before.
+    # Deleted entities are not removed.
     assert _files(tmp_path, deleted) and _files(tmp_path, of_gone)
     said = _gc(tmp_path, "--dry-run").stdout
     assert f"Run with ID {deleted} would" in said and f"Experiment with ID {gone} would" in said
@@ -179,7 +181,7 @@ def test_traces_are_kept_for_as_long_as_the_policy_says(tmp_path: Path) -> None:
         with pytest.raises(MlflowException, match="Trace retention must be"):
             client.set_experiment_tag(experiment, "mlflow.trace.retention", "soon")
         client.set_experiment_tag(experiment, "mlflow.trace.retention", "1d")
-        # What was read of the policy counts for a minute.
+        # Restarts the server, because it caches the policy for a minute.
         server.stop()
         server = ServerlessMlflow(tmp_path, artifact_root="mlflow-artifacts:/")
         mlflow.set_tracking_uri(server.url)

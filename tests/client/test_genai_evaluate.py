@@ -1,4 +1,4 @@
-"""`mlflow.genai.evaluate` over a dataset, with scorers that run in the client."""
+"""Tests `mlflow.genai.evaluate` on a dataset, with scorers that run in the client."""
 
 import mlflow
 import mlflow.genai
@@ -8,7 +8,7 @@ from mlflow.entities import Feedback, SpanType
 from mlflow.genai import datasets
 from mlflow.genai.scorers import scorer
 
-#: test_same_evaluation.py evaluates over such a dataset, and holds the results against stock MLflow.
+#: test_same_evaluation.py evaluates such a dataset, and compares the results with stock MLflow.
 pytestmark = pytest.mark.slow
 
 _ANSWERS = {"What is MLflow?": "a platform", "And Rust?": "a metal"}

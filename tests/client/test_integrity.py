@@ -1,4 +1,6 @@
-"""Concurrent writers, repeated requests, power cuts and malformed input: nothing lost, nothing invented."""
+"""Tests with concurrent writers, repeated requests, power cuts and malformed input: no write may be
+lost or invented.
+"""
 
 import threading
 import time
@@ -17,15 +19,17 @@ _WRITERS = 16
 _BATCHES = 8
 _POINTS = 10
 _ACKNOWLEDGED_BEFORE_THE_KILL = 100
-#: Writes of each kind before the kill; whoever has made so many more stops.
+#: Minimum number of writes of each kind before the kill. A writer stops at the maximum.
 _LEAST_OF_A_KIND = 3
 _MOST_OF_A_KIND = 30
-#: For the writers to get there, and then to notice that the server is gone.
+#: Time for the writers to reach these numbers, and then to notice that the server has ended.
 _PATIENCE_SECONDS = 120
 
 
 def _together(work: Callable[[int], object]) -> list:
-    """Run `work` for every writer, all starting at the same moment; any exception fails the test."""
+    """Runs `work` for every writer concurrently, starting at the same time. Any exception fails the
+    test.
+    """
     start = threading.Barrier(_WRITERS, timeout=_PATIENCE_SECONDS)
 
     def begin(writer: int) -> object:
@@ -37,7 +41,7 @@ def _together(work: Callable[[int], object]) -> list:
 
 
 def test_concurrent_writers_to_one_run(client: MlflowClient, run_id: str):
-    # The client retries nothing here, so a 5xx would surface.
+    # The client does not retry here, so a 5xx would surface.
     def write(writer: int) -> None:
         for batch in range(_BATCHES):
             steps = range(batch * _POINTS, (batch + 1) * _POINTS)
@@ -152,7 +156,7 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
     enough = threading.Event()
 
     def write(writer: int) -> int:
-        """Log until the server is gone; returns the first number that was not acknowledged."""
+        """Logs until the server is gone. Returns the first number that was not acknowledged."""
         side, number = Side(f"writer {writer}", server.url), 0
         deadline = time.monotonic() + 2 * _PATIENCE_SECONDS
         while time.monotonic() < deadline:
@@ -171,11 +175,11 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
             number += 1
             if len(acknowledged) >= _ACKNOWLEDGED_BEFORE_THE_KILL:
                 enough.set()
-        raise AssertionError("the server answers after the kill")
+        raise AssertionError("the server still responds after the kill")
 
     with ThreadPoolExecutor(_WRITERS) as threads:
         writers = [threads.submit(write, writer) for writer in range(_WRITERS)]
-        assert enough.wait(_PATIENCE_SECONDS), "the writers did not get far enough"
+        assert enough.wait(_PATIENCE_SECONDS), "too few writes were acknowledged in time"
         server.kill()
         first_lost = [writer.result() for writer in writers]
 
@@ -185,7 +189,7 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
         assert f"p {writer} {number}" in run.data.params
     for writer, lost in enumerate(first_lost):
         stored = [int(point.value) for point in client.get_metric_history(run_id, f"m{writer}")]
-        # The request under way at the kill may have been stored or not; nothing else is uncertain.
+        # Only the request in flight at the time of the kill may have been stored or not.
         assert stored in (list(range(lost)), list(range(lost + 1)))
         if lost:
             assert int(run.data.tags[f"t{writer}"]) in (lost - 1, lost)
@@ -194,7 +198,9 @@ def test_what_was_acknowledged_survives_a_kill(start_server, monkeypatch: pytest
 
 
 def test_every_kind_of_write_survives_a_kill(start_server):
-    """One writer for each kind, all at once, until the server is killed in the midst of them."""
+    """Runs a concurrent writer for each kind of write, until the server is killed while
+    they write.
+    """
     server = start_server()
     written = kinds(Side("before", server.url))
     acknowledged: list[list] = [[] for _ in written]
@@ -224,12 +230,12 @@ def test_every_kind_of_write_survives_a_kill(start_server):
     for kind, made in zip(written, acknowledged, strict=True):
         for number, one in enumerate(made):
             assert kind.is_there(side, number, one), f"{kind.name} {number}"
-        # What was under way may be there or not; either way it can be done again, or the next one.
+        # Writes in flight may be stored or not. In either case, the next write must succeed.
         kind.write(side, _MOST_OF_A_KIND + 1)
 
 
 def _state(client: MlflowClient, run_id: str) -> tuple[dict, dict]:
-    """All there is to know about a run, in a form that can be compared."""
+    """Returns everything about a run in a form that can be compared."""
     run = client.get_run(run_id)
     histories = {
         key: [(point.timestamp, point.step, point.value) for point in client.get_metric_history(run_id, key)]

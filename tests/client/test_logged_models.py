@@ -1,4 +1,4 @@
-"""Logged models, as somebody uses them who keeps models somewhere else."""
+"""Tests of logged models for users whose models are stored elsewhere."""
 
 import time
 
@@ -115,7 +115,7 @@ def test_searching_by_param_and_tag_in_order_and_in_pages(client: MlflowClient, 
         names("params.kind = 'tree' OR name = 'x'")
 
 
-@pytest.mark.skipif(subject_is_stock_mlflow(), reason="stock MLflow reads any directory")
+@pytest.mark.skipif(subject_is_stock_mlflow(), reason="stock MLflow reads from any directory")
 def test_the_user_interface_reads_artifacts_from_the_servers_own_directory(client: MlflowClient, tmp_path):
     server = ServerlessMlflow(tmp_path / "server", in_memory=True, artifact_root=str(tmp_path / "artifacts"))
     try:

@@ -1,4 +1,6 @@
-"""Traces in the format of the OpenAI flavour's autologging, of calls to a model that this process plays."""
+"""Tests of traces in the format of OpenAI autologging, with a model that is served by the test
+process.
+"""
 
 import json
 from collections.abc import Iterator
@@ -13,13 +15,15 @@ from tests.support.model import played_model
 if TYPE_CHECKING:
     import openai
 
-#: test_same_traces.py makes the same calls, and holds what is read of them against stock MLflow.
+#: test_same_traces.py makes the same calls, and compares the traces with stock MLflow.
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def model(experiment: str) -> Iterator["openai.OpenAI"]:
-    """A client of that model, whose calls are traced. The package takes a second to import: only the process that runs these tests does."""
+    """Yields a client of the model whose calls are traced. The package takes a second to import, so
+    it is only imported here.
+    """
     openai = pytest.importorskip("openai")
     mlflow.set_experiment(experiment_id=experiment)
     mlflow.openai.autolog()
@@ -72,11 +76,11 @@ def test_an_agent_calls_a_tool_and_a_stream(model: "openai.OpenAI", experiment: 
     assert ([span.parent_id for span in others], kinds) == ([root.span_id] * 3, list(names))
     [call] = others[0].outputs["choices"][0]["message"]["tool_calls"]
     assert (call["function"]["name"], others[0].get_attribute("mlflow.chat.tools")[0]["function"]["name"]) == ("look_up", "look_up")
-    assert len(others[2].events) == 3, "one for each piece of the stream"
+    assert len(others[2].events) == 3, "there must be one event for each chunk of the stream"
     found = mlflow.search_traces(
         locations=[experiment], filter_string="span.type = 'CHAT_MODEL' AND span.name = 'look_up'", return_type="list"
     )
-    assert found == [], "one span has to be both"
+    assert found == [], "both conditions must hold for the same span"
     found = mlflow.search_traces(locations=[experiment], filter_string="span.type = 'TOOL'", return_type="list")
     assert [one.info.trace_id for one in found] == [trace.info.trace_id]
     assert found[0].to_dict() == trace.to_dict()

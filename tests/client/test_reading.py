@@ -1,4 +1,4 @@
-"""Searching, paging and reading back."""
+"""Tests of searches, pages and reads."""
 
 import math
 
@@ -15,9 +15,10 @@ _RUNS = 25
 
 @pytest.fixture
 def runs(client: MlflowClient, experiment: str) -> list[str]:
-    """Run number i has metric m = i, parameter half = i // 2, and a tag if i is odd.
+    """Creates runs. Run number i has the metric m = i, the param half = i // 2, and a tag if i is
+    odd.
 
-    It started at time i + 1, as the client takes 0 for "now".
+    Run i starts at time i + 1, because the client interprets 0 as "now".
     """
     ids = []
     for number in range(_RUNS):
@@ -62,7 +63,7 @@ def test_a_generated_name_is_also_the_tag(client: MlflowClient, experiment: str)
 
 @pytest.mark.parametrize("count", [pytest.param(26_000, id="two"), pytest.param(60_000, id="three", marks=pytest.mark.slow)])
 def test_history_over_several_pages_of_the_client(client: MlflowClient, run_id: str, count: int):
-    # So many of the pages of 25,000 points that the client asks for.
+    # Fills two or three pages of 25,000 points, which is the page size of the client.
     points = [Metric("m", step / 8, step, step) for step in range(count)]
     for start in range(0, len(points), 1000):
         client.log_batch(run_id, metrics=points[start : start + 1000])

@@ -1,4 +1,4 @@
-"""What users of the model registry and of prompts do."""
+"""Tests of the model registry and of prompts."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +18,13 @@ from .pages import pages
 
 @pytest.fixture
 def source(client: MlflowClient, run_id: str) -> str:
-    """A model among the artifacts of the run."""
+    """Returns the location of a model in the run's artifacts."""
     return f"{client.get_run(run_id).info.artifact_uri}/model"
 
 
 @pytest.fixture
 def model(client: MlflowClient, request: pytest.FixtureRequest, run_id: str, source: str) -> str:
-    """A registered model with three versions, all of the run."""
+    """Creates a registered model with three versions, all from the run. Returns its name."""
     name = request.node.name
     client.create_registered_model(name, tags={"team": "red"}, description="about it")
     for _ in range(3):
@@ -185,7 +185,7 @@ def test_register_a_logged_model_and_load_it_by_alias(client: MlflowClient, expe
     version = client.get_model_version_by_alias("of a logged model", "champion")
     assert (version.version, version.run_id) == ("1", run.info.run_id)
     listed = json.loads(mlflow.get_logged_model(info.model_id).tags["mlflow.modelVersions"])
-    # The server lists them as numbers, the client as texts.
+    # Versions are numbers if the server has written the tag, and strings if the client has.
     assert {(entry["name"], str(entry["version"])) for entry in listed} == {("of a logged model", n) for n in "12"}
     loaded = mlflow.sklearn.load_model("models:/of a logged model@champion")
     assert (loaded.predict(features) == fitted.predict(features)).all()

@@ -1,4 +1,4 @@
-"""`mlflow-serverless reindex`, beside a server on the same data and alone."""
+"""Tests `mlflow-serverless reindex`, with and without a running server on the same data."""
 
 import subprocess
 from pathlib import Path
@@ -37,5 +37,5 @@ def test_the_index_is_built_anew(tmp_path: Path) -> None:
         assert _found(client, experiment) == expected
     finally:
         server.stop()
-    # Nobody else feeds the indexer now.
+    # No server feeds the indexer now.
     assert _reindex(tmp_path, "--experiment", experiment).startswith(f"{_RUNS} runs of 1 experiments indexed")

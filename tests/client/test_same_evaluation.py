@@ -1,4 +1,4 @@
-"""`mlflow.genai.evaluate` comes to the same results on our server as on stock MLflow."""
+"""Compares the results of `mlflow.genai.evaluate` with stock MLflow."""
 
 import time
 from typing import Any
@@ -41,21 +41,21 @@ def length(outputs: str) -> Feedback:
 
 
 def _run(run_id: str) -> dict[str, Any]:
-    """A run, but for its own times."""
+    """Returns a run without its own times."""
     run = MlflowClient().get_run(run_id).to_dictionary()
     del run["info"]["start_time"], run["info"]["end_time"]
     return run
 
 
 def test_an_evaluation_over_a_dataset_and_one_over_traces(both: Both, monkeypatch: pytest.MonkeyPatch):
-    # One at a time, so that the clock is read in the same order on both sides.
+    # One worker, so that the clock is read in the same order on both sides.
     monkeypatch.setenv("MLFLOW_GENAI_EVAL_MAX_WORKERS", "1")
     monkeypatch.setenv("MLFLOW_GENAI_EVAL_MAX_SCORER_WORKERS", "1")
 
     def program(experiment: str) -> Any:
         dataset = datasets.create_dataset(name="questions", experiment_id=experiment, tags={"team": "search"})
         for record in _RECORDS:
-            # Stock MLflow orders those of one millisecond by ids that it draws.
+            # Avoids records with equal times, which stock MLflow sorts by generated ids.
             time.sleep(0.003)
             dataset.merge_records([record])
         with mlflow.start_run(run_name="of a dataset"):

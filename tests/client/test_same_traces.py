@@ -1,4 +1,6 @@
-"""What the stock client traces, exports, assesses and evaluates reads back from our server as from stock MLflow, to the last attribute."""
+"""Compares all attributes of traces with stock MLflow: traces that the stock client creates,
+exports, assesses and evaluates.
+"""
 
 import asyncio
 import gzip
@@ -42,7 +44,9 @@ def _divide(by: int) -> float:
 
 
 def _agent(question: str, session: str | None = None) -> str:
-    """Some steps, of which one fails and is recovered from; the trace's id."""
+    """Creates a trace with several steps, one of which fails and is handled. Returns the trace's
+    id.
+    """
     with mlflow.start_span("agent", span_type=SpanType.AGENT, attributes={"version": 3, "share": 0.5, "tags": ["a", "é"], "none": None}) as root:
         root.set_inputs({"question": question, "history": [{"role": "user", "content": "Hello"}]})
         _retrieve(question)
@@ -117,7 +121,7 @@ def test_calls_of_a_model_by_openais_client(both: Both):
         both.compare("openai", program)
 
 
-#: By each encoding a trace of its own.
+#: Each encoding is tested with a trace of its own.
 _ENCODINGS = {"none": lambda body: body, "gzip": gzip.compress, "deflate": zlib.compress}
 _MESSAGES = [{"role": "user", "content": "What is MLflow?"}]
 
@@ -171,9 +175,10 @@ def test_exports_by_http(both: Both, content_type: str):
         yield span_cases.export(first, {"service.name": "shop"})
         failed: dict[str, Any] = {"status": {"code": 2, "message": "m"}, "traceState": "a=b"}
         if content_type == span_cases.PROTOBUF_TYPE:
-            # In JSON, stock MLflow takes its ids for base64, and loses it.
+            # Only in protobuf, because in JSON stock MLflow decodes the ids of a link as base64 and
+            # loses it.
             failed["links"] = [{"traceId": trace, "spanId": f"{1:016x}"}]
-        # What comes later: a span that is new, and one that is there already.
+        # A second export, with a new span and an existing one.
         yield span_cases.export([span_cases.span(3, 2, traceId=trace, **failed), span_cases.span(2, 1, name="again", traceId=trace)])
 
     def program(experiment: str) -> Any:
@@ -184,7 +189,7 @@ def test_exports_by_http(both: Both, content_type: str):
             for export in exports(f"{zlib.crc32(content_type.encode()):08x}{number:024x}"):
                 body = json.dumps(export).encode() if content_type == span_cases.JSON_TYPE else span_cases.packed(export)
                 answer = requests.post(f"{mlflow.get_tracking_uri()}/v1/traces", data=encode(body), headers=headers, timeout=60)
-                # To JSON, stock MLflow 3.17.2 answers protobuf.
+                # Stock MLflow 3.17.2 responds to JSON with protobuf.
                 said = [answer.headers.get("content-type"), answer.content] if content_type == span_cases.PROTOBUF_TYPE else []
                 answers.append([answer.status_code, *said])
         return answers, found_by(experiment, "tags.team = 'x'", "span.name = 'again'", "trace.text LIKE '%again%'")

@@ -1,4 +1,4 @@
-"""What the stock client makes of a partition that is throttled."""
+"""Tests how the stock client behaves if a partition is throttled."""
 
 import time
 from collections.abc import Iterator
@@ -13,9 +13,9 @@ from mlflow.exceptions import MlflowException
 from tests.support.servers import ServerlessMlflow, subject_is_stock_mlflow
 from tests.support.throttled_engine import ThrottledEngine
 
-pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="the table is our server's")
+pytestmark = pytest.mark.skipif(subject_is_stock_mlflow(), reason="needs the table of this project's server")
 
-#: What `Retry-After` says, in seconds.
+#: Range of `Retry-After`, in seconds.
 _COME_BACK_AFTER = range(5, 16)
 
 
@@ -27,7 +27,7 @@ def table(tmp_path: Path) -> Iterator[ThrottledEngine]:
 
 @pytest.fixture
 def client(table: ThrottledEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowClient]:
-    """The client as it comes, which sends a request up to seven times more."""
+    """Yields a client with its default settings, which retries a request up to seven times."""
     monkeypatch.delenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", raising=False)
     server = ServerlessMlflow(tmp_path / "server", options=(*table.options, "--no-ui"), environment=table.environment)
     try:
@@ -42,7 +42,7 @@ def _run(client: MlflowClient, name: str) -> tuple[str, str]:
 
 
 def _throttle(table: ThrottledEngine, experiment: str, run_id: str) -> None:
-    """Everything about an experiment and its run."""
+    """Throttles all requests about an experiment and its run."""
     table.throttled = {f'"EXP#{experiment}"', run_id}
 
 
@@ -52,9 +52,9 @@ def test_the_client_comes_back_when_it_is_told_to(client: MlflowClient, table: T
     pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
-        """Nobody waits; the second pause is long enough."""
+        """Replaces the pause between retries. Throttling ends at every second pause."""
         pauses.append(seconds)
-        # The rest of the table notices nothing.
+        # The rest of the table is not affected.
         client.log_metric(other, "loss", len(pauses))
         if len(pauses) % 2 == 0:
             table.throttled = set()
@@ -70,7 +70,7 @@ def test_the_client_comes_back_when_it_is_told_to(client: MlflowClient, table: T
         pauses.clear()
         call()
         assert len(pauses) == 2 and all(pause in _COME_BACK_AFTER for pause in pauses), pauses
-    # Each of them happened once.
+    # Each call was applied exactly once.
     assert [(point.step, point.value) for point in client.get_metric_history(run_id, "loss")] == [(1, 0.5)]
     assert sorted(run.info.run_name == "another" for run in client.search_runs([hot])) == [False, True]
 
@@ -81,5 +81,5 @@ def test_a_client_that_does_not_come_back_knows_after_three_attempts(client: Mlf
     _throttle(table, experiment, run_id)
     with pytest.raises(MlflowException, match="429"):
         client.log_metric(run_id, "loss", 0.5)
-    # How long it pauses between them, in all, is tested where time can stand still (`cli/tests/it/throttling.rs`).
+    # The total time of the pauses is tested with a simulated clock (`cli/tests/it/throttling.rs`).
     assert table.refused == 3

@@ -1,4 +1,4 @@
-"""Traces as a user of the stock client makes, searches and counts them."""
+"""Tests that create, search and count traces with the stock client."""
 
 import time
 
@@ -16,13 +16,13 @@ def _synchronous(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def traced(client: MlflowClient, experiment: str) -> str:
-    """An experiment that traces go to."""
+    """Makes the experiment active for traces, and returns its id."""
     mlflow.set_experiment(experiment_id=experiment)
     return experiment
 
 
 def _answer(question: str, **tags: str) -> str:
-    """Traces a question and an answer; the trace's id."""
+    """Creates a trace of a question and an answer. Returns its id."""
     with mlflow.start_span("agent", span_type=SpanType.AGENT) as span:
         span.set_inputs({"question": question})
         with mlflow.start_span("model", span_type=SpanType.LLM) as call:

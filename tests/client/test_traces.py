@@ -1,4 +1,4 @@
-"""Traces, as users of `mlflow.tracing` and of OpenTelemetry's own SDK meet them."""
+"""Tests of traces from `mlflow.tracing` and OpenTelemetry's SDK."""
 
 import json
 import random
@@ -13,7 +13,7 @@ from mlflow.exceptions import MlflowException
 
 from tests.support.http import Side
 
-#: That send at once.
+#: Number of concurrent exporters.
 _EXPORTERS = 24
 
 
@@ -25,7 +25,7 @@ def _in_experiment(experiment: str):
 
 
 def agent(question: str) -> str:
-    """A few steps: a retriever, a call of a model, a tool that fails."""
+    """Runs a few traced steps: a retriever, a model call, and a tool that fails."""
     with mlflow.start_span("agent", span_type=SpanType.AGENT) as root:
         root.set_inputs({"question": question})
         with mlflow.start_span("retrieve", span_type=SpanType.RETRIEVER) as span:
@@ -123,7 +123,7 @@ def test_opentelemetrys_own_exporter(side: Side, client: MlflowClient, experimen
 
 
 def export(side: Side, experiment: str, trace: int, spans: list[dict]) -> None:
-    """Sends spans until they are taken, as exporters do."""
+    """Sends spans, and retries until they are accepted, as exporters do."""
     whole = [{"traceId": f"{trace:032x}", "name": "s", "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000001000000000"} | span for span in spans]
     body = {"resourceSpans": [{"scopeSpans": [{"spans": whole}]}]}
     for _ in range(20):
@@ -131,7 +131,7 @@ def export(side: Side, experiment: str, trace: int, spans: list[dict]) -> None:
         if answer.status_code == 200:
             return
         assert answer.status_code in (429, 503), answer.text
-    raise AssertionError("never taken")
+    raise AssertionError("the spans were never accepted")
 
 
 def test_a_trace_of_ten_thousand_spans_comes_back_whole(side: Side, client: MlflowClient, experiment: str):
@@ -154,7 +154,7 @@ def test_a_payload_of_20_mb_comes_back_whole(side: Side, client: MlflowClient, e
 
 
 def test_exporters_at_once_lose_no_span(side: Side, client: MlflowClient, experiment: str):
-    """Some to a trace of their own, some to one that all have in common."""
+    """Each exporter sends spans to a trace of its own and to a shared trace."""
     shared = random.getrandbits(128)
     own = [random.getrandbits(128) for _ in range(_EXPORTERS)]
     failures: list[Exception] = []

@@ -1,4 +1,4 @@
-"""What a data scientist does: train, log, compare."""
+"""Tests of training models, logging, and comparing runs."""
 
 import mlflow
 import mlflow.sklearn
@@ -20,7 +20,7 @@ def data() -> tuple[numpy.ndarray, numpy.ndarray]:
 
 @pytest.fixture
 def autologging():
-    # No artifacts besides what autologging cannot leave out, and no datasets.
+    # Logs only artifacts that autologging cannot omit, and no datasets.
     mlflow.sklearn.autolog(log_models=False, log_datasets=False, silent=True)
     yield
     mlflow.sklearn.autolog(disable=True, silent=True)

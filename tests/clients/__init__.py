@@ -1,1 +1,3 @@
-"""The packages in `clients/`, with the stock client and a strict verifier of signatures in the gateway's place."""
+"""Tests of the packages in `clients/`, with the stock client and a strict verifier of signatures in
+place of API Gateway.
+"""

@@ -1,8 +1,8 @@
-"""Credentials nobody else has, and servers that accept only what is signed with them."""
+"""Fixtures with test credentials, and with servers that only accept requests signed with them."""
 
 import os
 
-# Before mlflow is imported anywhere: nothing leaves this machine.
+# Set before mlflow is imported anywhere, so that no telemetry is sent.
 os.environ.update(MLFLOW_DISABLE_TELEMETRY="true", DO_NOT_TRACK="true")
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ VERIFIER = Verifier("AKIDCLIENT", "secret/with+signs", REGION, token="token/with
 
 @pytest.fixture(autouse=True)
 def no_aws_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No test sees the credentials of who runs it."""
+    """Hides the AWS credentials of the user who runs the tests."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -33,7 +33,7 @@ def no_aws_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 @pytest.fixture
 def aws(no_aws_configuration: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of a caller whom the verifier knows."""
+    """Sets the environment of a caller that the verifier accepts."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", VERIFIER.access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", VERIFIER.secret_key)
     monkeypatch.setenv("AWS_SESSION_TOKEN", VERIFIER.token)
@@ -42,12 +42,12 @@ def aws(no_aws_configuration: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def auth(aws: None) -> SigV4:
-    """A signer of that caller's."""
+    """Returns a signer with that caller's credentials."""
     return SigV4(Session())
 
 
 @pytest.fixture(scope="session")
 def echoing() -> Iterator[str]:
-    """The URL of a strict gateway that answers with what it has understood."""
+    """Yields the URL of a strict gateway that responds with the parsed request."""
     with serving(strict(VERIFIER, echo)) as url:
         yield url

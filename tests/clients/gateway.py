@@ -1,4 +1,4 @@
-"""What stands in API Gateway's place: it verifies each request, and hands on what is signed."""
+"""A replacement for API Gateway that verifies each request, and forwards signed ones."""
 
 import json
 from http.client import HTTPConnection
@@ -10,12 +10,14 @@ from tests.support.http_server import Answer, Backend, Received
 from .verifier import Refused, Verifier
 
 _TIMEOUT_SECONDS = 60
-#: What belongs to one connection, and is not handed on.
+#: Headers that belong to one connection and are not forwarded.
 _HOP_BY_HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
 
 
 def strict(verifier: Verifier, backend: Backend) -> Backend:
-    """403 for what is not signed as the verifier wants it; everything else goes to `backend`."""
+    """Returns a backend that responds with 403 to requests without a valid signature, and passes
+    all others to `backend`.
+    """
 
     def answer(request: Received) -> Answer:
         try:
@@ -28,20 +30,24 @@ def strict(verifier: Verifier, backend: Backend) -> Backend:
 
 
 def echo(request: Received) -> Answer:
-    """What a server understands of a request: decoded path, decoded parameters in their order, body."""
+    """Responds with the parsed request: the decoded path, the decoded parameters in their order,
+    and the body.
+    """
     path, _, query = request.target.partition("?")
     understood = understand(path, query) | {"body": request.body.decode("latin-1")}
     return 200, [("Content-Type", "application/json")], json.dumps(understood).encode()
 
 
 def understand(path: str, query: str) -> dict[str, Any]:
-    """Decoded path, and decoded parameters in their order."""
+    """Returns the decoded path, and the decoded parameters in their order."""
     pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
     return {"path": unquote(path), "query": [list(pair) for pair in pairs]}
 
 
 def forwarding(url: str) -> Backend:
-    """Sends each request to the server at `url`, its target as it came."""
+    """Returns a backend that forwards each request to the server at `url`, without changing its
+    target.
+    """
     parts = urlsplit(url)
 
     def answer(request: Received) -> Answer:

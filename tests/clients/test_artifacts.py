@@ -1,4 +1,6 @@
-"""Artifacts of a signed client: small files through the gateway, larger ones straight to a bucket, as the package has MLflow do it."""
+"""Tests of artifacts with a signing client: small files pass through the gateway, and larger ones
+are sent directly to a bucket, as configured by the package.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +37,9 @@ print(os.environ["{_SETTING}"], sorted(file.path for file in client.list_artifac
 
 
 class Deployed:
-    """A strict gateway before a server whose artifacts are in a bucket. It keeps what has come through."""
+    """A strict gateway in front of a server whose artifacts are in a bucket. Records the received
+    requests.
+    """
 
     def __init__(self, server: ServerlessMlflow):
         self.received: list[Received] = []
@@ -78,7 +82,7 @@ def test_no_request_is_longer_than_a_lambda_takes(deployed: Deployed, tmp_path: 
 
 
 def test_no_file_is_called_a_text(deployed: Deployed, auth: SigV4):
-    """API Gateway would replace what is no UTF-8 in it."""
+    """API Gateway would corrupt content that is not UTF-8 if the file had a text type."""
     url = f"{deployed.url}/api/2.0/mlflow-artifacts/artifacts/0/x/file.csv"
     headers = {"Content-Type": "text/csv"}
     requests.put(url, data="café".encode("latin-1"), headers=headers, auth=auth, timeout=60).raise_for_status()

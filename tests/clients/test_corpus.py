@@ -1,4 +1,6 @@
-"""Every GET of the comparison with stock MLflow, signed: what the gateway understands is what was asked."""
+"""Signs every GET of the scenarios in tests/compare, and checks that the gateway parses the same
+request as without a signature.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,9 @@ _SCENARIOS = sorted((Path(__file__).parents[1] / "compare/scenarios").glob("*.ya
 
 
 def _gets(file: Path) -> Iterator[Request]:
-    """The requests of a scenario that get something. What it takes from answers, ids mostly, is a text here that is hard to sign."""
+    """Yields the GET requests of a scenario. Values captured from responses, mostly ids, are
+    replaced by a text that is hard to sign.
+    """
     scenario = load(file)
     captured = {name: f"{name} +%2B/&=?#ü" for step in scenario.steps for name in step.capture}
     variables = captured | {"unique": f"{scenario.name} unique"} | scenario.variables
@@ -37,12 +41,14 @@ def test_every_get_of_a_scenario(file: Path, one_in: int, echoing: str, auth: Si
             assert answer.status_code == 200, answer.text
             understood = answer.json()
             assert understood["query"] == understand(path, query)["query"]
-            # Where a path goes up, it is sent as the path it leads to.
+            # A path that goes upwards is normalized before it is sent.
             assert ".." in path or understood["path"] == understand(path, query)["path"]
 
 
 def test_the_scenarios_have_what_is_hard_to_sign():
-    """The test above is worth something: parameters that repeat, with spaces, signs and other alphabets."""
+    """Checks that the test above covers repeated parameters, spaces, special characters and other
+    alphabets.
+    """
     gets = [request for file in _SCENARIOS for request in _gets(file)]
     assert len(gets) > 500
     values = [value for request in gets for value in request.query.values()]

@@ -1,4 +1,6 @@
-"""`mlflow-serverless proxy` signs as the package does, and sends a signature nowhere but to the API."""
+"""Tests that `mlflow-serverless proxy` signs like the package, and sends signatures only to the
+API.
+"""
 
 import os
 import subprocess
@@ -20,7 +22,7 @@ _CALLER = {
     "AWS_SESSION_TOKEN": VERIFIER.token,
     "AWS_DEFAULT_REGION": REGION,
 }
-#: A user who is not the one of this process.
+#: Id of a user other than that of this process.
 _NOBODY = 65_534
 
 
@@ -61,7 +63,7 @@ def test_no_signature_follows_to_the_bucket(chain: Chain, body: bytes, tmp_path:
         opened = Opened(url)
         answer = opened.put(f"{opened.url}/upload", body, timeout=60)
         assert (answer.status_code, answer.content, answer.history) == (200, b"stored", [])
-        # The first was the page.
+        # The last request, because the first one was for the page.
         stored = chain.stored[-1]
         assert (stored.target, stored.body) == ("/bucket/a%20b?X-Amz-Signature=abc&x=a%2Fb", body)
         names = {name.lower() for name, _ in stored.headers}
@@ -69,7 +71,7 @@ def test_no_signature_follows_to_the_bucket(chain: Chain, body: bytes, tmp_path:
         assert stored.values("content-length") == [str(len(body))]
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root becomes another user")
+@pytest.mark.skipif(not sys.platform.startswith("linux") or os.geteuid() != 0, reason="only root can switch to another user")
 def test_another_user_of_the_machine_gets_no_answer(opened: Opened):
     host, _, port = opened.url.removeprefix("http://").partition(":")
     request = f"GET / HTTP/1.1\\r\\nHost: {host}:{port}\\r\\nConnection: close\\r\\n\\r\\n"

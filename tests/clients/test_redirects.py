@@ -1,4 +1,6 @@
-"""A signature is for one URL. What a redirect leads to gets none of it, on another host or on the same."""
+"""Tests that a signature applies to one URL only: the target of a redirect must not receive it,
+whether on the same host or on another one.
+"""
 
 import io
 from collections.abc import Iterator
@@ -17,14 +19,14 @@ _PRESIGNED = "/bucket/key?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=a%2F
 
 
 class Chain:
-    """A strict gateway that redirects to storage, and storage that keeps what it gets."""
+    """A strict gateway that redirects to storage, and storage that records requests."""
 
     def __init__(self, stops: ExitStack):
         self.stored: list[Received] = []
         self.location = ""
         self.status = 307
         self.gateway = stops.enter_context(serving(strict(VERIFIER, self._redirect)))
-        #: Another host for a client, the same machine in truth.
+        #: A different host from the client's point of view, but the same machine.
         self.storage = stops.enter_context(serving(self._store, host="localhost"))
 
     def _redirect(self, request: Received) -> Answer:

@@ -1,4 +1,6 @@
-"""What is signed, from where credentials and region come, and what cannot be signed."""
+"""Tests of signing: the signed parts of a request, the sources of credentials and region, and
+requests that cannot be signed.
+"""
 
 import io
 import re
@@ -77,7 +79,7 @@ def test_paths_that_go_up(echoing: str, auth: SigV4, path: str, resolved: str):
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-# With ids, since pytest would write each body into the name of its test.
+# Explicit ids, because pytest would include each body in the name of its test.
 @pytest.mark.parametrize(
     "body",
     [None, b"", "", b"\x00\xff", "größer", b"a" * 3_000_000],
@@ -102,7 +104,7 @@ def test_files(echoing: str, auth: SigV4, tmp_path: Path, content: bytes):
 
 
 def test_an_empty_file_is_sent_with_its_length(echoing: str, auth: SigV4, tmp_path: Path):
-    """By itself, `requests` would send it in chunks."""
+    """Without the package, `requests` would send it with chunked encoding."""
     (tmp_path / "empty").write_bytes(b"")
     with (tmp_path / "empty").open("rb") as file:
         prepared = _prepared(f"{echoing}/files", auth, "PUT", data=file)
@@ -197,7 +199,7 @@ def test_credentials_of_a_profile(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 def test_credentials_that_expire_are_renewed():
-    """Each request gets fresh ones, as these are always about to expire."""
+    """Each request gets new credentials, because they are always about to expire."""
     handed_out: list[str] = []
 
     def refresh() -> dict[str, str]:

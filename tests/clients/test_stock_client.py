@@ -1,4 +1,6 @@
-"""Stock MLflow's client through a strict gateway to this server, signed by this package, and by what MLflow names itself."""
+"""Tests stock MLflow's client with this server behind a strict gateway, signed by this package and
+by the one that MLflow recommends.
+"""
 
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
@@ -24,7 +26,7 @@ _AWKWARD_NAMES = ["with spaces", "a+b", "größer 🎉", "100% %2B", "a & b = c"
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of the gateway, with a server behind it."""
+    """Yields the URL of the gateway with a server behind it."""
     server = start_subject(tmp_path_factory.mktemp("clients"), in_memory=True)
     with serving(strict(VERIFIER, forwarding(server.url))) as url:
         yield url
@@ -33,7 +35,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def connect(aws: None, gateway: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], MlflowClient]:
-    """A client that signs as one variable of MLflow's tells it."""
+    """Returns a function that creates a client, with signing enabled by one of MLflow's
+    variables.
+    """
 
     def connect(variable: str, value: str) -> MlflowClient:
         monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
@@ -45,13 +49,13 @@ def connect(aws: None, gateway: str, monkeypatch: pytest.MonkeyPatch) -> Callabl
 
 @pytest.fixture
 def client(connect: Callable[[str, str], MlflowClient]) -> MlflowClient:
-    """A client that signs with this package."""
+    """Returns a client that signs with this package."""
     return connect("MLFLOW_TRACKING_AUTH", "mlflow-serverless")
 
 
 @pytest.fixture
 def stock_signing(connect: Callable[[str, str], MlflowClient]) -> MlflowClient:
-    """A client that signs with `requests_auth_aws_sigv4`, as stock MLflow does."""
+    """Returns a client that signs with `requests_auth_aws_sigv4`, like stock MLflow."""
     return connect("MLFLOW_TRACKING_AWS_SIGV4", "true")
 
 
@@ -80,7 +84,9 @@ def test_experiments_by_awkward_names(client: MlflowClient, name: str):
 
 @pytest.mark.parametrize("name", _AWKWARD_NAMES)
 def test_histories_of_awkward_metrics(client: MlflowClient, name: str):
-    """The client's own checks forbid most of these names in metrics; those that pass are read back."""
+    """The client refuses most of these names for metrics, so they are simplified. The metrics are
+    read back.
+    """
     key = "".join(character if character.isalnum() or character in "_-. /" else "_" for character in name) + "/a b"
     run = _new_run(client, f"metric {name}")
     client.log_metric(run, key, 0.5)
@@ -109,7 +115,7 @@ def test_two_orders_and_a_filter_in_a_query(client: MlflowClient):
 
 
 def test_a_training_script(client: MlflowClient, gateway: str, tmp_path, monkeypatch: pytest.MonkeyPatch):
-    """Params, metrics, tags and searches through the fluent interface."""
+    """Logs params, metrics and tags, and searches, with the fluent API."""
     script = """
 import mlflow
 mlflow.create_experiment("a training + script", artifact_location="s3://bucket/x")
@@ -138,7 +144,7 @@ def test_credentials_that_are_missing_are_told_in_a_sentence(gateway: str, tmp_p
 
 
 def test_stock_signing_works_for_simple_queries(stock_signing: MlflowClient):
-    """So it is the queries below that it fails at, and not this gateway."""
+    """Shows that the failures below are due to the queries, and not to this gateway."""
     experiment = stock_signing.create_experiment("simple")
     assert stock_signing.get_experiment_by_name("simple").experiment_id == experiment
     assert stock_signing.get_experiment(experiment).name == "simple"
@@ -156,6 +162,6 @@ def test_stock_signing_fails_at_two_orders(stock_signing: MlflowClient):
 
 
 def test_stock_signing_fails_at_every_search_of_models(stock_signing: MlflowClient):
-    """MLflow adds a filter with spaces, which leaves out prompts."""
+    """MLflow adds a filter with spaces, which excludes prompts."""
     with pytest.raises(MlflowException, match="Forbidden"):
         stock_signing.search_registered_models()

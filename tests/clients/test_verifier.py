@@ -1,4 +1,6 @@
-"""The verifier against examples that AWS has published ("Signature Version 4 test suite"), and against forgeries."""
+"""Tests the verifier with examples published by AWS ("Signature Version 4 test suite"), and with
+forgeries.
+"""
 
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone

@@ -1,7 +1,8 @@
-"""Checks AWS signatures (version 4) strictly, from the bytes that were received.
+"""Verifies AWS signatures (version 4) strictly, from the bytes that were received.
 
-Written from the specification alone ("Create a signed AWS API request" in the IAM user guide). It shares no code with any
-signer, so that a signer's mistake cannot cancel itself out. test_verifier.py holds it against AWS's published examples.
+Implemented from the specification only ("Create a signed AWS API request" in the IAM user guide).
+It does not share code with any signer, so that an error in a signer is not repeated here.
+test_verifier.py checks it with AWS's published examples.
 """
 
 import hashlib
@@ -21,12 +22,14 @@ _TIMESTAMP = "%Y%m%dT%H%M%SZ"
 _MOST_SKEW = timedelta(minutes=5)
 
 class Refused(Exception):
-    """The signature is not valid; the message says why."""
+    """The signature is invalid. The message contains the reason."""
 
 
 @dataclass(frozen=True)
 class Verifier:
-    """One caller's credentials, and the place a signature has to be for. Temporary credentials have a token."""
+    """The credentials of one caller, and the region and service that signatures must be for.
+    Temporary credentials have a token.
+    """
 
     access_key: str
     secret_key: str
@@ -35,7 +38,9 @@ class Verifier:
     token: str | None = None
 
     def verify(self, request: Received, now: datetime | None = None) -> None:
-        """Raise Refused unless the request carries a valid signature of about this moment."""
+        """Raises Refused unless the request has a valid signature that was created at about this
+        time.
+        """
         found = _AUTHORIZATION.fullmatch(_only(request, "authorization"))
         if not found:
             raise Refused("Authorization does not have the form of a signature")
@@ -69,7 +74,9 @@ class Verifier:
 
 
 def canonical_request(request: Received, signed_headers: str) -> str:
-    """What the signer must have hashed; also a text that shows why two sides do not agree."""
+    """Returns the text that the signer must have hashed. It also shows in errors why two sides
+    disagree.
+    """
     path, _, query = request.target.partition("?")
     names = signed_headers.split(";")
     lines = [f"{name}:{','.join(' '.join(value.split()) for value in request.values(name))}" for name in names]
@@ -78,7 +85,9 @@ def canonical_request(request: Received, signed_headers: str) -> str:
 
 
 def _path(path: str) -> str:
-    """Dot segments and empty ones resolved, then each byte encoded, so that what was sent encoded is so twice."""
+    """Resolves dot segments and empty segments, and then encodes each byte, so that encoded
+    characters are encoded twice.
+    """
     kept: list[str] = []
     segments = path.split("/")
     for segment in segments:
@@ -91,7 +100,9 @@ def _path(path: str) -> str:
 
 
 def _query(query: str) -> str:
-    """Names and values decoded as a form's, each byte encoded, sorted by name and then by value; none is left out."""
+    """Decodes names and values like a form, encodes each byte, and sorts by name and value. No
+    parameter is omitted.
+    """
     pairs = (pair.partition("=") for pair in query.split("&") if pair)
     encoded = sorted((_again(name), _again(value)) for name, _, value in pairs)
     return "&".join(f"{name}={value}" for name, value in encoded)
@@ -121,7 +132,9 @@ def _check_header_list(request: Received, listed: str) -> None:
 
 
 def _check_declared_hash(request: Received) -> None:
-    """A client may say what the hash of its body is; there is no unsigned body for this service."""
+    """Checks the hash of the body, if the client declares one. This service does not support
+    unsigned bodies.
+    """
     for declared in request.values("x-amz-content-sha256"):
         if declared != hashlib.sha256(request.body).hexdigest():
             raise Refused(f"the body is not that of the hash {declared}")

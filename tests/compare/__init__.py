@@ -1,1 +1,3 @@
-"""The same requests to stock MLflow and to this project's server, and the differences between their answers."""
+"""Sends the same requests to stock MLflow and to this project's server, and compares
+the responses.
+"""

@@ -1,7 +1,9 @@
-"""The differences that are accepted, one file per scenario in `allowed/`; README.md describes the entries.
+"""Accepted differences, with one file per scenario in `allowed/`. tests/README.md describes the
+entries.
 
-An entry says what both sides answer, to how many steps, and why. It accepts nothing else: another status, code or
-message on either side is a difference again, and so is one step more or less.
+An entry specifies the responses of both sides, the number of steps, and the reason. It accepts
+nothing else: a different status, code or message on either side is a new difference, and so is a
+different number of steps.
 """
 
 import json
@@ -19,29 +21,31 @@ from tests.support.http import Answer
 
 DIRECTORY = Path(__file__).with_name("allowed")
 
-#: No message says this; a pattern that takes it would take anything.
+#: A text that no message contains. A pattern that matches it would match anything.
 _NONSENSE = "no server says this: xyzzy\n42"
-#: What an error says, and what else follows from its code.
+#: Fields of an error, and further fields that depend only on its code.
 _ERROR_FIELDS = {"error_code", "message"}
 _FIELDS_OF_CODE = {"sqlstate", "error_class"}
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What one side answers. The patterns are regular expressions for the whole text, placeholders put in."""
+    """The expected response of one side. Patterns are regular expressions that match the whole
+    text, in which chosen values are already replaced by placeholders.
+    """
 
     status: int
     kind: str = "json"
-    #: Of an error that is JSON: its code and a pattern for its message.
+    #: For an error in JSON: its code, and a pattern for its message.
     error_code: str | None = None
     message: str | None = None
-    #: Of any other answer: a pattern for its body as JSON text with sorted keys, or for its text.
+    #: For any other response: a pattern for its body, as JSON with sorted keys or as text.
     body: str | None = None
-    #: Where one field differs: a pattern for it as JSON text.
+    #: If the entry is about one field: a pattern for its value as JSON.
     value: str | None = None
 
     def check(self, of_field: bool) -> None:
-        """Refuse what would bind the answer to nothing."""
+        """Raises an error if the expectation is incomplete, or matches any response."""
         if of_field:
             _must_be(self.value is not None and {self.error_code, self.message, self.body} == {None}, self, "value")
         elif self.kind == "html":
@@ -52,10 +56,12 @@ class Expected:
             _must_be(self.body is not None and {self.error_code, self.message} == {None}, self, "body")
         for pattern in (self.message, self.body, self.value):
             if pattern is not None and re.fullmatch(pattern, _NONSENSE, re.DOTALL):
-                raise ValueError(f"the pattern {pattern!r} takes anything")
+                raise ValueError(f"the pattern {pattern!r} matches anything")
 
     def fits(self, answer: Answer) -> bool:
-        """Whether this is the answer; the value of a field is looked at elsewhere."""
+        """Returns whether the response is the expected one. The value of a field is checked in
+        `Entry.accepts`.
+        """
         if (answer.status, answer.kind) != (self.status, self.kind):
             return False
         if self.message is not None:
@@ -70,7 +76,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class Entry:
-    """One accepted difference: whole answers, or one `field` of answers that both succeed."""
+    """An accepted difference, either of whole responses or of one `field` of responses that both
+    succeed.
+    """
 
     step: tuple[str, ...]
     steps: int
@@ -81,7 +89,7 @@ class Entry:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "Entry":
-        """An entry as it is in a file; unknown and missing fields are errors."""
+        """Parses an entry of a file. Unknown and missing fields are errors."""
         step = fields["step"]
         sides = {side: Expected(**fields[side]) for side in ("reference", "ours")}
         entry = cls(**fields | sides | {"step": (step,) if isinstance(step, str) else tuple(step)})
@@ -92,12 +100,16 @@ class Entry:
         return entry
 
     def concerns(self, step: str, reference: Answer, subject: Answer) -> bool:
-        """Whether both sides have answered this step as the entry says."""
+        """Returns whether the entry names this step, and both sides have responded as
+        it expects.
+        """
         named = any(_glob(step, pattern) for pattern in self.step)
         return named and self.reference.fits(reference) and self.ours.fits(subject)
 
     def accepts(self, difference: Difference, both_are_errors: bool) -> bool:
-        """Whether a difference between two answers that the entry concerns is the one that is meant."""
+        """Returns whether the entry accepts this difference between two responses that
+        it concerns.
+        """
         if self.field is not None:
             return (
                 _glob(difference.field, self.field)
@@ -111,7 +123,7 @@ class Entry:
 
 
 class AllowList:
-    """The entries of one scenario, and to which steps they have applied."""
+    """The entries of a scenario, and the number of steps to which each has applied."""
 
     def __init__(self, entries: Iterable[Entry]):
         self._entries = list(entries)
@@ -121,7 +133,9 @@ class AllowList:
     def excuse(
         self, step: str, found: list[Difference], reference: Answer, subject: Answer
     ) -> list[Difference]:
-        """What no entry accepts. Counts the answers that differ and are accepted."""
+        """Returns the differences that no entry accepts. Counts the steps in which differences were
+        accepted.
+        """
         left = list(found)
         for entry in self._entries if found else []:
             if not entry.concerns(step, reference, subject):
@@ -134,7 +148,9 @@ class AllowList:
         return left
 
     def miscounted(self, is_sample: bool = False) -> list[str]:
-        """One text per entry that has applied to fewer or more steps than it says; of a sample, to more."""
+        """Describes each entry that has applied to a different number of steps than it specifies.
+        In a sample, fewer steps are allowed.
+        """
         return [
             f"{' or '.join(entry.step)}: accepted in {applied} steps, expected {entry.steps}: {entry.reason}"
             for entry, applied in self._applied.items()
@@ -143,13 +159,15 @@ class AllowList:
 
 
 def load_entries(scenario: str) -> list[Entry]:
-    """The entries of a scenario; there may be none."""
+    """Reads the entries of a scenario. Returns an empty list if it has none."""
     file = DIRECTORY / f"{scenario}.yaml"
     return [Entry.of(fields) for fields in yaml.safe_load(file.read_text())] if file.is_file() else []
 
 
 def text_of(value: Any) -> str:
-    """A value as the patterns see it: JSON with sorted keys; NaN is bare, as the number is, and unlike the text."""
+    """Converts a value to the text that patterns match: JSON with sorted keys. NaN is written
+    without quotes, which distinguishes the number from the string.
+    """
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -159,9 +177,11 @@ def _matches(pattern: str, text: Any) -> bool:
 
 def _must_be(condition: bool, expected: Expected, what: str) -> None:
     if not condition:
-        raise ValueError(f"{expected} has to say {what}")
+        raise ValueError(f"{expected} must have {what}")
 
 
 def _glob(text: str, pattern: str) -> bool:
-    """fnmatch, with [ taken literally: fields have indexes and steps have cases in brackets."""
+    """Matches like fnmatch, except that `[` is literal, because the names of fields and steps
+    contain brackets.
+    """
     return fnmatchcase(text, pattern.replace("[", "[[]"))

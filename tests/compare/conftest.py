@@ -1,8 +1,11 @@
-"""Counts what has been compared and accepted, and says so at the end of the run, however many processes have run it."""
+"""Prints the number of compared and accepted responses at the end of a run, summed over all
+processes.
+"""
 
 import pytest
 
-#: Properties of a test: requests sent to both sides, and answers that differ and were accepted.
+#: Names of test properties: requests sent to both sides, and responses whose differences were
+#: accepted.
 COMPARED, EXCUSED = "requests compared", "differences accepted"
 
 
@@ -11,4 +14,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     properties = [each for report in reports for each in getattr(report, "user_properties", [])]
     compared, excused = (sum(value for name, value in properties if name == wanted) for wanted in (COMPARED, EXCUSED))
     if compared:
-        terminalreporter.write_line(f"{compared} requests answered by both servers, {excused} answers differ and are accepted")
+        terminalreporter.write_line(f"{compared} requests sent to both servers, {excused} responses differ and are accepted")

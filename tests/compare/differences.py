@@ -1,4 +1,4 @@
-"""What two answers disagree on, and how to print it for a human."""
+"""Compares two responses, and formats the differences."""
 
 import json
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _ABSENT = "<absent>"
 
 @dataclass(frozen=True)
 class Difference:
-    """One field that differs, by its path: `status`, `kind`, `body.run.info.status`."""
+    """A field that differs, by its path: `status`, `kind`, `body.run.info.status`."""
 
     field: str
     reference: Any
@@ -24,7 +24,7 @@ class Difference:
 
 
 def differences(reference: Answer, subject: Answer) -> list[Difference]:
-    """Compare two answers whose placeholders have been put in."""
+    """Compares two responses after placeholders have been applied."""
     found = []
     if reference.status != subject.status:
         found.append(Difference("status", reference.status, subject.status))
@@ -37,7 +37,7 @@ def differences(reference: Answer, subject: Answer) -> list[Difference]:
 
 
 def describe(request: Request) -> str:
-    """A request the way one would want to read it in a report."""
+    """Formats a request for a report."""
     query = f" ? {json.dumps(request.query)}" if request.query else ""
     headers = {name: value for name, value in request.headers.items() if value != "application/json"}
     lines = [f"{request.method} {request.path}{query}"]
@@ -48,12 +48,14 @@ def describe(request: Request) -> str:
 
 
 def _is_page(answer: Answer) -> bool:
-    """An HTML page is for people: that it is one matters, its words do not."""
+    """Returns whether the response is an HTML page. The text of pages is not compared, only that
+    both sides return one.
+    """
     return answer.kind == "html" and "<" in answer.body
 
 
 def compare_values(path: str, reference: Any, subject: Any) -> Iterator[Difference]:
-    """Compare two pieces of plain data; the path says where in an answer they stand."""
+    """Compares two values of plain data. `path` is their position in the response."""
     if isinstance(reference, dict) and isinstance(subject, dict):
         for key in reference | subject:
             yield from compare_values(f"{path}.{key}", reference.get(key, _ABSENT), subject.get(key, _ABSENT))
@@ -62,7 +64,8 @@ def compare_values(path: str, reference: Any, subject: Any) -> Iterator[Differen
             yield Difference(f"{path}.length", len(reference), len(subject))
         for index, (left, right) in enumerate(zip(reference, subject)):
             yield from compare_values(f"{path}[{index}]", left, right)
-    # repr and not ==: 1 is not 1.0 on the wire, 0.0 is not -0.0, and NaN is NaN.
+    # Compares repr instead of the values, so that 1 differs from 1.0, 0.0 from -0.0, and NaN equals
+    # NaN.
     elif repr(reference) != repr(subject):
         yield Difference(path, reference, subject)
 

@@ -1,10 +1,10 @@
-"""Random searches of runs and of traces, and random log batches, the same for both servers.
+r"""Random searches of runs and traces, and random log batches, sent to both servers.
 
-    python -m tests.compare.generator --filters 10000 --batches 2000 --traces 2000 --seed 7
-    python -m tests.compare.generator --filters 2000 --batches 0 --runs 400 --indexer delayed --writes 0.2
+  python -m tests.compare.generator --filters 10000 --batches 2000 --traces 2000 --seed 7
+  python -m tests.compare.generator --filters 2000 --batches 0 --runs 400 --indexer delayed \
+      --writes 0.2
 
-The seed decides everything: the same seed sends the same requests. COMPARE_SUBJECT=mlflow compares stock
-MLflow with itself.
+The requests are determined by the seed. COMPARE_SUBJECT=mlflow compares stock MLflow with itself.
 """
 
 import argparse
@@ -25,8 +25,9 @@ from tests.compare.scenario import Step
 from tests.support.http import Answer, Side
 
 _BATCH_WORKERS = 6
-#: Without Flask-WTF, every search of stock MLflow tries to import its auth module anew, and another search at that
-#: moment sees half a module and gets a 500. One search at a time keeps both servers busy all the same.
+#: Concurrency of searches. Without Flask-WTF, every search of stock MLflow tries to import its auth
+#: module again, and a concurrent search that sees the half-imported module fails with a 500. One
+#: search at a time keeps both servers busy anyway.
 _SEARCH_WORKERS = 1
 _EXPERIMENTS = 8
 _TRACES = 60
@@ -37,23 +38,25 @@ _DIFFERENCES_PRINTED = 20
 
 INDEXERS = ["running", "stopped", "delayed"]
 _INDEXER_DELAY_MS = 2000
-#: Runs that are changed again and again are indexed so often.
+#: Interval at which runs that change repeatedly are indexed.
 _RUN_INDEXING_INTERVAL_MS = 3000
-#: With writes before one search in five, an index that is delayed has caught up with some of it and not with the rest.
+#: Fraction of searches that are preceded by writes. With one in five, a delayed index has caught up
+#: with some of the writes, but not with all.
 SHARE_OF_WRITES = 0.2
 
 
 def compare_searches(
     reference: Side, *subjects: Side, count: int, runs: int, seed: int, share_of_writes: float = 0
 ) -> tuple[list[str], Runner]:
-    """Fill all sides with the same random runs and send them the same random searches.
+    """Fills all sides with the same random runs, and sends them the same random searches.
 
-    Before so many of the searches something is written, which an index then does not know yet.
+    The fraction `share_of_writes` of the searches is preceded by writes, which an index may not
+    contain yet.
     """
     randomness = random.Random(seed)
     runner = _runner(reference, *subjects, kind="filters", seed=seed)
     store = plan(randomness, _EXPERIMENTS, runs)
-    # In order: the sides name the ids by the order in which they see them.
+    # Sequential, because ids are named in the order in which a side returns them.
     reports = [report for step in build(store, randomness) for report in runner.play(step)]
     works = (_some_writes_and_a_search(store, randomness, share_of_writes) for _ in range(count))
     reports += _play_all(runner, works, _SEARCH_WORKERS)
@@ -69,10 +72,13 @@ def _some_writes_and_a_search(store: Store, randomness: random.Random, share_of_
 def compare_trace_searches(
     reference: Side, *subjects: Side, count: int, traces: int, seed: int, share_of_writes: float = 0, one_in: int = 1
 ) -> tuple[list[str], Runner]:
-    """The same for traces. Without writes, searches of what random ones seldom hit come first: all, or one in so many."""
+    """Fills all sides with the same random traces, and sends them the same random searches. Without
+    writes, it begins with fixed searches for cases that random searches rarely hit: all of them, or
+    one in `one_in`.
+    """
     randomness = random.Random(seed)
     runner = _runner(reference, *subjects, kind="traces", seed=seed, excuse=random_trace_store.excuse)
-    # Clients choose the ids of traces: those of another seed are others.
+    # Clients choose the ids of traces, so each seed has its own range.
     numbers = range(seed * _MOST_TRACES, seed * _MOST_TRACES + traces)
     steps = list(random_trace_store.build(numbers, randomness))
     if not share_of_writes:
@@ -87,14 +93,18 @@ def compare_trace_searches(
 
 
 def indexer_options(indexer: str) -> list[str]:
-    """The options of our server for an indexer that is running, with each change, stopped, or delayed."""
+    """Returns the options of the server under test for an indexer that indexes each change
+    immediately, is stopped, or is delayed.
+    """
     each_change = ["--run-indexing-interval", "0"]
     delay = ["--indexer-delay", str(_INDEXER_DELAY_MS), "--run-indexing-interval", str(_RUN_INDEXING_INTERVAL_MS)]
     return {"running": each_change, "stopped": ["--no-indexer"], "delayed": delay}[indexer]
 
 
 def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tuple[list[str], Runner]:
-    """Send both sides the same random batches for several runs at once, then compare all that is stored."""
+    """Sends both sides the same random batches for several runs concurrently, and then compares
+    everything that is stored.
+    """
     randomness = random.Random(seed)
     runner = _runner(reference, subject, kind="batches", seed=seed)
     names = [f"r{number}" for number in range(-(-count // _BATCHES_PER_RUN))]
@@ -107,19 +117,21 @@ def compare_batches(reference: Side, subject: Side, count: int, seed: int) -> tu
     return reports, runner
 
 
-#: Of a list that Python's parser of literals cannot read, stock MLflow answers with the parser's own words and a 500.
+#: Part of the message of stock MLflow's 500 for a list that Python's literal parser cannot read.
 _PYTHON_WORDS = "malformed node or string"
 _CODES_OF_400 = {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
 
 
 def _runner(reference: Side, *subjects: Side, kind: str, seed: int, excuse: Excuse | None = None) -> Runner:
-    # With an end, so that the text of one seed does not begin with that of another.
+    # Ends with a period, so that no seed's text is a prefix of another's.
     variables = {"unique": f"{kind} {seed}."}
     return Runner(reference, *subjects, variables=variables, excuse=excuse or _excuse_crash)
 
 
 def _excuse_crash(_step: str, found: list[Difference], reference: Answer, subject: Answer) -> list[Difference]:
-    """Where stock MLflow crashes, ours has to call it the client's mistake, and say which."""
+    """Accepts differences if stock MLflow crashes, and the server under test returns a client error
+    with a message.
+    """
     crashed = reference.status == 500 and (reference.kind == "html" or _PYTHON_WORDS in str(reference.body))
     refused = subject.status == 400 and subject.kind == "json"
     named = refused and subject.body.get("error_code") in _CODES_OF_400 and bool(subject.body.get("message"))
@@ -136,7 +148,7 @@ def _new_runs(names: Iterable[str]) -> Iterable[Step]:
 
 
 def _play_all(runner: Runner, works: Iterable[Iterable[Step]], workers: int) -> list[str]:
-    """Several pieces of work at a time, each in its own order."""
+    """Plays several sequences of steps concurrently, each in its own order."""
 
     def play(steps: Iterable[Step]) -> list[str]:
         return [report for step in steps for report in runner.play(step)]
@@ -146,15 +158,17 @@ def _play_all(runner: Runner, works: Iterable[Iterable[Step]], workers: int) -> 
 
 
 def main() -> int:
-    """Start two servers, compare, print what differs. The status is 1 if anything does."""
+    """Starts two servers, compares their responses, and prints the differences. Returns 1 if there
+    are any.
+    """
     arguments = argparse.ArgumentParser(description="Compare random requests with stock MLflow.")
     arguments.add_argument("--filters", type=int, default=1000, help="random searches (1000)")
     arguments.add_argument("--batches", type=int, default=500, help="random log batches (500)")
-    arguments.add_argument("--traces", type=int, default=0, help="random searches of traces (0)")
-    arguments.add_argument("--runs", type=int, default=200, help="runs to search among (200)")
+    arguments.add_argument("--traces", type=int, default=0, help="random trace searches (0)")
+    arguments.add_argument("--runs", type=int, default=200, help="runs in the store (200)")
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--writes", type=float, default=0.0, help="share of searches with writes before them (0)")
-    arguments.add_argument("--indexer", choices=INDEXERS, default="running", help="of our server (running)")
+    arguments.add_argument("--writes", type=float, default=0.0, help="fraction of searches that are preceded by writes (0)")
+    arguments.add_argument("--indexer", choices=INDEXERS, default="running", help="state of the indexer of the server under test (running)")
     options = arguments.parse_args()
     with pair(options=indexer_options(options.indexer)) as sides:
         outcomes = [
@@ -162,7 +176,7 @@ def main() -> int:
                 *sides, count=options.filters, runs=options.runs, seed=options.seed, share_of_writes=options.writes
             ),
             compare_batches(*sides, count=options.batches, seed=options.seed),
-            # Half of them between writes.
+            # The second half is sent between writes.
             compare_trace_searches(*sides, count=options.traces // 2, traces=_TRACES, seed=options.seed),
             compare_trace_searches(
                 *sides,

@@ -1,8 +1,9 @@
-"""Names for what a server may choose by itself, so that two servers can be compared.
+"""Replaces values that a server chooses itself with names, so that two servers can be compared.
 
-Ids, clocks, page tokens and made-up run names differ between two correct servers. Each side learns the ids
-in its answers and numbers them in the order of appearance: as both sides get the same requests, the same
-thing gets the same name, wherever it turns up later, also inside a message or an artifact location.
+Ids, times, page tokens and generated run names differ between two correct servers. Each side
+collects the ids in its responses and numbers them in the order of appearance. Because both sides
+receive the same requests, an id gets the same name on both sides, wherever it appears later,
+including in messages and artifact locations.
 """
 
 import json
@@ -13,24 +14,27 @@ from tests.compare.times import Clock
 
 _RUN_ID = re.compile(r"[0-9a-f]{32}")
 _EXPERIMENT_ID = re.compile(r"[1-9][0-9]*")
-#: Creating a run repeats the experiment's id as it was sent, and it may be sent as " 07".
+#: An experiment id with the spelling that the client used, such as " 07". The response to creating
+#: a run repeats it.
 _SPELLED_ID = re.compile(r"([ +0]*)([1-9][0-9]*)")
-#: A long number in a text is an id we know, or it is not; a short one may be anything, unless the text says so.
+#: Ids that can be recognized anywhere in a text. A long number is either a known id or none. A
+#: short number may have any meaning, so it is only replaced where the text says that it is an id.
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _LEARNABLE = re.compile(rf"(?:dr?-|m-)?[0-9a-f]{{32}}|{_UUID}|[0-9]{{6,}}")
 _EXPERIMENT_IN_MESSAGE = re.compile(r"(experiment(?: with)?(?: id)?[ =]'?[-+ ]?)([0-9]+)", re.IGNORECASE)
-#: Python's way to print the ids of several experiments.
+#: The ids of several experiments, as Python prints a list.
 _EXPERIMENTS_IN_MESSAGE = re.compile(r"\['[0-9]+'(?:, '[0-9]+')*\]")
 _GENERATED_NAME = re.compile(r"[a-z]+-[a-z]+-[0-9]+")
 _PYTHON_STRING = r"'(?:[^'\\]|\\.)*'"
 _PYTHON_SET = re.compile(rf"\{{({_PYTHON_STRING}(?:, {_PYTHON_STRING})*)\}}")
 
-#: What SQLAlchemy says when a constraint fails: the statement and its values, times and ids included.
+#: SQLAlchemy's message for a violated constraint: the statement with its values, including times
+#: and ids.
 _DATABASE_ERROR = re.compile(r"(\(raised as a result of [^)]*\)\n)?\(sqlite3\.\w+\) .*", re.DOTALL)
 
 _OBJECT_ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")
 
-#: Fields with what a server has chosen: what it looks like, and what to call it.
+#: Fields whose values are chosen by the server, with their format and the name to use for them.
 _LEARNED_FIELDS = {
     "run_id": (_RUN_ID, "run"),
     "run_uuid": (_RUN_ID, "run"),
@@ -42,22 +46,22 @@ _LEARNED_FIELDS = {
     "model_id": (re.compile(r"m-[0-9a-f]{32}"), "model"),
 }
 _EXPERIMENT_FIELDS = {"experiment_id", "experiment_ids"}
-#: A digest of an evaluation dataset is made of the time, and looks like a number at times.
+#: The digest of an evaluation dataset. It depends on the time, and may look like a number.
 _DIGEST = re.compile(r"[0-9a-f]{8}")
-#: JSON in a text: it is compared as JSON.
+#: Fields that contain JSON in a string, which is compared as JSON.
 _JSON_TEXTS = {"records", "tags", "schema", "profile"}
 _LOCATIONS = {"artifact_uri", "artifact_location", "source", "mlflow.artifact_location"}
-#: MLflow returns these in whatever order its database finds them.
+#: Lists that MLflow returns in the order of its database.
 _SETS = {"tags", "params", "model_outputs", "aliases", "latest_versions"}
-#: Times that servers choose.
+#: Times that are set by servers.
 _CREATED = {"creation_time", "created_time", "creation_timestamp", "creation_timestamp_ms"}
 _UPDATED = {"last_update_time", "last_updated_timestamp", "last_updated_timestamp_ms"}
-#: The same where GraphQL says them: integers of 64 bits are texts.
+#: Times in GraphQL responses, where 64-bit integers are strings.
 _TIMES_OF_GRAPHQL = {"creationTime", "lastUpdateTime", "creationTimestamp", "lastUpdatedTimestamp"}
 
 
 class Placeholders:
-    """What one side has chosen so far."""
+    """The values that one side has chosen so far."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -65,7 +69,7 @@ class Placeholders:
         self._counts: dict[str, int] = {}
 
     def learn(self, body: Any) -> None:
-        """Number the ids that appear in an answer for the first time."""
+        """Numbers the ids that appear for the first time in a response."""
         if isinstance(body, list):
             for item in body:
                 self.learn(item)
@@ -75,7 +79,7 @@ class Placeholders:
                 self.learn(value)
 
     def apply(self, body: Any) -> Any:
-        """The body with everything the server chose replaced by its name."""
+        """Returns the body with all values that the server has chosen replaced by their names."""
         return self._apply(body, key="", parent="")
 
     def _name(self, text: str) -> str:
@@ -108,7 +112,8 @@ class Placeholders:
 
     def _apply_to_object(self, fields: dict[str, Any], own_key: str) -> dict[str, Any]:
         applied = {key: self._apply(value, _snake_case(key), own_key) for key, value in fields.items()}
-        # Where an entity says when it was made. Elsewhere the names may be anybody's.
+        # Only in objects with a creation time. In others, fields with these names may be set by
+        # clients.
         if fields.keys() & _CREATED:
             times = fields.keys() & (_CREATED | _UPDATED)
             applied |= {key: self._clock.name(fields[key]) for key in times if isinstance(fields[key], int)}
@@ -145,12 +150,16 @@ class Placeholders:
 
 
 def _snake_case(name: str) -> str:
-    """The name of a field of GraphQL as REST has it; other names as they are."""
+    """Converts the name of a GraphQL field to that of the REST field. Returns other names
+    unchanged.
+    """
     return re.sub("(?<=[a-z])[A-Z]", lambda found: f"_{found[0].lower()}", name)
 
 
 def _read_json(text: str) -> Any:
-    """What a text holds as JSON, with names for the numbers that are none; nothing, if it is no JSON."""
+    """Parses JSON, with NaN and infinities replaced by their names. Returns `None` if the text is
+    not JSON.
+    """
     try:
         return json.loads(text, parse_constant=lambda name: f"<{name}>")
     except ValueError:
@@ -158,7 +167,9 @@ def _read_json(text: str) -> Any:
 
 
 def _sorted_set(found: re.Match[str]) -> str:
-    """Python prints the elements of a set of strings in a different order in every process."""
+    """Sorts the elements of a printed Python set of strings, whose order differs
+    between processes.
+    """
     return "{" + ", ".join(sorted(re.findall(_PYTHON_STRING, found[1]))) + "}"
 
 

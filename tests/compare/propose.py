@@ -1,7 +1,9 @@
-"""Print an entry for each difference that nobody has accepted: `python -m tests.compare.propose runs-create`.
+"""Prints an entry for each difference that is not accepted: `python -m tests.compare.propose
+runs-create`.
 
-What is printed goes into `allowed/<scenario>.yaml` after somebody has read it, found that ours is right, made the
-patterns as narrow as the messages allow, and given the reason, which is left empty here and must not be.
+Before an entry is added to `allowed/<scenario>.yaml`, a developer has to check that this server's
+behavior is right, make the patterns as narrow as the messages allow, and fill in the reason, which
+is empty here.
 """
 
 import argparse
@@ -24,12 +26,14 @@ from tests.support.http import Answer, Side
 
 _SCENARIOS = Path(__file__).with_name("scenarios")
 _STEPS_NAMED = 6
-#: What differs between messages of one kind: quoted texts, lists and objects, placeholders, numbers.
+#: Parts in which messages of one kind differ: quoted texts, lists and objects, placeholders,
+#: numbers.
 _PARTS = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\d+|\w+|\s+|.""", re.DOTALL
 )
 _WORD = re.compile(r"[^\W\d]\w*|\s+|[^\w\s'\"<]")
-#: In a pattern: the random part of a name, and the number of a placeholder, which another step before it changes.
+#: Parts of a text that a pattern must not fix: the random part of a name, and the number of a
+#: placeholder, which changes if a step is added before.
 _CHANGING = [(re.compile(r"-[0-9a-f]{8}\b"), "-[0-9a-f]{8}"), (re.compile(r"<([a-z][a-z ]*) \d+>"), r"<\1 \\d+>")]
 _ALTERNATIVES, _LONGEST_ALTERNATIVES = 8, 200
 _LONGEST_BODY = 120
@@ -37,21 +41,23 @@ _LONGEST_BODY = 120
 
 @dataclass
 class Proposal:
-    """The steps with the same outcome on both sides, and the texts of each, for the patterns."""
+    """The steps with the same result on both sides, and the texts of their responses, from which
+    the patterns are derived.
+    """
 
     steps: list[str] = field(default_factory=list)
     texts: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
 
 
 class Collector:
-    """Takes what a scenario's entries leave over."""
+    """Collects the differences that a scenario's entries do not accept."""
 
     def __init__(self, scenario: str):
         self._allowed = AllowList(load_entries(scenario))
         self.proposals: dict[tuple[Any, ...], Proposal] = defaultdict(Proposal)
 
     def excuse(self, step: str, found: list[Difference], reference: Answer, subject: Answer) -> list[Difference]:
-        """Note what is left, and excuse it: the scenario goes on."""
+        """Records the remaining differences and accepts them, so that the scenario continues."""
         left = self._allowed.excuse(step, found, reference, subject)
         if left and reference.status == subject.status == 200:
             for difference in left:
@@ -73,7 +79,7 @@ class Collector:
 
 
 def _fixed(answer: Answer, path: str | None) -> dict[str, Any]:
-    """What the steps of one entry have in common."""
+    """Returns the properties that all steps of an entry share."""
     fixed: dict[str, Any] = {"status": answer.status}
     if answer.kind != "json":
         fixed["kind"] = answer.kind
@@ -83,7 +89,7 @@ def _fixed(answer: Answer, path: str | None) -> dict[str, Any]:
 
 
 def _text(side: str, answer: Answer) -> Iterator[tuple[tuple[str, str], str]]:
-    """What is bound by a pattern."""
+    """Yields the text that is matched by a pattern."""
     if answer.kind == "json" and answer.status >= 400:
         yield (side, "message"), answer.body.get("message", "")
     elif answer.kind != "html":
@@ -95,7 +101,9 @@ def _shape(text: str) -> str:
 
 
 def _pattern(texts: list[str]) -> str:
-    """A regular expression for all of these texts: where they differ, what there is in each, or anything."""
+    """Returns a regular expression that matches all of these texts. Where they differ, it has
+    alternatives or matches anything.
+    """
     parts = [_PARTS.findall(text) for text in texts]
     if len({len(each) for each in parts}) > 1:
         return _with_changes(_either(texts))
@@ -111,7 +119,7 @@ def _either(texts: Iterable[str]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Like re.escape, but one can read it."""
+    """Escapes a text like re.escape, but stays more readable."""
     return re.sub(r"([.\\^$*+?{}\[\]|()])", r"\\\1", text)
 
 
@@ -122,14 +130,14 @@ def _with_changes(pattern: str) -> str:
 
 
 def _begin(pattern: str) -> str:
-    """A long pattern without its end, and without alternatives that end there."""
+    """Shortens a long pattern, without cutting through alternatives."""
     if len(pattern) <= _LONGEST_BODY:
         return pattern
     return re.match(rf"(?:\\.|[^\\(]){{0,{_LONGEST_BODY}}}", pattern)[0] + ".*"
 
 
 def _entry(key: tuple[Any, ...], proposal: Proposal) -> str:
-    """One entry, the way they are written."""
+    """Formats an entry as in the files."""
     family, path, sides, _ = key
     named = sorted(set(proposal.steps))
     step = named[0] if len(named) == 1 else named if len(named) <= _STEPS_NAMED else f"{family} [*"
@@ -146,7 +154,7 @@ def _entry(key: tuple[Any, ...], proposal: Proposal) -> str:
 
 
 def _quoted(value: str | int | list[str]) -> str:
-    """YAML for a value, with as few backslashes as can be."""
+    """Returns a value as YAML, with as few backslashes as possible."""
     if isinstance(value, list):
         return f"[{', '.join(map(_quoted, value))}]"
     if isinstance(value, str) and "\n" not in value and ("\\" in value or '"' in value):
@@ -155,10 +163,10 @@ def _quoted(value: str | int | list[str]) -> str:
 
 
 def main() -> None:
-    """Play the scenarios named on the command line, or all."""
+    """Plays the scenarios named on the command line, or all of them."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("scenario", nargs="*")
-    arguments.add_argument("--output", type=Path, help="a directory for one file per scenario; printed if there is none")
+    arguments.add_argument("--output", type=Path, help="directory for one file per scenario; printed by default")
     options = arguments.parse_args()
     names = options.scenario or sorted(file.stem for file in _SCENARIOS.glob("*.yaml"))
     with pair() as shared:

@@ -1,4 +1,4 @@
-"""Random log batches for one run: repeated points, conflicting parameters, and what must be refused."""
+"""Random log batches for a run: repeated points, conflicting params, and invalid values."""
 
 import random
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ _METRICS = [f"m{number}" for number in range(6)] + ["a/b", "ü"]
 _PARAMS = [f"p{number}" for number in range(8)]
 _TAGS = [f"t{number}" for number in range(5)] + ["mlflow.runName", "mlflow.note.content"]
 _BAD_KEYS = ["..", "/x", "a//b", "a#b", "", "k" * 251, "new\nline", "🧪"]
-#: No zero: NaN is stored as a zero with a flag, and which of the two comes first in a history is not defined.
+#: Does not contain zero: NaN is stored as zero with a flag, and the order of the two in a history
+#: is not defined.
 _VALUES = [1, -1, 0.5, 2.5, "NaN", "Infinity", "-Infinity", "3", 1e308, 1.7976931348623157e308, 7]
 _BAD_METRICS: list[Any] = [
     {"key": "x", "value": "abc", "timestamp": 1},
@@ -23,7 +24,7 @@ _BAD_METRICS: list[Any] = [
 
 
 def batches(run: str, count: int, randomness: random.Random) -> Iterator[Step]:
-    """`count` batches for the run whose id is in the variable `run`, some of them sent twice."""
+    """Yields `count` batches for the run whose id is in the variable `run`. Some are sent twice."""
     previous = None
     for _ in range(count):
         repeated = previous is not None and randomness.random() < 0.15
@@ -32,7 +33,9 @@ def batches(run: str, count: int, randomness: random.Random) -> Iterator[Step]:
 
 
 def state(run: str, randomness: random.Random) -> Iterator[Step]:
-    """Read everything back: the run, and the history of each metric, whole or in pages."""
+    """Yields the requests that read everything back: the run, and the history of each metric,
+    complete or in pages.
+    """
     run_id = f"${{{run}}}"
     yield _get("runs/get", {"run_id": run_id})
     for key in _METRICS:
@@ -45,7 +48,9 @@ def state(run: str, randomness: random.Random) -> Iterator[Step]:
 
 
 def _batch(randomness: random.Random) -> dict[str, Any]:
-    """Mostly small and good; one list is spoiled or made too long now and then."""
+    """Returns a batch that is usually small and valid. Occasionally, a list has an invalid item or
+    is too long.
+    """
     metrics = [_metric(randomness) for _ in range(randomness.choice([0, 1, 1, 3, 10, 40]))]
     params = [{"key": key, "value": randomness.choice("xxxxy")} for key in _few(_PARAMS, randomness)]
     tags = [{"key": randomness.choice(_TAGS), "value": randomness.choice(["a", "b", ""])}
@@ -66,7 +71,9 @@ def _batch(randomness: random.Random) -> dict[str, Any]:
 
 
 def _metric(randomness: random.Random) -> dict[str, Any]:
-    """A point on a small grid, so that the same points come again and latest values are contested."""
+    """Returns a point on a small grid, so that points are repeated and compete for the latest
+    value.
+    """
     return {
         "key": randomness.choice(_METRICS),
         "value": randomness.choice(_VALUES),

@@ -1,4 +1,4 @@
-"""Random searches over a random store: filters and orders that make sense, and some that do not."""
+"""Random searches of a random store, with valid and invalid filters and orders."""
 
 import random
 
@@ -13,7 +13,7 @@ _NOISE = ["(", ")", "OR", "AND", "NOT", ";", ",", "'", '"', "`", "=", "==", "IN"
 
 
 def run_search(store: Store, randomness: random.Random) -> Step:
-    """A search for runs in some of the store's experiments."""
+    """Returns a search for runs in some of the store's experiments."""
     experiments = _some_experiments(store, randomness)
     body = {
         "experiment_ids": [f"${{{name}}}" for name in experiments],
@@ -25,7 +25,9 @@ def run_search(store: Store, randomness: random.Random) -> Step:
 
 
 def experiment_search(store: Store, randomness: random.Random) -> Step:
-    """A search among the store's experiments; the name keeps those of other tests out."""
+    """Returns a search for experiments of the store. A condition on the name excludes those of
+    other tests.
+    """
     clauses = _filter(randomness, lambda: _experiment_clause(store, randomness))
     body = {
         "filter": f"name LIKE '${{unique}}%' AND {clauses}" if clauses else "name LIKE '${unique}%'",
@@ -36,7 +38,7 @@ def experiment_search(store: Store, randomness: random.Random) -> Step:
 
 
 def _some_experiments(store: Store, randomness: random.Random) -> list[str]:
-    """Often the large one alone, otherwise any of them."""
+    """Returns only the large experiment in many cases, and otherwise a random selection."""
     if randomness.random() < 0.4:
         return store.experiments[:1]
     return randomness.sample(store.experiments, randomness.randint(1, len(store.experiments)))
@@ -44,7 +46,7 @@ def _some_experiments(store: Store, randomness: random.Random) -> list[str]:
 
 def _search(path: str, body: dict, randomness: random.Random) -> Step:
     body["max_results"] = randomness.choice([1, 3, 10, 50, 1000])
-    # Following pages of one result would be all that is ever done.
+    # Small pages are not followed, because most requests would be for pages of a single search.
     follow = body["max_results"] >= 10
     return Step(path, "POST", f"/api/2.0/mlflow/{path}", json=body, has_json=True, follow_pages=follow)
 
@@ -52,14 +54,15 @@ def _search(path: str, body: dict, randomness: random.Random) -> Step:
 def _filter(randomness: random.Random, clause) -> str:
     clauses = [clause() for _ in range(randomness.choice([0, 1, 1, 1, 2, 2, 3, 4]))]
     text = randomness.choice([" AND ", " AND ", " and ", "  AND\n"]).join(clauses)
-    # A message about a spoiled filter quotes it, and a short experiment id cannot be told from other numbers there.
-    # Outside of quotes a run id is read as a name or as a number, depending on how the server's own ids begin.
+    # Messages about an invalid filter quote it, and a short experiment id in it cannot be
+    # distinguished from other numbers. An unquoted run id is parsed as a name or a number,
+    # depending on how the server's own ids begin.
     spoil = randomness.random() < 0.15 and "experiment_id" not in text and "run_id" not in text
     return _spoiled(text, randomness) if spoil else text
 
 
 def _spoiled(text: str, randomness: random.Random) -> str:
-    """Break a filter by dropping, doubling or inserting a word."""
+    """Makes a filter invalid by dropping, doubling or inserting a word."""
     words = text.split(" ")
     position = randomness.randrange(len(words))
     change = randomness.randrange(3)
@@ -120,7 +123,9 @@ def _text_condition(randomness: random.Random, values: list[str] = WORDS, with_n
 
 
 def _patterns(value: str, randomness: random.Random) -> list[str]:
-    """Patterns that match the value, mostly: whole, its beginning, its end, something inside."""
+    """Returns patterns, most of which match the value: as a whole, by its beginning, its end, or a
+    part.
+    """
     begin = randomness.randint(0, max(0, len(value) - 1))
     part = value[begin:begin + randomness.randint(1, 5)]
     last = value.rpartition(" ")[2]
@@ -129,7 +134,7 @@ def _patterns(value: str, randomness: random.Random) -> list[str]:
 
 
 def _entity(randomness: random.Random, *names: str) -> str:
-    # An entity nobody knows, now and then.
+    # Occasionally an unknown entity.
     return "colour" if randomness.random() < 0.02 else randomness.choice(names)
 
 

@@ -12,7 +12,7 @@ PARAMS = ["lr", "depth", "with space", "n/a", "größe"]
 TAGS = ["word", "team", "with space", "env"]
 WORDS = ["alpha", "Alpha", "beta", "100%", "a_b", "it's", "", "é", "É", "日本", "10", "9", " space ", "ALPHA"]
 WORDS += ["nightly run 7", "Nightly-rerun", "a#b", "$x", "alpha beta gamma"]
-#: Too long for the key of an index, and different only behind what fits.
+#: Values that are too long for an index key, and that differ only beyond the part that fits.
 LONG_WORDS = ["l" * 320, "l" * 320 + "a", "L" * 320 + "a", "l" * 320 + " run"]
 NUMBERS = ["0", "1", "-1", "0.5", "1e3", "1000", "-3.25", "1e308", "5e-324", "2"]
 DATASETS = ["iris", "Iris", "iris 2024", "it's", "d#1"]
@@ -25,7 +25,7 @@ _VALUES = [0, 1, -1, 0.5, 1000, -3.25, 1e308, 5e-324, "NaN", "Infinity", "-Infin
 
 @dataclass(frozen=True)
 class Store:
-    """The names of the variables that hold the ids, the experiment of each run, and the times that occur."""
+    """The names of the variables with the ids, the experiment of each run, and the start times."""
 
     experiments: list[str]
     runs: list[str]
@@ -34,9 +34,10 @@ class Store:
 
 
 def plan(randomness: random.Random, experiments: int, runs: int) -> Store:
-    """The shape of a store. Times of start are all different, as equal ones are ordered by run id.
+    """Plans a store. All start times are different, because runs with equal ones are sorted by id.
 
-    The first experiment has more than half of the runs: in a large one lists are read and not every run.
+    More than half of the runs are in the first experiment, because in a large experiment searches
+    read lists instead of every run.
     """
     names = [f"e{number}" for number in range(experiments)]
     homes = randomness.choices(names, [2 * experiments] + [1] * (experiments - 1), k=runs)
@@ -45,7 +46,7 @@ def plan(randomness: random.Random, experiments: int, runs: int) -> Store:
 
 
 def build(store: Store, randomness: random.Random) -> Iterator[Step]:
-    """The steps that fill the store."""
+    """Yields the steps that fill the store."""
     for name in store.experiments:
         tags = [{"key": key, "value": randomness.choice(WORDS)} for key in _some(TAGS, randomness)]
         body = {"name": f"${{unique}} {randomness.choice(WORDS)} {name}", "tags": tags}
@@ -85,13 +86,13 @@ def _build_run(name: str, start: int, experiment: str, randomness: random.Random
 
 
 def change(store: Store, randomness: random.Random) -> Step:
-    """One write that moves a run or an experiment from one answer to another."""
+    """Returns a write that changes which searches find a run or an experiment."""
     position = randomness.randrange(len(store.runs))
     run = {"run_id": f"${{{store.runs[position]}}}"}
     experiment = {"experiment_id": f"${{{randomness.choice(store.experiments)}}}"}
     value, timestamp = randomness.choice(_VALUES), randomness.randint(3, 9)
     metric = {"key": randomness.choice(METRICS), "value": value, "timestamp": timestamp}
-    # A param keeps its first value, and a refusal is fine too.
+    # The value of a param cannot be changed. If it exists, both sides refuse the write.
     param = {"key": randomness.choice(PARAMS), "value": _word(randomness)}
     tag = {"key": randomness.choice(TAGS), "value": _word(randomness)}
     status = {"status": randomness.choice(STATUSES)}

@@ -1,4 +1,4 @@
-"""Random traces in a store of stock MLflow, and how they are written down."""
+"""Random traces in a store of stock MLflow, and their representation in the recording."""
 
 import json
 import random
@@ -47,7 +47,7 @@ _COUNT = 40
 
 
 def fill(store, randomness: random.Random) -> list[str]:
-    """Three experiments with traces in them; their ids."""
+    """Creates three experiments with traces. Returns the ids of the experiments."""
     experiments = [store.create_experiment(f"e{number}") for number in range(3)]
     for number in range(_COUNT):
         _trace(store, randomness.choice(experiments), f"tr-{number:03}", randomness)
@@ -59,7 +59,7 @@ def _some(values: dict, randomness: random.Random, share: float) -> dict:
 
 
 def _trace(store, experiment: str, trace_id: str, randomness: random.Random) -> None:
-    # Some at the same time, so that the id decides.
+    # Some traces have the same time, so that they are sorted by id.
     time = START + randomness.randrange(4) * DAY + randomness.choice([0, 1, 500, 60_000])
     tags = _some(TAGS, randomness, 0.4)
     if randomness.random() < 0.7:
@@ -99,9 +99,9 @@ def _span(trace_id: str, number: int, time: int, randomness: random.Random) -> S
         attributes["mlflow.spanType"] = json.dumps(kind)
     for key, value in _some(SPAN_ATTRIBUTES, randomness, 0.5).items():
         attributes[key] = json.dumps(value, ensure_ascii=False)
-    # Sometimes long before the trace.
+    # Occasionally long before the trace.
     start = (time - randomness.choice([0, 0, 5_000, 60_000])) * 1_000_000
-    # Not of the trace's id: that of the span decides nothing here.
+    # Does not need to match the trace's id, because it is not used here.
     context = opentelemetry.SpanContext(trace_id=1, span_id=number + 1, is_remote=False)
     status = randomness.choice([opentelemetry.StatusCode.OK, opentelemetry.StatusCode.ERROR, opentelemetry.StatusCode.UNSET])
     return Span(
@@ -119,7 +119,7 @@ def _span(trace_id: str, number: int, time: int, randomness: random.Random) -> S
 
 def _assessments(randomness: random.Random):
     source = AssessmentSource(source_type="HUMAN", source_id="x")
-    # An assessment of a session is one of its first trace that names the session.
+    # An assessment of a session is stored with the first trace of the session.
     session = {"mlflow.trace.session": "whatever"}
     for name, values in FEEDBACK.items():
         for _ in range(randomness.choice([0, 0, 1, 2])):
@@ -136,13 +136,13 @@ def _assessments(randomness: random.Random):
 
 
 def read(store, experiments: list[str]) -> list[dict]:
-    """The traces as the store has them, by id."""
+    """Returns the traces in the store, sorted by id."""
     infos, _ = store.search_traces(locations=experiments, max_results=1000)
     return [_written_down(store, info, experiments) for info in sorted(infos, key=lambda info: info.trace_id)]
 
 
 def _searched(values: dict, known: dict) -> dict:
-    """Without what the store adds."""
+    """Removes the values that the store adds."""
     return {key: value for key, value in values.items() if key in known or key == "mlflow.traceName"}
 
 

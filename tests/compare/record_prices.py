@@ -1,4 +1,6 @@
-"""Writes the prices that come with MLflow into the crate `spans`: `python -m tests.compare.record_prices`."""
+"""Writes the prices in the MLflow package to the crate `spans`: `python -m
+tests.compare.record_prices`.
+"""
 
 import json
 from importlib.resources import files
@@ -10,7 +12,9 @@ KINDS = ["input", "output", "cache_read", "cache_write", "cache_write_1hr"]
 
 
 def lines() -> list[str]:
-    """The catalogue as the crate reads it: a line for each provider, and below it one for each of its models."""
+    """Returns the catalog in the format of the crate: a line for each provider, followed by one for
+    each of its models.
+    """
     written = []
     for provider in sorted(files("mlflow.utils").joinpath("model_catalog").iterdir(), key=lambda file: file.name[:-5]):
         if not provider.name.endswith(".json"):

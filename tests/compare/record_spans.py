@@ -1,8 +1,10 @@
-"""Records what stock MLflow makes of exports of spans: `python -m tests.compare.record_spans`.
+"""Records what stock MLflow makes of exported spans: `python -m tests.compare.record_spans`.
 
-A test of the crate `spans` reads what is recorded. A line of the file is a case: what was sent, the last answer, and, for each trace,
-its info, its spans as `traces/get` has them, as they are stored, the file of spans where that is not made of what is stored, and what
-the store's columns hold. To compare more random exports than are kept, give their number, a seed, and another file.
+A test of the crate `spans` reads the recording. Each line is a case: the requests, the last
+response, and for each trace its info, its spans as returned by `traces/get`, its spans as stored,
+the columns in the database, and the downloaded file of spans if it is not composed of the stored
+spans. To compare more random exports than the recording has, pass their number, a seed, and a
+different file.
 """
 
 import base64

@@ -1,6 +1,6 @@
-"""Records figures that stock MLflow takes of traces, for `functions/traces/tests/it/figures.rs`.
+"""Records stock MLflow's figures about traces, for `functions/traces/tests/it/figures.rs`.
 
-    .venv/bin/python -m tests.compare.record_trace_metrics [--seed N] [--output FILE]
+  .venv/bin/python -m tests.compare.record_trace_metrics [--seed N] [--output FILE]
 """
 
 import argparse
@@ -20,7 +20,7 @@ _OUTPUT = Path(__file__).parents[2] / "functions/traces/tests/it/figures.json"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="of the traces; the questions stay the same")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the traces; the queries stay the same")
     parser.add_argument("--output", type=Path, default=_OUTPUT)
     arguments = parser.parse_args()
     # Prices come from the package, not from the internet.
@@ -75,14 +75,14 @@ def _ask(url: str, bodies: list[dict[str, Any]], known: dict[str, str]) -> list[
     for body in bodies:
         sent = _filled(json.dumps(body), known)
         answer = requests.post(url, data=sent, headers={"content-type": "application/json"}, timeout=60)
-        # An exception that escapes MLflow is answered in HTML.
+        # Stock MLflow responds with HTML to uncaught exceptions.
         said = answer.json() if answer.status_code < 500 else None
         found.append([body, answer.status_code, said if answer.status_code == 200 or not said else said["message"]])
     return found
 
 
 def _compact(recorded: dict[str, list[Any]]) -> str:
-    """A call or a question a line."""
+    """Formats the recording with one call or query per line."""
     parts = []
     for name, entries in recorded.items():
         lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)

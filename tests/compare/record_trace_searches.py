@@ -1,6 +1,7 @@
-"""Records what stock MLflow's own store finds in random searches of random traces, for `shared/language/search/tests/trace_searches.rs`.
+"""Records what stock MLflow's store finds in random searches of random traces, for
+`shared/language/search/tests/trace_searches.rs`.
 
-    .venv/bin/python -m tests.compare.record_trace_searches [--seed N] [--searches N] [--output FILE]
+  .venv/bin/python -m tests.compare.record_trace_searches [--seed N] [--searches N] [--output FILE]
 """
 
 import argparse
@@ -21,7 +22,7 @@ _OUTPUT = Path(__file__).parents[2] / "shared/language/search/tests/trace_search
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--searches", type=int, default=400, help="random ones, beside those that are written out")
+    parser.add_argument("--searches", type=int, default=400, help="number of random searches, in addition to the fixed ones")
     parser.add_argument("--output", type=Path, default=_OUTPUT)
     arguments = parser.parse_args()
     randomness = random.Random(arguments.seed)
@@ -38,7 +39,9 @@ def main() -> None:
 
 
 def _answer(store, experiments, numbers, wanted, filter_string, order_by):
-    """The numbers of the traces that are found, MLflow's message, or null for an exception that escapes it."""
+    """Returns the numbers of the traces that are found, or MLflow's message. Returns `None` for
+    other exceptions.
+    """
     try:
         found, _ = store.search_traces(
             locations=[experiments[place] for place in wanted],
@@ -47,7 +50,8 @@ def _answer(store, experiments, numbers, wanted, filter_string, order_by):
             max_results=1000,
         )
     except MlflowException as error:
-        # The store wraps what escapes it, too; this is the one message without a code of its own.
+        # The store also wraps unexpected exceptions. Messages about `order_by` are the only regular
+        # ones without a specific code.
         if error.error_code == "INVALID_PARAMETER_VALUE" or error.message.startswith("`order_by`"):
             return _sorted_sets(error.message)
         return None
@@ -57,7 +61,7 @@ def _answer(store, experiments, numbers, wanted, filter_string, order_by):
 
 
 def _sorted_sets(message: str) -> str:
-    """Python prints the members of a set in an order that changes from run to run."""
+    """Sorts the elements of printed Python sets, whose order changes from run to run."""
 
     def sort(match: re.Match) -> str:
         return "{" + ", ".join(sorted(match[0][1:-1].split(", "))) + "}"
@@ -66,7 +70,7 @@ def _sorted_sets(message: str) -> str:
 
 
 def _compact(recorded: dict) -> str:
-    """A trace or a search a line."""
+    """Formats the recording with one trace or search per line."""
     parts = []
     for name, entries in recorded.items():
         lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)

@@ -1,4 +1,4 @@
-"""Running a scenario against two servers."""
+"""Runs a scenario on two servers."""
 
 import dataclasses
 import json
@@ -18,28 +18,34 @@ from tests.support.http import Answer, Request, Side
 _MOST_PAGES = 100
 _NOT_CAPTURED = "nothing-was-captured"
 
-#: Enough for the threads of the generator, each of which has a request to both sides under way.
+#: Number of threads that send requests. Enough for the generator's threads, each of which sends a
+#: request to both sides.
 _SENDERS = 16
 
-#: Takes a step's name, what differs between its answers, and both answers; returns what nobody has excused.
+#: A function that receives a step's name, the differences between the responses, and both
+#: responses, and returns the differences that are not accepted.
 Excuse = Callable[[str, list[Difference], Answer, Answer], list[Difference]]
 
 
 def excuse_nothing(_step: str, found: list[Difference], _reference: Answer, _subject: Answer) -> list[Difference]:
-    """The excuse of those who have none."""
+    """Accepts no differences."""
     return found
 
 
 @dataclass
 class Player:
-    """One side in one scenario: the server, its variables, and the names of what it has chosen."""
+    """One side in a scenario: the server, its variables, and the names of values that it has
+    chosen.
+    """
 
     side: Side
     variables: dict[str, Any]
     placeholders: Placeholders
 
     def answered(self, step: Step, answer: Answer) -> "Answered":
-        """What is compared of an answer; what the step captures of it is remembered."""
+        """Returns the parts of a response that are compared, and stores the values that the step
+        captures.
+        """
         if answer.status == 200:
             self.placeholders.learn(answer.body)
         disorder = [name for name, keys in step.in_order.items() if not _is_in_order(answer, name, keys)]
@@ -47,7 +53,9 @@ class Player:
         return Answered(_sorted_lists(named, step.unordered), disorder, self.capture(step.capture, answer))
 
     def capture(self, wanted: dict[str, str], answer: Answer) -> list[str]:
-        """Remember parts of an answer; returns the names of what was not there."""
+        """Stores parts of a response in variables. Returns the names of those that the response
+        does not have.
+        """
         missing = []
         for name, path in wanted.items():
             try:
@@ -60,7 +68,9 @@ class Player:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer with its placeholders, its lists that are not in the order they should be, and what it lacks."""
+    """A response with placeholders, the names of its lists that are not in the required order, and
+    the names of missing values.
+    """
 
     answer: Answer
     disorder: list[str]
@@ -68,28 +78,33 @@ class Answered:
 
 
 class Lists:
-    """The lists that steps name in `unordered` and `in_order`, and which of them the reference has answered with."""
+    """The lists that steps name in `unordered` and `in_order`, and those that the reference has
+    returned.
+    """
 
     def __init__(self) -> None:
         self._named: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str]] = set()
 
     def look(self, step: Step, answer: Answer) -> None:
-        """Note what an answer has. An empty list is left out of an answer, so one of a family is enough."""
+        """Records the lists in a response. Empty lists are omitted from responses, so one response
+        per family of steps is enough.
+        """
         for name in {*step.unordered, *step.in_order}:
             self._named.add((step.family, name))
             if isinstance(answer.body, dict) and isinstance(answer.body.get(name), list):
                 self._seen.add((step.family, name))
 
     def unknown(self) -> list[tuple[str, str]]:
-        """The steps and names of lists that were in no answer."""
+        """Returns the steps and names of lists that no response contained."""
         return sorted(self._named - self._seen)
 
 
 class Runner:
-    """Plays steps on all sides and reports the differences nobody excused. May be used by several threads.
+    """Plays steps on all sides, and reports the differences that are not accepted. Thread-safe.
 
-    There may be several subjects: each is compared with the reference, which is asked once.
+    There may be several subjects. Each is compared with the reference, which receives each request
+    once.
     """
 
     def __init__(self, reference: Side, *subjects: Side, variables: dict[str, Any], excuse: Excuse = excuse_nothing):
@@ -102,16 +117,18 @@ class Runner:
 
     @property
     def requests(self) -> int:
-        """How many requests each side has got."""
+        """Returns the number of requests that each side has received."""
         return len(self._statuses)
 
     @property
     def statuses(self) -> Counter[int]:
-        """How often the reference has given which status."""
+        """Returns how often the reference has returned each status."""
         return Counter(self._statuses)
 
     def play(self, step: Step) -> Iterator[str]:
-        """Send a step's request to all sides; one readable text per page and subject that differ."""
+        """Sends a step's request to all sides. Yields a report for each page and subject that
+        differs.
+        """
         requests = first = [step.request(player.variables) for player in self._players]
         pages: list[list[Answer]] = []
         for _ in range(_MOST_PAGES):
@@ -133,7 +150,9 @@ class Runner:
             yield from self._compare(step, first[0], [_joined(side) for side in zip(*pages)])
 
     def unknown_lists(self) -> list[str]:
-        """One text per list that a step sorts or checks, and that no answer to it has had: its name is wrong."""
+        """Describes each list that a step sorts or checks and that no response contained, which
+        means that its name is wrong.
+        """
         return [f"{step}\n    no answer has a list {name!r}" for step, name in self._lists.unknown()]
 
     def _compare(self, step: Step, request: Request, answers: list[Answer]) -> Iterator[str]:
@@ -156,8 +175,8 @@ class Runner:
 
 
 def run(scenario: Scenario, reference: Side, subject: Side, excuse: Excuse) -> tuple[list[str], int]:
-    """Play a scenario; returns a readable text per difference and the number of requests."""
-    # With a number, so that no scenario's text begins with another's.
+    """Plays a scenario. Returns a report for each difference, and the number of requests."""
+    # Contains a checksum, so that no scenario's text is a prefix of another's.
     unique = f"{scenario.name}-{zlib.crc32(scenario.name.encode()):08x}"
     variables = {"unique": unique, **scenario.variables}
     runner = Runner(reference, subject, variables=variables, excuse=excuse)
@@ -171,7 +190,9 @@ def _next_page(answer: Answer) -> str | None:
 
 
 def _on_page(request: Request, token: str) -> Request:
-    """The same request for the following page; the token goes where the other parameters are."""
+    """Returns the request for the following page. The token is added to the body, or to the query
+    if there is no body.
+    """
     if request.body is None:
         return dataclasses.replace(request, query=request.query | {"page_token": token})
     body = json.loads(request.body) | {"page_token": token}
@@ -179,7 +200,7 @@ def _on_page(request: Request, token: str) -> Request:
 
 
 def _sorted_lists(answer: Answer, unordered: dict[str, str]) -> Answer:
-    """Sort the lists a step declares to have no order between the values of some field (`*`: the whole item)."""
+    """Sorts the lists that a step declares as unordered by a field, or by the whole item (`*`)."""
     if not isinstance(answer.body, dict):
         return answer
     body = dict(answer.body)
@@ -190,7 +211,7 @@ def _sorted_lists(answer: Answer, unordered: dict[str, str]) -> Answer:
 
 
 def _joined(pages: Sequence[Answer]) -> Answer:
-    """Several pages as one: their lists one after another, and how long each was."""
+    """Joins pages to one response: concatenates their lists, and adds the length of each page."""
     if any(page.status != 200 or not isinstance(page.body, dict) for page in pages):
         return next(page for page in pages if page.status != 200 or not isinstance(page.body, dict))
     body: dict[str, Any] = dict(pages[-1].body)
@@ -201,7 +222,9 @@ def _joined(pages: Sequence[Answer]) -> Answer:
 
 
 def _is_in_order(answer: Answer, name: str, keys: list[str]) -> bool:
-    """Whether a list is sorted by what the server has chosen, like ids; a key with `-` in front is descending."""
+    """Returns whether a list is sorted by keys whose values the server has chosen, such as ids. A
+    key that begins with `-` is descending.
+    """
     items = answer.body.get(name, []) if isinstance(answer.body, dict) else []
     expected = list(items) if isinstance(items, list) else []
     for key in reversed(keys):
@@ -210,7 +233,9 @@ def _is_in_order(answer: Answer, name: str, keys: list[str]) -> bool:
 
 
 def _at(value: Any, path: str) -> Any:
-    """`runs.0.info.run_id` inside nested objects and lists, and inside JSON in a text."""
+    """Returns the value at a path such as `runs.0.info.run_id` in nested objects and lists, and in
+    JSON strings.
+    """
     for part in path.split("."):
         value = json.loads(value) if isinstance(value, str) else value
         value = value[int(part)] if isinstance(value, list) else value[part]

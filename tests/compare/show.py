@@ -1,4 +1,6 @@
-"""Print what stock MLflow answers to every request of a scenario: `python -m tests.compare.show runs-create`."""
+"""Prints stock MLflow's response to every request of a scenario: `python -m tests.compare.show
+runs-create`.
+"""
 
 import argparse
 import json
@@ -15,7 +17,7 @@ from tests.support.servers import StockMlflow
 
 
 def main() -> None:
-    """Play the scenarios named on the command line on a fresh stock server."""
+    """Plays the scenarios named on the command line on a new stock server."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("scenario", nargs="+")
     with tempfile.TemporaryDirectory() as directory:

@@ -1,6 +1,7 @@
-"""Exports of spans whose reading by stock MLflow is recorded: one of every kind, and random ones.
+"""Exports of spans for recording how stock MLflow reads them: one of every kind, and random ones.
 
-Each case has a trace or two of its own. Bodies are OTLP in JSON unless `protobuf` is set; then they are packed from that JSON.
+Each case has its own traces, one or two. Bodies are OTLP in JSON, or in protobuf converted from
+that JSON if `protobuf` is set.
 """
 
 import copy
@@ -22,7 +23,7 @@ PROTOBUF_TYPE = "application/x-protobuf"
 
 @dataclass
 class Case:
-    """The bodies are sent one after the other."""
+    """A case with its requests, which are sent sequentially."""
 
     name: str
     bodies: list[bytes]
@@ -32,7 +33,7 @@ class Case:
 
 
 def any_value(value: Any) -> dict[str, Any]:
-    """An attribute's value as OTLP has it in JSON."""
+    """Returns the OTLP JSON of an attribute's value."""
     match value:
         case None:
             return {}
@@ -57,7 +58,7 @@ def attributes(values: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def span(number: int, parent: int | None = None, /, **fields: Any) -> dict[str, Any]:
-    """A span of the case's trace; the trace's id is filled in later."""
+    """Returns a span of the case's trace. The trace's id is added later."""
     values = fields.pop("attributes", {})
     events = fields.pop("events", [])
     made = {
@@ -109,7 +110,7 @@ def _spans(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def packed(body: dict[str, Any]) -> bytes:
-    """The protobuf message of OTLP's JSON."""
+    """Converts OTLP in JSON to protobuf."""
     request = ExportTraceServiceRequest()
     for group in body["resourceSpans"]:
         into = request.resource_spans.add()
@@ -215,7 +216,7 @@ def _of_values() -> Iterator[Case]:
     yield _case("values", export([span(1, attributes=VALUES)]))
     yield _case("values in protobuf", export([span(1, attributes=VALUES)]), protobuf=True)
     yield _case("values in events", export([span(1, events=[("odd", VALUES), ("none", {})])]))
-    # A link in JSON loses its way in MLflow, because its ids are taken for base64.
+    # In protobuf, because MLflow decodes the ids of a link in JSON as base64 and loses the link.
     linked = span(1, links=[{"traceId": "12" * 16, "spanId": "34" * 8, "attributes": attributes(VALUES)}])
     yield _case("values in links", export([linked]), protobuf=True)
     data = {"bytesValue": b"\x00it's\n\\\xff\"".hex()}
@@ -455,7 +456,7 @@ def _of_conventions() -> Iterator[Case]:
     }
     for name, given in events.items():
         values = {"span.type": "tool"} if name == "claude code" else {"gen_ai.operation.name": "chat"}
-        # The root has none: MLflow cannot make a preview of a list.
+        # Not on the root span, because MLflow fails to create a preview from a list.
         yield _case(f"events {name}", export([span(1), span(2, 1, attributes=values, events=given)]))
 
 
@@ -626,11 +627,13 @@ def _nested(depth: int) -> Any:
 
 
 def _random(randomness: random.Random, count: int) -> Iterator[Case]:
-    """Spans that mix the conventions, with values of any type where a convention has one type."""
+    """Yields spans that mix the conventions, with values of any type where a convention has one
+    type.
+    """
     known = [spans for spans in CONVENTIONS.values()]
     pool = [(key, value) for spans in known for given in spans for key, value in given.items()]
     keys = [key for key, _ in pool]
-    # A usage that is no number fails in MLflow, and so does a preview of a list.
+    # Without numbers that MLflow cannot convert for usage.
     odd = [value for name, value in VALUES.items() if name not in ("infinity", "minus infinity", "nan", "huge")]
     for number in range(count):
         spans = []
@@ -642,7 +645,8 @@ def _random(randomness: random.Random, count: int) -> Iterator[Case]:
             parent = randomness.choice([None, *range(1, one)]) if one > 1 else None
             status = {"code": randomness.randint(0, 2), "message": randomness.choice(["", "why"])}
             events = [_random_event(randomness, odd) for _ in range(randomness.choice([0, 0, 1, 3]))]
-            # MLflow cannot make a preview of what an event has as a list.
+            # Not on the root span, because MLflow fails to create a preview from the list of an
+            # event.
             if any(event == "gen_ai.content.prompt" or event == "gen_ai.content.completion" for event, _ in events):
                 parent = parent or 9
             spans.append(span(one, parent, attributes=given, status=status, events=events))
@@ -665,6 +669,8 @@ def _random_event(randomness: random.Random, odd: list[Any]) -> tuple[str, dict[
 
 
 def _is_kind(key: str) -> bool:
-    """MLflow fails where a kind is no text."""
+    """Returns whether the attribute must be a string, because MLflow fails for kinds of other
+    types.
+    """
     kinds = ("kind", "operation.name", "operationId", "span.type", "entity.type", "observation.type", "session", "conversation")
     return key.endswith(kinds) or "conversation" in key

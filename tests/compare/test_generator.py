@@ -1,4 +1,4 @@
-"""A fixed sample of the random comparisons; the command line runs as many as one has time for."""
+"""A small fixed sample of the random comparisons. The command line runs any number of them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -22,7 +22,7 @@ _SEED = 20
 
 @pytest.fixture
 def indexed_subjects(tmp_path) -> Iterator[list[Side]]:
-    """The server under test three times: with its indexer running, stopped, and behind."""
+    """Yields the server under test three times: with its indexer running, stopped, and delayed."""
     with ExitStack() as stops:
         sides = []
         for number, indexer in enumerate(INDEXERS):
@@ -34,7 +34,7 @@ def indexed_subjects(tmp_path) -> Iterator[list[Side]]:
 
 
 def _assert_same(reports: list[str], seed: int) -> None:
-    assert not reports, f"{len(reports)} answers differ with seed {seed}:\n\n" + "\n\n".join(reports[:20])
+    assert not reports, f"{len(reports)} responses differ with seed {seed}:\n\n" + "\n\n".join(reports[:20])
 
 
 def test_random_searches(reference, subject, record_property):
@@ -44,7 +44,7 @@ def test_random_searches(reference, subject, record_property):
 
 
 def test_random_searches_between_writes(reference, indexed_subjects, record_property):
-    """Whether the index is up to date, or behind, or empty: what is found is the same."""
+    """The results must not depend on whether the index is up to date, delayed, or empty."""
     reports, runner = compare_searches(
         reference, *indexed_subjects, count=8, runs=20, seed=_SEED + 1, share_of_writes=SHARE_OF_WRITES
     )

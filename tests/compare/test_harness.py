@@ -1,4 +1,4 @@
-"""The comparison must notice what it is there for. These tests need no server."""
+"""Tests that the comparison detects differences. They need no server."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ _RUN_A, _RUN_B = "a" * 32, "b" * 32
 
 
 class FakeSide:
-    """A server that is a function."""
+    """A server that is replaced by a function."""
 
     name = "fake"
 
@@ -175,7 +175,7 @@ def test_pages_are_followed_with_each_side_s_own_token():
 
 
 def _two_pages(first: list[str], second: list[str]) -> FakeSide:
-    """A server with two pages of runs."""
+    """Returns a server with two pages of runs."""
     def runs(ids: list[str]) -> list[dict]:
         return [{"info": {"run_id": run}} for run in ids]
 
@@ -224,7 +224,9 @@ _REFUSAL = {"status": 400, "error_code": "E", "message": "already exists.*"}
 
 
 def _entry(**fields: object) -> Entry:
-    """An entry: where stock MLflow quotes SQL and we say that something exists already, unless told otherwise."""
+    """Returns an entry, by default for a response where stock MLflow quotes SQL and this server
+    reports that something already exists.
+    """
     reference = {"status": 400, "error_code": "E", "message": "SQL.*"}
     return Entry.of({"step": "create [*", "steps": 1, "reference": reference, "ours": _REFUSAL, "reason": "words"} | fields)
 
@@ -234,7 +236,7 @@ def _error(message: str, status: int = 400, code: str = "E") -> Answer:
 
 
 def _left(entry: Entry, step: str, reference: Answer, subject: Answer) -> list[str]:
-    """The fields that the entry does not accept."""
+    """Returns the fields of the differences that the entry does not accept."""
     found = differences(reference, subject)
     assert found
     return [each.field for each in AllowList([entry]).excuse(step, found, reference, subject)]
@@ -292,7 +294,7 @@ def test_an_entry_applies_to_as_many_steps_as_it_says():
         for number in range(2):
             reference, subject = _error("SQL"), _error("already exists")
             assert not allowed.excuse(f"create [{number}]", differences(reference, subject), reference, subject)
-            # What does not differ is not counted.
+            # Equal responses are not counted.
             assert not allowed.excuse(f"create [{number}]", [], reference, subject)
         assert allowed.excused_steps == 2
         return allowed.miscounted(is_sample)
@@ -300,7 +302,7 @@ def test_an_entry_applies_to_as_many_steps_as_it_says():
     assert not miscounted(2)
     assert miscounted(1)
     assert miscounted(3)
-    # A sample may have fewer.
+    # In a sample, the entry may apply to fewer steps.
     assert not miscounted(3, is_sample=True)
     assert miscounted(1, is_sample=True)
 

@@ -1,29 +1,32 @@
-"""Which request of a scenario made a time.
+"""Maps times to the requests that caused them.
 
-Two servers never write the same time, but the runner lets the clock tick before each request and sends it to both
-at that moment. So a time tells which request wrote it, and that is what is compared: a time of creation that stays,
-an update that is of the request that made it and not of a later one, a time that was never set.
+Two servers never write the same time, but the runner advances the clock before each request and
+sends it to both servers at that moment. Therefore a time identifies the request that wrote it, and
+this is what is compared: a creation time that must not change, an update time that must be that of
+the update and not of a later request, or a time that was never set.
 """
 
 import threading
 import time
 from bisect import bisect_right
 
-#: Older times than this were written by no server of this session: they are what somebody asked for, or wrong.
+#: Older times were not written by a server in this session. They were sent by a client, or are
+#: wrong.
 _LONGEST_SESSION_MS = 6 * 3_600_000
 
 
 class Clock:
-    """When the requests of a scenario were sent, in ms. May be used by several threads."""
+    """The times, in ms, at which the requests of a scenario were sent. Thread-safe."""
 
     def __init__(self) -> None:
         self._sent: list[int] = []
         self._lock = threading.Lock()
 
     def tick(self) -> None:
-        """Wait for the next millisecond and note it: the next request is sent now.
+        """Waits for the next millisecond and records it as the time of the next request.
 
-        Times of creation decide orders, too; with equal ones the server may choose, and two servers would differ.
+        Creation times also determine orders. With equal ones, the order would be undefined, and two
+        servers would differ.
         """
         with self._lock:
             start = _now()
@@ -32,7 +35,9 @@ class Clock:
             self._sent.append(now)
 
     def name(self, value: int) -> str | int:
-        """The request that was under way at this time; a time that no request can have made stays as it is."""
+        """Names the request that was in flight at this time. Returns the time unchanged if no
+        request can have caused it.
+        """
         now = _now()
         if not now - _LONGEST_SESSION_MS < value <= now:
             return value

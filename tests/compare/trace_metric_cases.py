@@ -1,4 +1,6 @@
-"""Traces to take figures of, and questions about them, for `record_trace_metrics.py`. `${…}` stands for what an earlier answer said."""
+"""Traces, and queries for figures about them, for `record_trace_metrics.py`. `${…}` refers to a
+value in an earlier response.
+"""
 
 import itertools
 import json
@@ -112,7 +114,7 @@ _JUDGEMENTS: list[tuple[str, str, dict[str, Any]]] = [
     ("score", "feedback", {"value": 0.25}),
     ("score", "feedback", {"value": "5"}),
     ("list", "feedback", {"value": [1, 2]}),
-    # Of several keys, MLflow's order is that of a hash table.
+    # With only one key, because MLflow returns several keys in the order of a hash table.
     ("object", "feedback", {"value": {"a": "é"}}),
     ("failed", "feedback", {"error": {"error_code": "E", "error_message": "failed"}}),
     ("expected", "expectation", {"value": "é"}),
@@ -132,7 +134,7 @@ def _attribute(key: str, value: Any) -> dict[str, Any]:
 
 
 def _span(randomness: random.Random, trace: int, number: int, time: int) -> dict[str, Any]:
-    # Also the last nanoseconds before an hour, which SQLite rounds up.
+    # Includes the last nanoseconds before an hour, which SQLite rounds up.
     start = (time + number * 10) * 1_000_000 + randomness.choice([0, 1, 999_999])
     if randomness.random() < 0.1:
         start = (time - time % 3_600_000 + 3_600_000) * 1_000_000 - randomness.choice([1, 60, 200])
@@ -149,7 +151,8 @@ def _span(randomness: random.Random, trace: int, number: int, time: int) -> dict
         span["parentSpanId"] = f"{1:016x}"
     attributes = span["attributes"]
     if randomness.random() < 0.7:
-        # As MLflow's client sends it, for whom a text is a text. One of another SDK says it in its own words.
+        # A plain string, as MLflow's client sends it. The other branches use the attributes of
+        # other SDKs.
         kind = randomness.choice(["LLM", "CHAIN", "TOOL", "UNKNOWN", "my type"])
         attributes.append({"key": "mlflow.spanType", "value": {"stringValue": kind}})
     elif randomness.random() < 0.7:
@@ -215,7 +218,7 @@ def _assess(trace: int, judgement: tuple[str, str, Any], overrides: str | None =
 
 
 def made(seed: int) -> list[Call]:
-    """What is sent to make the traces."""
+    """Returns the requests that create the traces."""
     randomness = random.Random(seed)
     calls = [
         _call("POST", "/api/2.0/mlflow/experiments/create", {"name": name}, capture=["experiment_id", name])
@@ -243,7 +246,7 @@ def _aggregation(name: str) -> dict[str, Any]:
 
 
 def asked() -> list[dict[str, Any]]:
-    """The questions."""
+    """Returns the queries for figures."""
     times = {"start_time_ms": BEGIN, "end_time_ms": BEGIN + 2 * DAY}
     found = []
     for view, metrics in _METRICS.items():
@@ -298,7 +301,7 @@ def asked() -> list[dict[str, Any]]:
 
 
 def correlations() -> list[dict[str, Any]]:
-    """Questions how filters correlate."""
+    """Returns the queries for correlations between filters."""
     pairs = [
         ("status = 'OK'", "tag.team = 'red'"),
         ("status = 'OK'", "status = 'ERROR'"),

@@ -1,1 +1,1 @@
-"""What `make deny` refuses."""
+"""Tests of `make deny`."""

@@ -1,4 +1,6 @@
-"""`make deny` can fail: each of its three checks refuses what deny.toml does not allow, and only that."""
+"""Tests that each of the three checks of `make deny` refuses what deny.toml does not allow, and
+nothing else.
+"""
 
 import os
 import subprocess
@@ -16,7 +18,7 @@ Check = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def check(tmp_path: Path) -> Check:
-    """Runs one of the checks on a manifest, with some of the rules replaced."""
+    """Returns a function that runs a check on a manifest, with some rules replaced."""
 
     def check(name: str, manifest: Path, replaced: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
         rules = _RULES
@@ -24,7 +26,7 @@ def check(tmp_path: Path) -> Check:
             assert old in rules, f"deny.toml has no {old}"
             rules = rules.replace(old, new)
         (tmp_path / "deny.toml").write_text(rules)
-        # cargo finds its subcommand `deny` beside this Python.
+        # cargo finds its subcommand `deny` next to this Python.
         environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         command = ["cargo", "deny", "--manifest-path", str(manifest)]
         command += ["--config", str(tmp_path / "deny.toml"), "check", name]
@@ -34,7 +36,7 @@ def check(tmp_path: Path) -> Check:
 
 
 def _crate(directory: Path, fields: str) -> Path:
-    """The manifest of a crate of nothing."""
+    """Creates an empty crate, and returns its manifest."""
     (directory / "src").mkdir(parents=True)
     (directory / "src/lib.rs").touch()
     manifest = directory / "Cargo.toml"

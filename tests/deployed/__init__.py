@@ -1,1 +1,1 @@
-"""The stack as `sam deploy` makes it, in an emulator of AWS."""
+"""Tests of the stack in an emulator of AWS, deployed with `sam deploy`."""

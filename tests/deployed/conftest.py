@@ -1,4 +1,6 @@
-"""One deployment for all tests of this folder: the emulator, the stack in it with both APIs, and a gateway before each."""
+"""The deployment that all tests of this directory share: the emulator, the stack with both APIs,
+and a gateway in front of each API.
+"""
 
 import os
 from collections.abc import Iterator
@@ -19,14 +21,14 @@ from .front import Caller, serving_api
 from .stack import Failed, Stack, deploy_by_command, fail, lay_out, unpack
 from .wire import Wire
 
-#: MLflow's user interface, out of the client that is installed.
+#: MLflow's user interface, from the installed client.
 _UI = Path(find_spec("mlflow").origin).parent / "server/js/build"
-#: An archive of a release to deploy from, in place of development builds.
+#: Archive of a release to deploy, instead of development builds.
 _ARCHIVE = os.environ.get("DEPLOYED_ARCHIVE")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One process runs all tests of the deployment, so that there is one."""
+    """Makes one process run all tests of the deployment, so that there is only one deployment."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.xdist_group("deployed"))
@@ -34,22 +36,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass(frozen=True)
 class Account:
-    """The emulator, what was asked of it, and a directory that `sam deploy` can be called in."""
+    """The emulator, the recorded requests, and a project directory for `sam deploy`."""
 
     emulator: Emulator
     wire: Wire
     directory: Path
-    #: Where the bucket is reached.
+    #: URL of the bucket's server.
     s3: str
 
 
 @dataclass(frozen=True)
 class Deployment:
-    """A stack as `make deploy` makes it, and the URLs of gateways before its APIs."""
+    """A stack deployed like with `make deploy`, and the URLs of the gateways in front
+    of its APIs.
+    """
 
     account: Account
     stack: Stack
-    #: What the command said that made it.
+    #: Output of the deployment command.
     said: str
     caller: Caller
     signed: str
@@ -64,7 +68,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
         surroundings = {
             "DYNAMODB_ENDPOINT": stops.enter_context(serving(wire.dynamodb)),
             "AWS_ENDPOINT_URL_S3": stops.enter_context(serving(wire.s3)),
-            # The emulator lays no layers before programs of their own runtime.
+            # The emulator does not mount layers for functions with a custom runtime.
             "UI_DIRECTORY": str(_UI),
         }
         emulator = start_emulator(directory, surroundings)
@@ -78,7 +82,9 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 @pytest.fixture(scope="session")
 def failed(account: Account) -> Failed:
-    """The first try to make the stack: its indexer's alarm cannot be made, which comes after tables and functions."""
+    """The first attempt to create the stack, which fails at the alarm of the indexer, after tables
+    and functions have been created.
+    """
     return fail(account.emulator, account.directory, "mlflow", "IndexerLag")
 
 
@@ -95,15 +101,15 @@ def deployment(account: Account, failed: Failed) -> Iterator[Deployment]:
 
 @pytest.fixture
 def sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """This process signs, by the credentials that are in its environment from now on."""
+    """Makes this process sign requests, with the credentials in its environment."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("MLFLOW_TRACKING_AUTH", "mlflow-serverless")
-    # No test before this one says what these are.
+    # Removes variables that earlier tests may have set.
     for name in ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
-    # MLflow has one signer for the whole process. It keeps the credentials that it found, and sets these variables.
+    # MLflow has one signer per process, which caches the credentials and sets these variables.
     [provider] = [one for one in registry._request_auth_provider_registry if one.get_name() == "mlflow-serverless"]
     monkeypatch.setattr(provider, "_auth", SigV4())
     monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "4500000")
@@ -113,14 +119,14 @@ def sign(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 @pytest.fixture
 def signing(deployment: Deployment, sign: pytest.MonkeyPatch) -> Deployment:
-    """It signs as the caller whom the gateway knows."""
+    """Signs as the caller that the gateway accepts."""
     for name, value in deployment.caller.environment.items():
         sign.setenv(name, value)
     return deployment
 
 
 def trainer(emulator: Emulator, name: str) -> Caller:
-    """Somebody who trains models, with keys."""
+    """Creates an IAM user with access keys, who represents a client."""
     emulator.iam.create_user(UserName=name)
     key = emulator.iam.create_access_key(UserName=name)["AccessKey"]
     return Caller(name, key["AccessKeyId"], key["SecretAccessKey"])

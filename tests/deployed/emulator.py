@@ -1,4 +1,6 @@
-"""AWS on this machine: ministack, which takes a real `sam deploy`, runs the functions' programs, and asks their roles for each call."""
+"""AWS on this machine: ministack, which accepts a real `sam deploy`, runs the functions' programs,
+and enforces their roles for each call.
+"""
 
 import os
 import socket
@@ -15,14 +17,14 @@ from botocore.session import Session
 from tests.support.processes import ChildProcess, PortTaken, start_on_own_port, wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-#: An environment of its own: it pins botocore.
+#: Separate virtual environment, because the emulator pins botocore.
 PYTHON = REPOSITORY / ".venv-emulator/bin/python"
 
 REGION = "eu-central-1"
 ACCOUNT = "123456789012"
-#: The account's root, who deploys.
+#: The account's root user, who deploys.
 _ROOT = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
-#: Other services are never loaded.
+#: Services that are loaded.
 _SERVICES = (
     "s3,sqs,dynamodb,dynamodbstreams,lambda,iam,sts,logs,events,monitoring,apigateway,cloudformation,cloudtrail,service-quotas,acm,route53,kms,budgets"
 )
@@ -33,7 +35,9 @@ _LIBYAML = Path(__file__).with_name("libyaml")
 
 @dataclass(frozen=True)
 class Emulator:
-    """Where it listens, and what a program of the operator's needs in its environment to take it for AWS."""
+    """A running emulator, with the environment variables that make an operator's programs use it as
+    AWS.
+    """
 
     process: ChildProcess
     url: str
@@ -41,23 +45,25 @@ class Emulator:
 
     @property
     def operator(self) -> dict[str, str]:
-        """Nothing of who runs the tests: neither credentials nor settings."""
+        """Returns the operator's environment. It contains no credentials or settings of the user
+        who runs the tests.
+        """
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SAM_"))}
         return kept | _ROOT | {
-            # By the one variable that the guide names.
+            # Only the variable that the guide mentions.
             "AWS_REGION": REGION,
             "AWS_ENDPOINT_URL": self.url,
             "AWS_EC2_METADATA_DISABLED": "true",
             "HOME": str(self.home),
             "SAM_CLI_TELEMETRY": "0",
-            # Seconds between two looks at a stack; 5 by itself.
+            # Polling interval of a stack in seconds. The default is 5.
             "SAM_CLI_POLL_DELAY": "0.5",
-            # SAM is run by Python, and reads this directory's `sitecustomize.py` first.
+            # SAM runs in Python, which imports `sitecustomize.py` from this directory.
             "PYTHONPATH": str(_LIBYAML),
         }
 
     def client(self, service: str, credentials: Mapping[str, str] = _ROOT) -> Any:
-        """AWS's own client of a service."""
+        """Returns AWS's own client of a service."""
         return Session().create_client(
             service,
             REGION,
@@ -65,13 +71,13 @@ class Emulator:
             aws_access_key_id=credentials["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=credentials["AWS_SECRET_ACCESS_KEY"],
             aws_session_token=credentials.get("AWS_SESSION_TOKEN"),
-            # As long as a function may take, and each call once.
+            # The timeout is that of a function, without retries.
             config=Config(s3={"addressing_style": "path"}, read_timeout=300, retries={"total_max_attempts": 1}, max_pool_connections=64),
         )
 
     @contextmanager
     def failing(self, stack: str, resource: str) -> Iterator[None]:
-        """This resource of this stack cannot be made."""
+        """Makes the creation of this resource of this stack fail."""
         (self.home / _FAILING).write_text(f"{stack} {resource}")
         try:
             yield
@@ -100,9 +106,11 @@ class Emulator:
 
 
 def start_emulator(directory: Path, of_functions: Mapping[str, str]) -> Emulator:
-    """An empty account. Functions find the variables of `of_functions` in their environment, beside those of the template."""
+    """Starts an emulator with an empty account. Functions get the variables in `of_functions` in
+    addition to those of the template.
+    """
     if not PYTHON.is_file():
-        raise FileNotFoundError(f"{PYTHON} is missing: make emulator")
+        raise FileNotFoundError(f"{PYTHON} is missing: run `make emulator`")
     return start_on_own_port(lambda port: _start(directory, of_functions, port))
 
 
@@ -110,7 +118,7 @@ def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emula
     home = directory / "home"
     home.mkdir(parents=True, exist_ok=True)
     (home / _FAILING).write_text("")
-    # Nothing of this process's environment: functions get all of it.
+    # Does not include this process's environment, because functions would inherit it.
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -122,7 +130,7 @@ def _start(directory: Path, of_functions: Mapping[str, str], port: int) -> Emula
         "SERVICES": _SERVICES,
         "IOT_MTLS_ENABLED": "0",
         "SFTP_ENABLED": "0",
-        # Roles and policies are enforced.
+        # Enforces roles and policies.
         "AUTH": "true",
         "CLOUDTRAIL_RECORDING": "1",
         "FAILING": str(home / _FAILING),

@@ -1,4 +1,4 @@
-"""What a stack may have besides: names of one's own, keys of KMS, a budget, fewer lines in the log."""
+"""Optional features of a stack: custom domains, KMS keys, a budget, log levels."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ _SIGNED, _USERS = "ml.example.com", "people.example.com"
 
 @dataclass(frozen=True)
 class Extras:
-    """The parameters for it, and the key and the zone that they name."""
+    """The parameters for these features, and the key and the hosted zone that they refer to."""
 
     parameters: dict[str, str]
     key: str
@@ -19,7 +19,7 @@ class Extras:
 
 
 def name_and_keys(emulator: Emulator) -> Extras:
-    """Makes what they name."""
+    """Creates the resources that the parameters refer to."""
     certificate = emulator.client("acm").request_certificate(DomainName="*.example.com")["CertificateArn"]
     zone = emulator.client("route53").create_hosted_zone(Name="example.com", CallerReference="1")["HostedZone"]["Id"].rpartition("/")[2]
     key = emulator.client("kms").create_key()["KeyMetadata"]["Arn"]
@@ -35,7 +35,7 @@ def has_names_keys_and_a_budget(stack: Stack, apis: dict[str, HttpApi], extras: 
     records = {one["Name"].rstrip("."): one for one in route53.list_resource_record_sets(HostedZoneId=extras.zone)["ResourceRecordSets"]}
     for name, api, output in [(_SIGNED, "Api", "Domain"), (_USERS, "UsersApi", "UsersDomain")]:
         [mapping] = gateway.get_api_mappings(DomainName=name)["Items"]
-        # At its root: a function would see the key in the path.
+        # The mapping has no key, because functions would see it in the path.
         assert (mapping["ApiId"], mapping["Stage"], mapping.get("ApiMappingKey", "")) == (apis[api].identifier, "$default", "")
         assert outputs[f"{output}Uri"] == f"https://{name}"
         assert records[name]["AliasTarget"]["DNSName"].rstrip(".") == outputs[f"{output}Target"]

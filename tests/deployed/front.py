@@ -1,4 +1,6 @@
-"""API Gateway before the functions of the emulator: what it enforces of an HTTP API, as the template has it."""
+"""API Gateway in front of the emulator's functions: enforces the properties of an HTTP API in the
+template.
+"""
 
 import json
 import threading
@@ -17,13 +19,14 @@ from tests.support.runtime_api import LONGEST_BYTES, EventTooLong, FunctionFaile
 from .emulator import ACCOUNT, REGION, Emulator
 from .processed import HttpApi
 
-#: In AWS a call has 30 s. Here functions are not optimized, and share the machine with all other tests.
+#: Timeout of a call. It is 30 s in AWS. Here the functions are not optimized and share the machine
+#: with all other tests.
 PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A user of IAM with keys."""
+    """An IAM user with access keys."""
 
     name: str
     key: str
@@ -35,7 +38,7 @@ class Caller:
 
     @property
     def authorizer(self) -> dict[str, Any]:
-        """What functions are told of who has signed."""
+        """Returns the identity that functions receive for a signed request."""
         arn = f"arn:aws:iam::{ACCOUNT}:user/{self.name}"
         said = {"accessKey": self.key, "accountId": ACCOUNT, "callerId": "AIDATEST", "userArn": arn, "userId": "AIDATEST"}
         return {"iam": said | {"cognitoIdentity": None, "principalOrgId": None}}
@@ -43,7 +46,9 @@ class Caller:
 
 @dataclass(frozen=True)
 class Deployed:
-    """A function of the stack, whom API Gateway calls: its policy has to name the API."""
+    """A function of the stack, for calls from API Gateway. The function's policy has to allow the
+    API.
+    """
 
     emulator: Emulator
     name: str
@@ -62,7 +67,7 @@ class Deployed:
         return json.loads(said)
 
     def lets_in(self, api: str) -> bool:
-        """Whether its policy lets this API call it."""
+        """Returns whether the function's policy allows this API to call it."""
         policy = json.loads(self.emulator.functions.get_policy(FunctionName=self.name)["Policy"])
         wanted = f"arn:aws:execute-api:{REGION}:{ACCOUNT}:{api}/*"
         return any(
@@ -75,7 +80,7 @@ class Deployed:
 
 @dataclass
 class Rate:
-    """A bucket of tokens: so many requests a second, and at once so many."""
+    """A token bucket with a rate per second and a burst size."""
 
     rate: float
     burst: float
@@ -98,7 +103,7 @@ class Rate:
 
 
 def throttled(rate: Rate, backend: Backend) -> Backend:
-    """429 for what comes faster."""
+    """Responds with 429 to requests beyond the rate."""
 
     def answer(request: Received) -> Answer:
         if not rate.takes_one():
@@ -110,9 +115,11 @@ def throttled(rate: Rate, backend: Backend) -> Backend:
 
 @contextmanager
 def serving_api(emulator: Emulator, api: HttpApi, caller: Caller) -> Iterator[str]:
-    """Where clients reach an API: by signed requests of this caller where the template says so."""
+    """Yields the URL of an API. If the template requires signatures, it only accepts requests
+    signed by this caller.
+    """
     functions = {name: Deployed(emulator, name) for name in set(api.functions.values())}
-    # A function that the API may not call would answer 500 in AWS.
+    # In AWS, the API would respond with 500 for a function that it may not call.
     let_in = {name: function for name, function in functions.items() if function.lets_in(api.identifier)}
     [is_signed] = set(api.signed.values())
     limits = Limits(seconds=PATIENCE_SECONDS)

@@ -1,11 +1,17 @@
-"""Starts ministack, with what it lacks. It runs in the emulator's own environment, and imports nothing of the tests.
+"""Starts ministack with patches for features that it lacks. It runs in the emulator's own
+environment, and does not import the tests.
 
-- A query of a local index reads from the table what the index does not hold, if it asks for that. Ministack answers with the keys alone.
-- CloudFormation makes truth values and numbers of a parameter's text, and deletes no table that is protected, and switches its recovery on. Ministack does nothing of it.
-- CloudFormation knows by which changes a table, a bucket or an API is replaced. Ministack takes each change for one by which it might be.
-- CloudFormation makes budgets. Ministack has some, but not for its stacks.
-- CloudFormation makes alarms of several metrics. Ministack refuses them, and gets an alarm of the first of these metrics.
-- One resource of one stack cannot be made: the file that the variable FAILING names says which.
+- If a query of a local index requests attributes that the index does not have, they are read from
+  the table. Ministack returns only the keys.
+- CloudFormation converts parameters to booleans and numbers, refuses to delete protected tables,
+  and enables point-in-time recovery. Ministack does none of this.
+- CloudFormation distinguishes changes that replace a table, a bucket or an API. Ministack treats
+  every change as a possible replacement.
+- CloudFormation creates budgets. Ministack implements some budgets, but not in its stacks.
+- CloudFormation creates alarms of several metrics. Ministack refuses them, so it gets an alarm of
+  the first metric.
+- The creation of one resource of a stack can be made to fail. The file named by the variable
+  FAILING says which.
 """
 
 import json
@@ -17,7 +23,8 @@ from typing import Any
 
 import yaml
 
-# Before ministack derives its own loader from this one: libyaml reads a template in a sixth of the time.
+# Must precede the import of ministack, which derives its own loader from this one. libyaml reads a
+# template in a sixth of the time.
 yaml.SafeLoader = yaml.CSafeLoader
 
 from ministack.app import main  # noqa: E402
@@ -51,7 +58,9 @@ def _typed(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bounded(properties: dict[str, Any]) -> dict[str, Any]:
-    """Bounds of a table or an index as numbers: clients refuse to read texts."""
+    """Converts the throughput limits of a table or an index to numbers, because clients refuse
+    strings.
+    """
     bounds = properties.get("OnDemandThroughput")
     return properties | {"OnDemandThroughput": {name: int(units) for name, units in bounds.items()}} if bounds else properties
 
@@ -73,7 +82,8 @@ def _delete_table(table: str, properties: dict[str, Any]) -> Any:
     return _delete(table, properties)
 
 
-#: "Update requires: Replacement", in the reference of each type; and what depends on the change.
+#: Properties with "Update requires: Replacement" in the reference of each type, and properties for
+#: which it depends on the change.
 _REPLACING = {
     "AWS::DynamoDB::Table": ("TableName", "KeySchema", "LocalSecondaryIndexes", "ImportSourceSpecification"),
     "AWS::S3::Bucket": ("BucketName", "BucketNamePrefix", "BucketNamespace"),
@@ -101,14 +111,16 @@ _create_alarm, _update_alarm = _alarms["create"], _alarms["update"]
 
 
 def _of_one_metric(properties: dict[str, Any]) -> dict[str, Any]:
-    """An alarm as ministack takes it. The expression has to be one of its metrics, as AWS asks, too."""
+    """Converts an alarm for ministack. Like AWS, requires that the expression refers to its
+    metrics.
+    """
     metrics = [one for one in properties.get("Metrics", []) if isinstance(one, dict)]
     if not metrics:
         return properties
     shown = [one for one in metrics if str(one["ReturnData"]).lower() == "true"]
     named = {one["Id"] for one in metrics if "MetricStat" in one}
     if len(shown) != 1 or not all(name in shown[0]["Expression"] for name in named):
-        raise ValueError(f"an alarm has one expression, of its metrics: {metrics}")
+        raise ValueError(f"an alarm must have one expression that refers to all its metrics: {metrics}")
     stat = next(one["MetricStat"] for one in metrics if "MetricStat" in one)
     alarm = {name: value for name, value in properties.items() if name != "Metrics"}
     return alarm | stat["Metric"] | {"Period": stat["Period"], "Statistic": stat["Stat"]}
@@ -123,7 +135,7 @@ def _update_metric_alarm(alarm: str, old: dict[str, Any], new: dict[str, Any], *
 
 
 def _unless_failing(create: Callable[..., Any]) -> Callable[..., Any]:
-    """A resource is made unless it is the one that cannot be made."""
+    """Wraps the creation of a resource so that it fails for the resource that is set to fail."""
 
     def create_or_fail(name: str, properties: dict[str, Any], stack: str) -> Any:
         if f"{stack} {name}" == Path(os.environ["FAILING"]).read_text():

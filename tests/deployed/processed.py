@@ -1,4 +1,6 @@
-"""The body of an API as CloudFormation makes it of a processed template: conditions decided, names put in."""
+"""Evaluates the OpenAPI body of an API from a processed template like CloudFormation: conditions
+and references are resolved.
+"""
 
 import re
 from collections.abc import Mapping
@@ -10,13 +12,15 @@ _NOTHING = object()
 
 @dataclass(frozen=True)
 class Processed:
-    """A template after its transform, and what its parameters and pseudo parameters are."""
+    """A template after its transform, and the values of its parameters and pseudo parameters."""
 
     template: Mapping[str, Any]
     names: Mapping[str, str]
 
     def value(self, of: Any) -> Any:
-        """What stands there in the end. Only what the body and the stage of an API use is known."""
+        """Returns the resolved value. Supports only the functions used in the body and the stage of
+        an API.
+        """
         if isinstance(of, list):
             return [value for value in map(self.value, of) if value is not _NOTHING]
         if not isinstance(of, Mapping):
@@ -52,7 +56,9 @@ class Processed:
 
 @dataclass(frozen=True)
 class HttpApi:
-    """Routes of an API: the pattern of each, the function behind it, and whether it takes only signed requests; and its rate and burst."""
+    """The routes of an API: for each pattern, the function and whether it requires signed requests.
+    Also the rate and the burst of its stage.
+    """
 
     identifier: str
     functions: Mapping[str, str]
@@ -62,7 +68,7 @@ class HttpApi:
 
 
 def read_api(processed: Processed, resource: str, identifier: str) -> HttpApi:
-    """One of the stack's APIs, out of its OpenAPI body and the settings of its stage."""
+    """Returns one of the stack's APIs, from its OpenAPI body and the settings of its stage."""
     resources = processed.template["Resources"]
     body = processed.value(resources[resource]["Properties"]["Body"])
     schemes = body.get("components", {}).get("securitySchemes", {})

@@ -1,7 +1,7 @@
-"""Tables that `make restore` restores.
+"""Restores tables with `make restore`.
 
-The emulator keeps no history: what it restores is a copy of the table as it is at that time, whatever moment is said. What DynamoDB does here, and how long it
-takes, is therefore not proven.
+The emulator has no history: it restores a copy of the current table, regardless of the requested
+time. Therefore DynamoDB's behavior and the duration are not tested.
 """
 
 import re
@@ -13,7 +13,7 @@ from .stack import restore_by_command
 
 @dataclass(frozen=True)
 class Restored:
-    """The new tables, and the label of the stream of the first."""
+    """The new tables, and the label of the first one's stream."""
 
     data: str
     access: str
@@ -21,7 +21,9 @@ class Restored:
 
 
 def restore(account: Account, stack: str, outputs: dict[str, str], *arguments: str) -> Restored:
-    """Restores the tables of a stack, and looks whether they are complete and what was said of them."""
+    """Restores the tables of a stack, and checks that they and the report about them
+    are complete.
+    """
     originals = [outputs[name] for name in ("TableName", "AccessTableName")]
     before = [_keys(account, name) for name in originals]
     done = restore_by_command(account.emulator, account.directory, "--stack", stack, "--at", "latest", *arguments)
@@ -38,13 +40,14 @@ def restore(account: Account, stack: str, outputs: dict[str, str], *arguments: s
     assert client.describe_table(TableName=data)["Table"]["StreamSpecification"]["StreamViewType"] == "NEW_AND_OLD_IMAGES"
     ended = re.search(r"Ended (\d+) sessions and (\d+) tokens", said)
     assert int(ended[2]) > 0, said
-    # Each row is listed, of a kind that is known; sessions and tokens are gone.
+    # Every row is listed with a known kind. Sessions and tokens are removed.
     listed = {name: int(count) for count, name in re.findall(r"^ +([\d]+)  (.+)$", said.replace(",", ""), re.MULTILINE)}
     assert "of no kind" not in listed and "Session" not in listed and "Token" not in listed, listed
     assert {"Experiment", "Run", "User", "RegisteredModel", "Trace"} <= listed.keys(), listed
     restored = [_keys(account, name) for name in (data, access)]
-    assert sum(listed.values()) == sum(len(keys) for keys in restored), "all that came back is listed"
-    # The indexer goes on meanwhile, so only rows count that were there before and after.
+    assert sum(listed.values()) == sum(len(keys) for keys in restored), "the report must list all restored rows"
+    # The indexer continues meanwhile, so only rows that existed before and after the restore are
+    # compared.
     stayed = [keys & _keys(account, name) for keys, name in zip(before, originals, strict=True)]
     missing = [key for kept, keys in zip(stayed, restored, strict=True) for key in kept - keys]
     assert len(missing) == int(ended[1]) + int(ended[2]), missing

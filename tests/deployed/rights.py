@@ -1,4 +1,4 @@
-"""What of the functions' rights was used."""
+"""Determines which permissions of the functions were used."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from .wire import Call
 
 LIST = Path(__file__).with_name("unused.txt")
 
-#: The emulator writes logs and reads the stream itself, and asks no role.
+#: Actions that the emulator performs itself, without the role: it writes logs and reads the stream.
 _BY_AWS = {
     "logs:CreateLogStream",
     "logs:PutLogEvents",
@@ -26,17 +26,21 @@ Right = tuple[str, str, str]
 
 
 def expected() -> set[Right]:
-    """What unused.txt lists."""
+    """Returns the permissions listed in unused.txt."""
     return {right for mark, right, _ in read_list(LIST.read_text()) if not mark}
 
 
 def depends(right: Right) -> bool:
-    """Whether it depends on the moment if a right is used: unused.txt has a question mark before such."""
+    """Returns whether the use of a permission depends on timing. In unused.txt, such permissions
+    begin with a question mark.
+    """
     return any(mark and all(map(fnmatchcase, right, pattern)) for mark, pattern, _ in read_list(LIST.read_text()))
 
 
 def read_list(text: str) -> list[tuple[str, Right, str]]:
-    """Of each line its mark, the right, and the case in which the right is used; a line that says no case is refused."""
+    """Parses each line to its mark, the permission, and the case in which the permission is used.
+    Refuses lines without a case.
+    """
     found = []
     for line in text.splitlines():
         if not line or line.startswith("#"):
@@ -50,7 +54,9 @@ def read_list(text: str) -> list[tuple[str, Right, str]]:
 
 
 def unused(roles: Mapping[str, Iterable[Mapping[str, Any]]], calls: Iterable[Call]) -> set[Right]:
-    """For each statement of each role, the actions that were done to none of its resources, and the resources to which none of its actions was done."""
+    """Returns, for each statement of each role, the actions that were not performed on any of its
+    resources, and the resources on which none of its actions was performed.
+    """
     done = {(call.caller, call.action, call.resource) for call in calls}
     left = set()
     for function, statements in roles.items():
@@ -69,5 +75,7 @@ def _list(value: str | list[str]) -> list[str]:
 
 
 def _end(arn: str) -> str:
-    """What stands behind the account, or of S3 the bucket and the key."""
+    """Returns the part of an ARN after the account. For S3, it consists of the bucket
+    and the key.
+    """
     return re.sub(r"^arn:aws:[a-z0-9-]*:[a-z0-9-]*:[0-9]*:", "", arn)

@@ -1,4 +1,6 @@
-"""The stack as the committed template.yaml and samconfig.toml make it, by `sam deploy` and `sam delete`."""
+"""Creates and deletes the stack of the committed template.yaml and samconfig.toml, with `sam
+deploy` and `sam delete`.
+"""
 
 import json
 import os
@@ -21,14 +23,16 @@ from .processed import HttpApi, Processed, read_api
 SAM = Path(sys.executable).with_name("sam")
 _FUNCTIONS = [crate.parent.name for crate in sorted(REPOSITORY.glob("functions/*/Cargo.toml"))]
 
-#: SAM keeps the code of all stacks of an account there, and leaves it.
+#: Stack that SAM creates for the code of all stacks of an account, and never deletes.
 OF_SAM = "aws-sam-cli-managed-default"
 
 
 def lay_out(directory: Path, ui: Path) -> Path:
-    """What `sam deploy` asks for: template and settings as they are committed, and where the template names the code of a function its development build.
+    """Prepares a directory for `sam deploy`: the committed template and settings, and development
+    builds in place of the functions' code.
 
-    SAM sends an archive as it is, so that nothing has to be built, and each program is packed once for all deployments.
+    The programs are packed as archives once for all deployments. SAM uploads archives without
+    building them.
     """
     for name in ("template.yaml", "samconfig.toml"):
         shutil.copyfile(REPOSITORY / name, directory / name)
@@ -42,7 +46,9 @@ def lay_out(directory: Path, ui: Path) -> Path:
 
 
 def unpack(archive: Path, directory: Path) -> Path:
-    """An archive of a release. It installs nothing: what it would install is in the environment of the tests."""
+    """Unpacks an archive of a release. Links the environment of the tests, so that nothing has to
+    be installed.
+    """
     with tarfile.open(archive) as packed:
         packed.extractall(directory, filter="data")
     [project] = directory.iterdir()
@@ -54,27 +60,27 @@ def _pack(program: Path, archive: Path) -> None:
     if not program.is_file():
         raise FileNotFoundError(f"{program} is missing: build it")
     bootstrap = archive.with_suffix(".bootstrap")
-    # Without what debuggers want: two thirds of it.
+    # Removes debug information, which is two thirds of the program.
     subprocess.run(["strip", "-o", bootstrap, program], check=True)
-    # Fast rather than small.
+    # Optimized for speed, not size.
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as zipped:
         zipped.write(bootstrap, "bootstrap")
     bootstrap.unlink()
 
 
 def run_sam(emulator: Emulator, directory: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess:
-    """One call of SAM, as the operator. SAM knows the variable of the region by its older name."""
+    """Runs SAM as the operator. SAM reads the region from the variable's older name."""
     process = subprocess.run(
         [str(SAM), *arguments], cwd=directory, env=emulator.operator | {"AWS_DEFAULT_REGION": REGION}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
     )
     if check and process.returncode:
-        raise AssertionError(f"sam {' '.join(arguments)} ended with {process.returncode}:\n{process.stdout[-6000:]}\n{process.stderr[-2000:]}")
+        raise AssertionError(f"sam {' '.join(arguments)} exited with {process.returncode}:\n{process.stdout[-6000:]}\n{process.stderr[-2000:]}")
     return process
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A stack that stands."""
+    """A deployed stack."""
 
     emulator: Emulator
     name: str
@@ -90,12 +96,14 @@ class Stack:
         return {parameter["ParameterKey"]: parameter["ParameterValue"] for parameter in stack["Parameters"]}
 
     def resources(self, kind: str | None = None) -> dict[str, str]:
-        """Physical ids by the names of the template."""
+        """Returns the physical ids of resources by their names in the template."""
         found = self.emulator.cloudformation.describe_stack_resources(StackName=self.name)["StackResources"]
         return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in found if kind in (None, one["ResourceType"])}
 
     def apis(self, **others: str) -> dict[str, HttpApi]:
-        """The stack's APIs by their names in the template, or what they were with other parameters. The emulator itself knows nothing of their bodies."""
+        """Returns the stack's APIs by their names in the template, optionally with other
+        parameters. Evaluates the template, because the emulator does not process the APIs' bodies.
+        """
         template = self.emulator.cloudformation.get_template(StackName=self.name, TemplateStage="Processed")["TemplateBody"]
         processed = Processed(template if isinstance(template, Mapping) else json.loads(template), {
             "AWS::Partition": "aws",
@@ -108,7 +116,7 @@ class Stack:
         return {name: read_api(processed, name, id_) for name, id_ in self.resources("AWS::ApiGatewayV2::Api").items()}
 
     def roles(self) -> dict[str, list[dict[str, Any]]]:
-        """The statements of each function's role."""
+        """Returns the statements of each function's role."""
         iam, found = self.emulator.iam, {}
         for function in _FUNCTIONS:
             name = f"{self.name}-{function}"
@@ -121,14 +129,14 @@ class Stack:
 
 
 def deploy(emulator: Emulator, directory: Path, name: str, **parameters: str) -> Stack:
-    """As an operator does."""
+    """Deploys a stack with SAM, like an operator."""
     overrides = ["--parameter-overrides", *(f"{key}={value}" for key, value in parameters.items())] if parameters else []
     run_sam(emulator, directory, "deploy", "--stack-name", name, *overrides)
     return Stack(emulator, name)
 
 
 def restore_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """As `make restore` does, with a program that is built already."""
+    """Restores tables like `make restore`, with a program that is already built."""
     command = [sys.executable, str(REPOSITORY / "tools/restore"), "--program", str(binary()), *arguments]
     return subprocess.run(
         command, cwd=directory, env=emulator.operator, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900
@@ -136,10 +144,10 @@ def restore_by_command(emulator: Emulator, directory: Path, *arguments: str) -> 
 
 
 def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> subprocess.CompletedProcess:
-    """As `make deploy` does, with functions that are built already."""
+    """Deploys like `make deploy`, with functions that are already built."""
     command, environment = [sys.executable, str(REPOSITORY / "tools/deploy"), "--built", *arguments], emulator.operator
     if (directory / "deploy").is_file():
-        # An archive has a command of its own, which finds no Rust.
+        # An archive has its own command. It must not need Rust.
         command, environment = [str(directory / "deploy"), *arguments], environment | {"PATH": "/usr/bin:/bin"}
         assert not any(shutil.which(tool, path=environment["PATH"]) for tool in ("cargo", "rustc", "rustup"))
     return subprocess.run(
@@ -149,7 +157,7 @@ def deploy_by_command(emulator: Emulator, directory: Path, *arguments: str) -> s
 
 @dataclass(frozen=True)
 class Failed:
-    """A first deployment that has failed at one resource: what happened to each, and what is left."""
+    """A failed first deployment: the events of its resources, and the resources that are left."""
 
     resource: str
     status: int
@@ -158,7 +166,7 @@ class Failed:
 
 
 def fail(emulator: Emulator, directory: Path, name: str, resource: str, *arguments: str) -> Failed:
-    """Deploys as `make deploy` does, and one resource cannot be made."""
+    """Deploys like `make deploy`, with a resource that cannot be created."""
     before = everything(emulator)
     with emulator.failing(name, resource):
         done = deploy_by_command(emulator, directory, *arguments)
@@ -175,7 +183,7 @@ def delete(stack: Stack, directory: Path) -> None:
 
 
 def everything(emulator: Emulator) -> set[str]:
-    """All that there is in the account, of the kinds that a stack has."""
+    """Returns everything in the account, of the kinds that a stack contains."""
     logs, events, api = (emulator.client(service) for service in ("logs", "events", "apigatewayv2"))
     sqs, watch, route53 = emulator.client("sqs"), emulator.client("cloudwatch"), emulator.client("route53")
     budgets = emulator.client("budgets").describe_budgets(AccountId=ACCOUNT).get("Budgets", [])
@@ -203,6 +211,6 @@ def everything(emulator: Emulator) -> set[str]:
 
 
 def kinds(things: set[str]) -> dict[str, int]:
-    """How many there are of each kind."""
+    """Returns the number of resources of each kind."""
     names = [re.match(r"[a-z ]+?(?= \S+$)", thing)[0] for thing in things]
     return {name: names.count(name) for name in sorted(set(names))}

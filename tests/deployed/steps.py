@@ -1,4 +1,4 @@
-"""What people and programs do with a deployment. Each step says by failing that something of it does not work."""
+"""Uses of a deployment. Each step fails if a part of it does not work."""
 
 import random
 import subprocess
@@ -30,7 +30,7 @@ from .stock_clients import models_come_back, printed_settings
 PASSWORD = "correct horse battery"
 _SECONDS = 300
 _API = "/api/2.0/mlflow"
-#: More than Lambda takes in a request.
+#: Size of a file that exceeds Lambda's limit for requests.
 _LONG = 12 * 1024 * 1024
 
 
@@ -43,12 +43,14 @@ def wait_for(condition: Callable[[], Any], what: str, patience: float = 300) -> 
 
 
 def quickstart(world, directory: Path) -> None:
-    """README's example by the stock client, signed, on a laptop that knows nothing but the URL."""
+    """Runs README's example with the stock client and signatures, in an environment that has only
+    the URL and credentials.
+    """
     environment = child_environment(
         **world.caller.environment,
         MLFLOW_TRACKING_URI=world.signed,
         MLFLOW_TRACKING_AUTH="mlflow-serverless",
-        # The lines with links name this test's port.
+        # Suppresses the lines with links, which contain this test's port.
         MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true",
     )
     process = warm.run([str(REPOSITORY / "examples/quickstart.py")], environment, directory, _SECONDS)
@@ -76,7 +78,9 @@ def too_long_requests_are_refused(world, directory: Path) -> None:
 
 
 def every_kind_of_write(world, directory: Path) -> None:
-    """Each is there as soon as it is answered, whatever function it is that answers."""
+    """Checks that each kind of write is visible as soon as the response arrives, regardless of the
+    function.
+    """
     with _signing_proxy(world.signed) as url:
         side = Side("deployed", url)
         for kind in kinds(side):
@@ -85,7 +89,9 @@ def every_kind_of_write(world, directory: Path) -> None:
 
 
 def files(world, directory: Path) -> None:
-    """Long, empty, of Latin-1, of strange names: past the API where they are long, and by URLs of single files."""
+    """Transfers files that are long or empty, in Latin-1, or have unusual names. Long files bypass
+    the API, and single files are downloaded from presigned URLs.
+    """
     written = {
         "long.bin": bytes(_LONG),
         "empty/__init__.py": b"",
@@ -101,14 +107,14 @@ def files(world, directory: Path) -> None:
     client.log_artifacts(run, str(directory / "sent"), "of run")
     fetched = Path(client.download_artifacts(run, "of run", str(directory)))
     assert {str(path.relative_to(fetched)): path.read_bytes() for path in fetched.rglob("*") if path.is_file()} == written
-    # A client that gives up a long file, and one that deletes.
+    # An upload that the client aborts, and a file that a client deletes.
     place = f"{world.signed}/api/2.0/mlflow-artifacts"
     below = f"{client.get_run(run).info.experiment_id}/{run}/artifacts"
     begun = requests.post(f"{place}/mpu/create/{below}", json={"path": "given-up", "num_parts": 2}, auth=SigV4(), timeout=_SECONDS)
     assert begun.status_code == 200, begun.text
     given_up = {"path": "given-up", "upload_id": begun.json()["upload_id"]}
     assert requests.post(f"{place}/mpu/abort/{below}", json=given_up, auth=SigV4(), timeout=_SECONDS).status_code == 200
-    # Who asks for a URL gets one of the bucket, which says of a file that is not there that it is not there.
+    # A presigned URL leads to the bucket. For a missing file, the response is 404.
     for name, status in [("latin.txt", 200), ("none.txt", 404)]:
         asked = requests.get(f"{place}/presigned/{below}/{quote(f'of run/{name}')}", auth=SigV4(), timeout=_SECONDS)
         assert asked.status_code == status, asked.text
@@ -120,7 +126,7 @@ def files(world, directory: Path) -> None:
 
 
 def traces(world, directory: Path) -> None:
-    """A short one comes back in the answer, a long one out of the bucket."""
+    """Reads a short trace from the response, and a long one from the bucket."""
     mlflow.set_tracking_uri(world.signed)
     experiment = MlflowClient().create_experiment("traces")
     mlflow.set_experiment(experiment_id=experiment)
@@ -138,7 +144,7 @@ def traces(world, directory: Path) -> None:
 
 
 def search_while_the_stream_is_late(world, directory: Path) -> None:
-    """Searches are exact before anything is indexed, and afterwards."""
+    """Checks that searches are exact before runs are indexed, and afterwards."""
     functions = world.account.emulator.functions
     mapping = world.stack.resources("AWS::Lambda::EventSourceMapping")["IndexerMapping"]
 
@@ -168,7 +174,7 @@ def search_while_the_stream_is_late(world, directory: Path) -> None:
 
 
 def marked(stack, experiment: str) -> int:
-    """Changes to runs that nobody has indexed."""
+    """Returns the number of marked runs of an experiment, which are changed and not indexed yet."""
     return stack.emulator.dynamodb.query(
         TableName=stack.outputs["TableName"],
         IndexName="LSI5",
@@ -178,7 +184,9 @@ def marked(stack, experiment: str) -> int:
 
 
 def users_sign_in(world, directory: Path) -> None:
-    """By password, by token, by signature; nobody else. The challenge comes under the name that API Gateway gives it."""
+    """Checks that users sign in by password, token and signature, and that others are refused. The
+    challenge has the name that API Gateway gives it.
+    """
     administrator(world, "admin")
     stranger = requests.get(f"{world.users}{_API}/experiments/get?experiment_id=0", timeout=_SECONDS)
     assert stranger.status_code == 401
@@ -205,12 +213,13 @@ def users_sign_in(world, directory: Path) -> None:
     for by in ({"auth": ("ann", PASSWORD)}, {"headers": bearer}):
         assert (status(shown, **by), status(hidden, **by)) == (200, 403), by
     assert status(shown, auth=("ann", "wrong")) == 401
-    # The stock client, by a token.
+    # The stock client with a token.
     environment = child_environment(MLFLOW_TRACKING_URI=world.users, MLFLOW_TRACKING_TOKEN=token)
     script = f"import mlflow; run = mlflow.MlflowClient().create_run('{shown}'); print(run.info.run_name)"
     process = warm.run(["-c", script], environment, directory, _SECONDS)
     assert process.returncode == 0, process.stderr
-    # Who signs may do everything until he is mapped to a user, and then what that one may do.
+    # A principal that signs has full access until it is mapped to a user, and then the user's
+    # permissions.
     signed = f"{world.signed}{_API}/experiments/get?experiment_id={hidden}"
     assert requests.get(signed, auth=SigV4(), timeout=_SECONDS).status_code == 200
     arn = world.caller.authorizer["iam"]["userArn"]
@@ -221,15 +230,18 @@ def users_sign_in(world, directory: Path) -> None:
 
 
 def a_stock_client_without_the_package(world, directory: Path) -> None:
-    """A model of files that the API does not take, with what `make deploy` prints for this client."""
+    """Logs and loads a model with files that exceed the API's limit, with the settings that `make
+    deploy` prints for this client.
+    """
     settings = {"MLFLOW_TRACKING_URI": world.users, "MLFLOW_TRACKING_TOKEN": token_of(world, "admin")}
     models_come_back(Path(sys.executable), mlflow.__version__, settings | printed_settings(world.said, mlflow.__version__), 6_000_000, directory)
 
 
 def a_browser_signs_in(world, directory: Path) -> None:
-    """Chromium opens the page at the API of users, signs in, and sees the run of the example.
+    """Opens the page at the users' API in Chromium, signs in, and checks that the example's run is
+    shown.
 
-    No file of it: the page may read those from the bucket's name in AWS, which leads nowhere here.
+    Files are not opened, because the page would load them from the bucket's hostname in AWS.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=OPTIONS)
@@ -258,7 +270,7 @@ def graphql(world, directory: Path) -> None:
     assert answer.json()["errors"] is None, answer.text
 
 
-#: In this order: the later ones look at what the earlier ones made.
+#: The steps in their order. Later steps use data that earlier ones have created.
 STEPS = [
     quickstart,
     unsigned_requests_are_refused,
@@ -275,17 +287,19 @@ STEPS = [
 
 
 def administrator(world, name: str) -> None:
-    """The first one, as the guide says: with credentials of AWS, past the API."""
+    """Creates the first administrator as described in the guide: with AWS credentials, not through
+    the API.
+    """
     command(world, "admin", "create", name, sent=f"{PASSWORD}\n")
 
 
 def token_of(world, name: str) -> str:
-    """A new one of this user."""
+    """Creates a token for the user, and returns it."""
     return command(world, "token", "create", name, "laptop").stdout.split()[-1]
 
 
 def command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProcess:
-    """The program, over the stack's tables."""
+    """Runs the program on the stack's tables."""
     outputs = world.stack.outputs
     place = ["--dynamodb-endpoint", world.account.emulator.url, "--table", outputs["TableName"], "--access-table", outputs["AccessTableName"]]
     command = [str(binary()), *arguments, *place]
@@ -296,7 +310,7 @@ def command(world, *arguments: str, sent: str = "") -> subprocess.CompletedProce
 
 @contextmanager
 def _signing_proxy(url: str):
-    """Signs what comes for the API behind it, for programs that sign nothing."""
+    """A proxy that signs requests, for programs that do not sign."""
     auth = SigV4()
 
     def answer(request: Received):
@@ -311,7 +325,7 @@ def _signing_proxy(url: str):
 
 
 def _other_signature(request: requests.PreparedRequest) -> requests.PreparedRequest:
-    """A signature for another body."""
+    """Signs the request, and makes the signature invalid."""
     signed = SigV4()(request)
     signed.headers["Authorization"] = signed.headers["Authorization"][:-1] + ("0" if signed.headers["Authorization"][-1] != "0" else "1")
     return signed
@@ -333,5 +347,5 @@ def _export(url: str, experiment: str, trace: str, span: str, payload: str) -> N
 
 
 def noise(seed: str, count: int) -> str:
-    """So many bytes in hexadecimal that no compression makes short."""
+    """Returns `count` bytes in hexadecimal that are not compressible."""
     return random.Random(seed).randbytes(count).hex()

@@ -1,4 +1,4 @@
-"""A stock client of some version that logs a model and loads it, in processes of its own."""
+"""Runs stock clients of any version in separate processes, which log and load a model."""
 
 import json
 import os
@@ -20,15 +20,15 @@ _SECONDS = 900
 
 
 def python_of(version: str) -> Path:
-    """An environment with the client of this version."""
+    """Returns the interpreter of the environment with this version of the client."""
     python = REPOSITORY / f".venv-client-{version}/bin/python"
     if not python.is_file():
-        raise FileNotFoundError(f"{python} is missing: make clients")
+        raise FileNotFoundError(f"{python} is missing: run `make clients`")
     return python
 
 
 def printed_settings(said: str, version: str) -> dict[str, str]:
-    """What `make deploy` prints for a client of this version."""
+    """Returns the settings that `make deploy` prints for a client of this version."""
     settings = advice.of_files(version)
     line = " ".join(f"{name}={value}" for name, value in settings.items())
     assert not line or f"export {line}\n" in said, said
@@ -36,7 +36,9 @@ def printed_settings(said: str, version: str) -> dict[str, str]:
 
 
 def models_come_back(python: Path, version: str, settings: Mapping[str, str], size: int, directory: Path) -> None:
-    """A model with a long file, an empty one and a text in Latin-1, loaded by a process that has seen nothing of it."""
+    """Logs a model with a long file, an empty one and one in Latin-1, and loads it in another
+    process.
+    """
     files = directory / "files"
     files.mkdir()
     (files / "long.bin").write_bytes(os.urandom(size))
@@ -54,7 +56,7 @@ def _run(python: Path, settings: Mapping[str, str], home: Path, *arguments: str)
     place = {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": ""}
     environment = {name: value for name, value in child_environment().items() if not name.startswith("AWS_")} | place | dict(settings)
     if python == Path(sys.executable):
-        # The version that is installed here has been imported already.
+        # The installed version has been imported already.
         process = warm.run([str(_PROGRAM), *arguments], environment, home, _SECONDS)
     else:
         process = subprocess.run(

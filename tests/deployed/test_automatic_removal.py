@@ -1,4 +1,4 @@
-"""What was deleted goes by itself, when its time is over."""
+"""Tests that deleted entities are removed automatically after the retention period."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from .steps import wait_for
 
 @pytest.mark.slow
 def test_what_was_deleted_goes_without_anybody(signing: Deployment) -> None:
-    """By the schedule of the stack, which only comes once a minute here."""
+    """Waits for the stack's schedule, whose interval is set to a minute here."""
     stack, events = signing.stack, signing.account.emulator.client("events")
     rule = stack.resources()["HousekeeperSchedule"]
     assert events.describe_rule(Name=rule)["ScheduleExpression"] == "rate(1 hour)"

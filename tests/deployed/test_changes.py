@@ -1,4 +1,6 @@
-"""`make deploy` refuses what would lose data or change a URL, and begins with what it can find out."""
+"""Tests that `make deploy` refuses changes that would lose data or change a URL, and that it begins
+with its checks.
+"""
 
 import subprocess
 import sys
@@ -40,7 +42,7 @@ def test_functions_may_be_replaced():
 
 
 def _check(directory: Path, **environment: str) -> subprocess.CompletedProcess:
-    """The command on a machine without anything of AWS."""
+    """Runs the command on a machine without AWS tools and settings."""
     (directory / "samconfig.toml").write_text((REPOSITORY / "samconfig.toml").read_text())
     command = [sys.executable, str(REPOSITORY / "tools/deploy"), "--check", "--built"]
     environment |= {"PATH": "/usr/bin:/bin", "HOME": str(directory), "AWS_EC2_METADATA_DISABLED": "true"}
@@ -63,7 +65,7 @@ def test_deploying_installs_only_what_it_needs():
     done = subprocess.run(["make", "--dry-run", "--always-make", "deploy"], cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "tests/requirements.txt" not in done.stdout
-    # What fails early fails before the interface is fetched.
+    # Checks run before the interface is downloaded.
     assert done.stdout.index("tools/deploy --environment default   --check") < done.stdout.index("fetch_ui.py")
 
 

@@ -1,4 +1,6 @@
-"""The stack from its first deployment to its deletion, and a second one that goes on with its data."""
+"""Tests a stack from its first deployment to its deletion, and a second stack that continues with
+its data.
+"""
 
 import re
 from dataclasses import replace
@@ -60,19 +62,24 @@ def _as_before(resource: str, restored: Restored, outputs: dict[str, str]) -> st
 
 
 def _each_right_was_used(roles: dict[str, list[dict]], calls: list[Call], names: dict[str, str]) -> None:
-    """Both stacks have the same functions with the same rights, on the same tables and the same bucket."""
+    """Checks that all permissions were used. Both stacks have the same functions with the same
+    permissions, on the same tables and bucket.
+    """
     of_first = [replace(call, caller=re.sub("^again-", "mlflow-", call.caller)) for call in calls]
     left = unused(roles, of_first)
     for name, short in names.items():
         left = {(function.removeprefix("mlflow-"), action, resource.replace(name, short)) for function, action, resource in left}
     new = sorted(right for right in left - expected() if not depends(right))
-    assert not new, "\n".join(["rights that are in no use", *map(str, new)])
+    assert not new, "\n".join(["unused permissions", *map(str, new)])
     used = sorted(expected() - left)
-    assert not used, "\n".join(["rights that are in use: take them off the list", *map(str, used)])
+    assert not used, "\n".join(["used permissions, to be removed from the list", *map(str, used)])
 
 
 def _goes_on(first: Deployment, outputs: dict[str, str], restored: Restored, token: str) -> None:
-    """All of it is there: runs, files, users, but no token; and what is written now is indexed. The stack has names, keys and a budget besides."""
+    """Deploys a second stack on the restored tables, with a custom domain, keys and a budget.
+    Checks that runs, files and users are available, but the token is not, and that new writes are
+    indexed.
+    """
     account, emulator = first.account, first.account.emulator
     named = name_and_keys(emulator)
     again = deploy(

@@ -1,4 +1,6 @@
-"""`mlflow-serverless doctor` names each fault of a stack, and no other; of a stack that is well it says nothing."""
+"""Tests that `mlflow-serverless doctor` reports each fault of a stack and no other, and nothing for
+a healthy stack.
+"""
 
 import json
 import re
@@ -36,7 +38,7 @@ def test_the_doctor_names_each_fault(account: Account, subtests: pytest.Subtests
     done = deploy_by_command(account.emulator, account.directory, "--environment", "dev")
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     stack, aws = Stack(account.emulator, _NAME), Aws(account.emulator)
-    # The emulator does not give buckets the rules of a template.
+    # The emulator does not apply the lifecycle rules of the template to the bucket.
     aws.emulator.s3.put_bucket_lifecycle_configuration(Bucket=stack.outputs["BucketName"], LifecycleConfiguration=_LIFECYCLE)
     with serving(aws.answer) as url:
         with subtests.test("nothing is found in a stack that is well"):
@@ -55,7 +57,9 @@ def test_the_doctor_names_each_fault(account: Account, subtests: pytest.Subtests
 
 @dataclass
 class Aws:
-    """The emulator, by another clock and with the quota of an account in AWS; the emulator's own is that of this machine."""
+    """The emulator with a configurable clock and quota. The quota is that of an account in AWS, and
+    not the emulator's own.
+    """
 
     emulator: Emulator
     ahead: int = 0
@@ -83,7 +87,7 @@ class Aws:
 
 @contextmanager
 def _present(fault: Callable, stack: Stack, aws: Aws) -> Iterator[None]:
-    """A fault is put into the stack, and mended after that, whatever was found."""
+    """Adds a fault to the stack, and fixes it at the end in any case."""
     steps = fault(stack, aws)
     next(steps)
     try:
@@ -116,7 +120,9 @@ def _sets_settings(stack: Stack) -> None:
 
 
 def _findings(aws: Aws, url: str) -> tuple[int, list[str]]:
-    """The status, and what is wrong; the lines about what to do begin with spaces."""
+    """Returns the exit status and the findings. The lines with advice are indented, and omitted
+    here.
+    """
     command = [str(binary()), "doctor", "--stack", _NAME]
     environment = aws.emulator.operator | {"AWS_ENDPOINT_URL": url, "AWS_REGION": aws.region}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
@@ -154,12 +160,12 @@ def _changed_filter(stack: Stack, aws: Aws) -> Iterator[None]:
 
 
 def _overdue(stack: Stack, aws: Aws) -> Iterator[None]:
-    """Nothing ticks, and a run was to be looked at an hour ago."""
+    """The tick is disabled, and a run has been due for an hour."""
     events = stack.emulator.client("events")
     rule = stack.resources("AWS::Events::Rule")["IndexerTick"]
     events.disable_rule(Name=rule)
     table, due = stack.outputs["TableName"], int(time.time() * 1000) - 3_600_000
-    # As shared/storage/key-schema writes it: numbers that ascend have the sign in their first digit.
+    # In the format of shared/storage/key-schema: ascending numbers begin with a digit for the sign.
     key = {"PK": {"S": "LATER#0"}, "SK": {"S": f"DUE#{_ascending(due)}#run#0#{'a' * 32}"}}
     stack.emulator.dynamodb.put_item(TableName=table, Item=key)
     yield
@@ -225,20 +231,20 @@ def _unprotected(stack: Stack, aws: Aws) -> Iterator[None]:
 
 
 def _clock_ten_minutes_slow(stack: Stack, aws: Aws) -> Iterator[None]:
-    """AWS's clock is ten minutes ahead of this machine's, and signatures of another time are refused."""
+    """AWS's clock is ten minutes ahead of this machine's, so signatures are refused."""
     aws.ahead = 600
     yield
     aws.ahead = 0
 
 
 def _small_quota(stack: Stack, aws: Aws) -> Iterator[None]:
-    """An account as AWS makes new ones."""
+    """The quota of a new AWS account."""
     aws.quota = 10
     yield
     aws.quota = 1000
 
 
-#: Each fault, and what the doctor says of it.
+#: The faults, with the doctor's message about each.
 _FAULTS: dict[Callable, str] = {
     _no_layer: f"The function {_NAME}-ui has no layer",
     _disabled_mapping: "The mapping from the table's stream to the indexer is Disabl",

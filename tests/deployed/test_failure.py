@@ -1,18 +1,22 @@
-"""A first deployment that fails leaves nothing, wherever it fails, so that the next one begins as if there had been none."""
+"""Tests that a failed first deployment leaves nothing, regardless of the resource that fails, so
+that the next one starts clean.
+"""
 
 import pytest
 
 from .conftest import Account
 from .stack import OF_SAM, Failed, Stack, delete, deploy_by_command, everything, fail, kinds
 
-#: One of each part of the template: what users are kept in, a function, what feeds the indexer, the way in, what is before the bucket.
+#: A resource of each part of the template: the table of users, a function, the indexer's event
+#: source, an API, and the bucket.
 RESOURCES = ["AccessTable", "TracesFunction", "IndexerMapping", "UsersApiStage", "ArtifactBucketPolicy"]
 
 
 def test_a_first_deployment_that_fails_leaves_nothing(failed: Failed) -> None:
-    """The next one is that of all other tests of this folder."""
+    """Checks the failed deployment that precedes the one that all other tests use."""
     _left_nothing(failed)
-    # Data was made before that, and stays only with a stack that once was complete.
+    # Resources with data were created before the failure. They are only retained if the stack has
+    # been complete once.
     assert {("Table", "CREATE_COMPLETE"), ("IndexerFunction", "CREATE_COMPLETE")} <= failed.events
 
 

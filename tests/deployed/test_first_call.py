@@ -1,4 +1,4 @@
-"""What `make deploy` says of its call of the function `tracking`."""
+"""Tests what `make deploy` reports about its first call of the function `tracking`."""
 
 import io
 import json
@@ -20,7 +20,7 @@ class _Stack:
 
 
 class _Functions:
-    """Lambda, with one function that answers so."""
+    """A Lambda client with one function that returns this result."""
 
     def __init__(self, answer: Any, **more: str):
         self._answer, self._more = answer, more

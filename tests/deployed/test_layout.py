@@ -1,4 +1,4 @@
-"""What `make deploy` says about the layout of the stack's table."""
+"""Tests what `make deploy` reports about the layout of the stack's table."""
 
 import sys
 

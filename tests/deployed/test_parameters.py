@@ -1,4 +1,6 @@
-"""What `make deploy` says of parameters before anything is built: by the template's own patterns and rules, and by what AWS knows of what they name."""
+"""Tests the checks of parameters in `make deploy` before anything is built: by the template's
+patterns and rules, and by the resources in AWS that they refer to.
+"""
 
 import copy
 import sys
@@ -98,7 +100,9 @@ def test_what_the_stack_keeps_counts(template: dict):
 
 
 def test_each_rule_is_tried(template: dict):
-    """A rule that nothing above breaks might hold for everything."""
+    """Checks that the tests above violate each rule, because a rule that is never violated might
+    always hold.
+    """
     [tried] = [mark.args[1] for mark in test_what_contradicts_itself_is_refused.pytestmark if mark.name == "parametrize"]
     broken = {text for said, _ in tried for text in refused(template, said, {})}
     asserted = {one["AssertDescription"] for rule in template["Rules"].values() for one in rule["Assertions"]}
@@ -108,7 +112,7 @@ def test_each_rule_is_tried(template: dict):
 
 
 class _Gateway:
-    """API Gateway with the names that it has, and the keys by which each is mapped to APIs."""
+    """An API Gateway client with custom domains, and the mapping keys of each."""
 
     def __init__(self, keys: dict[str, list[str]]):
         self._keys = keys
@@ -121,7 +125,7 @@ class _Gateway:
 
 @pytest.fixture
 def gateway(aws, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    """The names in API Gateway."""
+    """Returns the custom domains in API Gateway, which a test may change."""
     keys: dict[str, list[str]] = {}
     client = boto3.client
     monkeypatch.setattr(names.boto3, "client", lambda service: _Gateway(keys) if service == "apigatewayv2" else client(service))
@@ -211,7 +215,7 @@ def test_a_table_that_does_not_fit_is_told(aws, template: dict):
 
 
 class _Lambda:
-    """An account with a quota of sandboxes, some of which are reserved."""
+    """A Lambda client of an account with a concurrency quota, part of which is reserved."""
 
     def __init__(self, limit: int, unreserved: int):
         self._limit = {"ConcurrentExecutions": limit, "UnreservedConcurrentExecutions": unreserved}
@@ -226,9 +230,9 @@ class _Lambda:
         (10, 10, {"IndexerConcurrency": "10"}, {}, False),
         (1000, 1000, {"TrackingConcurrency": "890", "IndexerConcurrency": "10"}, {}, True),
         (1000, 1000, {"TrackingConcurrency": "891", "IndexerConcurrency": "10"}, {}, False),
-        # Another stack has reserved most of them.
+        # Most of the quota is reserved by another stack.
         (1000, 150, {"IndexerConcurrency": "60"}, {}, False),
-        # This one has.
+        # Most of the quota is reserved by this stack.
         (1000, 100, {"IndexerConcurrency": "10"}, {"TrackingConcurrency": "900"}, False),
         (1000, 110, {"IndexerConcurrency": "10"}, {"TrackingConcurrency": "890"}, True),
         (10, 10, {}, {}, True),

@@ -1,4 +1,6 @@
-"""What bounds do in a deployed stack that has workspaces: the stack counts what a day brings, and refuses what is too much."""
+"""Tests quotas in a deployed stack with workspaces: the stack counts daily usage, and refuses
+requests beyond the quota.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +43,7 @@ def _quota_holds(
         assert [setting, "workspace", team.name, most] in shown, shown
         refused = wait_for(lambda: _refused(create(team)), f"refusal by {setting}")
         assert refused["error_code"] == "BAD_REQUEST" and "quota" in refused["message"]
-        # Another workspace has no bound.
+        # Another workspace is not affected.
         assert create(other).status_code == 200
     finally:
         command(world, "config", "unset", setting, "--workspace", team.name, "--yes")
@@ -54,7 +56,7 @@ def _refused(answer: requests.Response) -> dict[str, str] | None:
 
 
 class _Team:
-    """A workspace with an experiment, and what its members send."""
+    """A workspace with an experiment, and the requests of its members."""
 
     def __init__(self, world: Deployment, name: str):
         self.name, self._url = f"{name}-{time.time_ns()}", world.signed
@@ -74,7 +76,7 @@ class _Team:
         return self._post("/api/3.0/mlflow/traces", {"trace": {"trace_info": info}})
 
     def export_span(self) -> requests.Response:
-        """A trace of one span, which is some kilobytes when compressed, too."""
+        """Exports a trace with one span, which has several kilobytes even when compressed."""
         now = time.time_ns()
         text = {"key": "text", "value": {"stringValue": noise(str(now), 4_000)}}
         span = {"traceId": f"{now:032x}", "spanId": f"{now % 2**64:016x}", "name": "noise", "attributes": [text]}
@@ -89,7 +91,7 @@ class _Team:
 
 @contextmanager
 def _workspaces(world: Deployment) -> Iterator[None]:
-    """The stack has workspaces, and then it has none again, as all other tests want it."""
+    """Enables workspaces in the stack, and disables them at the end, as all other tests require."""
     try:
         _deployed(world, "on")
         yield

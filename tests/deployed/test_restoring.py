@@ -1,4 +1,6 @@
-"""What `make restore` says of moments and of rows. tests/deployed/test_deployed.py restores tables."""
+"""Tests how `make restore` parses times and counts rows. tests/deployed/test_deployed.py restores
+tables.
+"""
 
 import sys
 from datetime import datetime, timedelta, timezone
@@ -15,7 +17,9 @@ _NOON = datetime(2030, 1, 31, 12, tzinfo=timezone.utc)
 
 
 class _Tables:
-    """Tables with the moments that they can be restored to; without any, recovery is off."""
+    """A client of tables with the times that they can be restored to. `None` means that recovery is
+    off.
+    """
 
     def __init__(self, **moments: tuple[datetime, datetime] | None):
         self._moments = moments
@@ -39,7 +43,7 @@ def client() -> _Tables:
     [
         ("2030-01-31T11:30:00Z", _NOON - timedelta(minutes=30)),
         ("2030-01-31T12:30:00+01:00", _NOON - timedelta(minutes=30)),
-        # The last that both can be restored to.
+        # The latest time that both tables can be restored to.
         ("latest", _NOON),
     ],
 )

@@ -1,4 +1,4 @@
-"""The list of rights that nothing uses, and how it is compared with what was done."""
+"""Tests the list of unused permissions, and how it is compared with the recorded calls."""
 
 import pytest
 

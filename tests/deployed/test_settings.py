@@ -1,4 +1,6 @@
-"""The parameters that `make deploy` hands to SAM, for a stack that is new and for one that exists; and what it tells clients to set."""
+"""Tests the parameters that `make deploy` passes to SAM, for new and existing stacks, and the
+settings that it prints for clients.
+"""
 
 import argparse
 import sys
@@ -32,7 +34,7 @@ def test_a_stack_that_exists_keeps_its_parameters():
 
 
 def test_the_region_is_known_by_either_variable(monkeypatch: pytest.MonkeyPatch):
-    """boto3 by itself reads the older one alone."""
+    """boto3 itself reads only the older variable."""
     said = argparse.Namespace(environment="dev", parameters=[], allow=[], built=True, check=True)
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")

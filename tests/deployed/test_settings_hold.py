@@ -1,4 +1,6 @@
-"""What settings do in a deployed stack: an operator sets them by the program, and nobody runs anything but the stack."""
+"""Tests settings in a deployed stack: an operator sets them with the program, and the stack applies
+them on its own.
+"""
 
 import time
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from .conftest import Deployment
 from .rare import housekeeping
 from .steps import command, marked, wait_for
 
-#: Hours in which the housekeeper looks at each experiment once.
+#: Number of hours in which the housekeeper visits each experiment once.
 _HOURS = 24
 _POINTS = 40
 
@@ -46,7 +48,7 @@ def _histories_go(world: Deployment) -> None:
     client = MlflowClient(world.signed)
     while True:
         begun = _hour()
-        # Its turn is in this hour.
+        # Creates experiments until one is visited in the current hour.
         experiment = client.create_experiment(f"histories {time.time_ns()}")
         while int(experiment) % _HOURS != begun % _HOURS:
             experiment = client.create_experiment(f"histories {time.time_ns()}")
@@ -54,7 +56,7 @@ def _histories_go(world: Deployment) -> None:
         wait_for(lambda experiment=experiment: marked(world.stack, experiment) == 0, "index of the runs")
         assert housekeeping(world) == {"is_done": True}
         lengths = [len(client.get_metric_history(run, "loss")) for run in runs]
-        assert lengths == [_POINTS, _POINTS], "without a setting, all points stay"
+        assert lengths == [_POINTS, _POINTS], "without a setting, all points must be kept"
         with _set(world, "metric-retention", "1d"):
             assert housekeeping(world) == {"is_done": True}
         if _hour() == begun:
@@ -94,7 +96,7 @@ def _traces_are_hidden(world: Deployment) -> None:
 
 
 def _values_are_no_longer_indexed(world: Deployment) -> None:
-    """Of a new run: one that was there before would have to be indexed again."""
+    """Checks a new run, because existing runs are only affected when they are indexed again."""
     client = MlflowClient(world.signed)
 
     def of_new_run() -> int:
@@ -119,7 +121,7 @@ def _texts_of_one_experiment_are_indexed(world: Deployment) -> None:
         client.set_terminated(runs[experiment])
     wait_for(lambda: all(marked(world.stack, experiment) == 0 for experiment in experiments), "index of the runs")
     before = [_entries(world, experiment, "tags.note") for experiment in experiments]
-    assert before == [1, 1], "the whole value"
+    assert before == [1, 1], "only the whole value must be indexed"
     command(world, "config", "set", "indexed-texts", "tags.note", "--experiment", experiments[0], "--yes")
     try:
         shown = command(world, "config", "show").stdout
@@ -134,7 +136,7 @@ def _texts_of_one_experiment_are_indexed(world: Deployment) -> None:
 
 
 def _entries(world: Deployment, experiment: str, field: str) -> int:
-    """How many entries of a text or a value the index has, in this experiment."""
+    """Returns the number of index entries of a text or a value in this experiment."""
     scanned = world.account.emulator.dynamodb.get_paginator("scan").paginate(
         TableName=world.stack.outputs["TableName"],
         FilterExpression="begins_with(PK, :index) AND contains(PK, :field)",

@@ -1,4 +1,6 @@
-"""The smoke test of a stack in AWS, held against the emulator: it asks all that it can there, judges it, and leaves nothing."""
+"""Tests the smoke test of a stack in AWS with the emulator: it runs all checks that are possible
+there, evaluates them, and cleans up.
+"""
 
 import json
 import os
@@ -18,14 +20,16 @@ from .emulator import REPOSITORY
 from .front import Caller, serving_api
 from .steps import PASSWORD, administrator
 
-#: The operator calls the API, too.
+#: The operator also calls the API.
 _OPERATOR = Caller("operator", "test", "test")
 _SECONDS = 1200
 
 
 @pytest.fixture(scope="module")
 def command(deployment: Deployment) -> Iterator[tuple[list[str], dict[str, str]]]:
-    """The program and its environment. The gateways take fewer requests than this machine sends, however busy it is."""
+    """Yields the program and its environment. The gateways' rate limit is lower than the rate of
+    this machine, however busy it is.
+    """
     administrator(deployment, "smoker")
     account = deployment.account
     with ExitStack() as stops:
@@ -42,7 +46,7 @@ def command(deployment: Deployment) -> Iterator[tuple[list[str], dict[str, str]]
         yield [sys.executable, "-m", "tools.smoke", *arguments], environment
 
 
-#: What the emulator and the gateway before it answer.
+#: The expected outcomes with the emulator and the tests' gateway.
 _OUTCOMES = {
     "cold starts": "no report",
     "signatures": "encoded twice",
@@ -56,7 +60,7 @@ _OUTCOMES = {
     "cookies": "arrive",
     "client address": "the caller's",
     "removals in the stream": "delivered",
-    # The emulator knows neither recovery nor conditions on leading keys.
+    # The emulator supports neither recovery nor conditions on leading keys.
     "recovery": "disabled",
     "restoration": "not asked",
     "leading keys": "not even for single calls",
@@ -71,7 +75,7 @@ def test_a_whole_run(deployment: Deployment, command: tuple[list[str], dict[str,
     kept = json.loads((tmp_path / "smoke.json").read_text())
     assert {check["name"]: check["outcome"] for check in kept["checks"]} == _OUTCOMES, done.stdout[-8000:]
     assert (kept["left"], kept["ended"]) == ([], None), done.stdout[-3000:]
-    # An emulator is not AWS.
+    # The status is 1, because the emulator differs from AWS.
     assert done.returncode == 1, done.stderr
     assert 0 < kept["dollars at most"] < 1
     _nothing_is_left(deployment)
@@ -88,7 +92,7 @@ def test_an_interrupted_run(deployment: Deployment, command: tuple[list[str], di
         said = []
         for line in process.stdout:
             said.append(line)
-            # In the middle of the second check, which waits for the index.
+            # During the second check, which waits for the index.
             if line.startswith("DELETE with a body:"):
                 os.kill(process.pid, signal.SIGTERM)
         assert process.wait(_SECONDS) == 1
@@ -102,7 +106,7 @@ def test_an_interrupted_run(deployment: Deployment, command: tuple[list[str], di
 
 @pytest.mark.slow
 def test_a_filter_that_lets_no_removal_through(deployment: Deployment, command: tuple[list[str], dict[str, str]], tmp_path: Path) -> None:
-    """The check waits three minutes before it says so."""
+    """The check waits three minutes before it reports this."""
     functions = deployment.account.emulator.functions
     mapping = deployment.stack.resources("AWS::Lambda::EventSourceMapping")["IndexerMapping"]
     before = functions.get_event_source_mapping(UUID=mapping)["FilterCriteria"]
@@ -122,7 +126,7 @@ def test_a_filter_that_lets_no_removal_through(deployment: Deployment, command: 
 
 
 def _nothing_is_left(deployment: Deployment) -> None:
-    """Neither in the API, deleted or not, nor in the table, nor in the bucket."""
+    """Checks the API, including deleted experiments, and the bucket."""
     sent = {"max_results": 100, "view_type": "ALL", "filter": "name LIKE 'smoke-test-%'"}
     found = requests.post(f"{deployment.users}/api/2.0/mlflow/experiments/search", json=sent, auth=("smoker", PASSWORD), timeout=300)
     assert found.json().get("experiments", []) == []

@@ -1,4 +1,6 @@
-"""A stack of an earlier template becomes one of this one, and keeps its data and its URLs."""
+"""Tests that a stack of an earlier template is updated to the current one, and keeps its data and
+its URLs.
+"""
 
 import re
 from collections.abc import Callable, Iterator
@@ -42,7 +44,8 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
         assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
         _log(url, stack, "after")
 
-    # What would lose data is refused, and nothing is changed. (The emulator's change sets leave out what a condition takes away, such as an API.)
+    # Changes that would lose data are refused, and nothing is changed. (The emulator's change sets
+    # omit resources that are removed due to a condition, such as an API.)
     with _changed(account.directory, lambda text: text.replace("lsi1sk", "lsi6sk")):
         done = deploy_by_command(account.emulator, account.directory, *_ENVIRONMENT)
     assert done.returncode == 1 and "Table would be replaced" in done.stderr, done.stderr
@@ -53,7 +56,8 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
     _deployed(account, "--parameters", *(f"{name}={value}" for name, value in more.items()))
     assert {name: stack.outputs[name] for name in outputs} == outputs
     has_names_keys_and_a_budget(stack, stack.apis(), extras)
-    # The emulator's updates pass on neither bounds and keys of tables nor what a bucket has: tests/lambda/test_template.py reads them in the template.
+    # The emulator does not apply updates of table limits, table keys and bucket properties.
+    # tests/lambda/test_template.py checks them in the template.
     with serving_api(account.emulator, stack.apis()["Api"], caller) as url:
         assert MlflowClient(url).get_run(run).data.metrics == {"loss": 0.5}
     _restored_in_place(account, stack, outputs)
@@ -65,7 +69,9 @@ def test_a_stack_is_updated_with_a_changed_template(account: Account, sign: pyte
 
 
 def _restored_in_place(account: Account, stack: Stack, outputs: dict[str, str]) -> None:
-    """The same stack goes on with restored tables, under the same URLs. Its own stay."""
+    """Restores the tables into the stack itself, which keeps its URLs. The original tables are
+    retained.
+    """
     into = ("--stack", stack.name, "--at", "latest", "--into", "prod", "--built")
     done = restore_by_command(account.emulator, account.directory, *into)
     assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
@@ -85,7 +91,7 @@ def _deployed(account: Account, *arguments: str) -> None:
 
 @contextmanager
 def _changed(directory: Path, change: Callable[[str], str]) -> Iterator[None]:
-    """Another template in place of this one."""
+    """Replaces the template temporarily."""
     path = directory / "template.yaml"
     text = path.read_text()
     path.write_text(change(text))
@@ -96,7 +102,9 @@ def _changed(directory: Path, change: Callable[[str], str]) -> Iterator[None]:
 
 
 def _earlier(text: str) -> str:
-    """One without a route, and with less memory for a function."""
+    """Returns an earlier version of the template: without a route, and with less memory for a
+    function.
+    """
     text, routes = re.subn(r"^          /tokens:\n(            .*\n)+", "", text, flags=re.MULTILINE)
     assert routes == 2
     tracking = text.index("  TrackingFunction:")
@@ -108,7 +116,7 @@ def _memory(stack: Stack) -> int:
 
 
 def _log(url: str, stack: Stack, name: str) -> str:
-    """A run, which is found as soon as it is indexed."""
+    """Logs a run, and waits until it is indexed."""
     client = MlflowClient(url)
     experiment = client.create_experiment(name)
     run = client.create_run(experiment).info.run_id

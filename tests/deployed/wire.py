@@ -1,6 +1,7 @@
-"""What functions ask of DynamoDB and S3: it is passed on to the emulator, and written down.
+"""Forwards the functions' requests to DynamoDB and S3 to the emulator, and records them.
 
-To the emulator it says that the request came over TLS, which only this stretch of the way does not have: the bucket's policy refuses everything else.
+Adds a header that makes the emulator treat a request as received over TLS, because the bucket's
+policy refuses any other.
 """
 
 import json
@@ -16,14 +17,14 @@ from tests.support.http_server import Answer, Received
 
 _TIMEOUT_SECONDS = 300
 _HOP_BY_HOP = {"connection", "content-length", "keep-alive", "transfer-encoding"}
-#: Parts of a transaction are authorized as the requests that they stand for.
+#: Parts of a transaction, with the requests by whose permissions they are authorized.
 _PARTS = {"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
 _KEY = re.compile(r"Credential=([A-Z0-9]+)/")
 
 
 @dataclass(frozen=True)
 class Call:
-    """What somebody has asked for: an action of IAM, and what it was done to, as the end of its ARN."""
+    """A recorded request: the caller, the IAM action, and the end of the resource's ARN."""
 
     caller: str
     action: str
@@ -33,7 +34,7 @@ class Call:
 
 @dataclass
 class Wire:
-    """Passes requests on to the emulator at `url`, once there is one."""
+    """Forwards requests to the emulator at `url`, which is set after it has started."""
 
     url: str = ""
     calls: list[Call] = field(default_factory=list)
@@ -59,7 +60,9 @@ class Wire:
         return status, headers, body
 
     def _caller(self, request: Received) -> str:
-        """The function whose key has signed: it waits for the answer, so that its process is there."""
+        """Returns the function whose key has signed the request. Its process exists, because it
+        waits for the response.
+        """
         text = unquote(" ".join(request.values("authorization")) or request.target.replace("X-Amz-Credential=", "Credential="))
         found = _KEY.search(text)
         key = found[1] if found else ""
@@ -70,7 +73,7 @@ class Wire:
 
 
 def _functions() -> dict[str, str]:
-    """The functions that run, by their access keys."""
+    """Returns the running functions by their access keys."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -86,7 +89,7 @@ def _send(url: str, request: Received) -> Answer:
     parts = urlsplit(url)
     connection = HTTPConnection(parts.hostname, parts.port, timeout=_TIMEOUT_SECONDS)
     try:
-        # With the name of the host that was signed.
+        # Keeps the host, because it is signed.
         connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
         for name, value in request.headers:
             if name.lower() not in _HOP_BY_HOP:

@@ -1,1 +1,1 @@
-"""What the documents say, held against what makes it so."""
+"""Tests that the documents agree with the code and the generated pages."""

@@ -1,4 +1,4 @@
-"""Fragments of the changelog have a known kind, and find their place in it."""
+"""Tests that fragments of the changelog have a known kind, and are added to the correct section."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,7 @@ def test_no_fragment_changes_nothing() -> None:
 def test_a_release_has_all_that_was_not_released() -> None:
     changelog = released(_CHANGELOG, "1.1.0", "2030-01-31")
     assert changelog == _CHANGELOG.replace("## [Unreleased]\n", "## [Unreleased]\n\n## [1.1.0] - 2030-01-31\n")
-    # The next fragment goes above it.
+    # The next fragment is added above the release.
     later = collected(changelog, {"added": ["- Three.\n"]})
     assert later.index("- Three.") < later.index("## [1.1.0]")
     for text, version in [(changelog, "1.2.0"), (_CHANGELOG, "1.0.0"), (_CHANGELOG, "v2"), ("# Changelog\n", "1.1.0")]:

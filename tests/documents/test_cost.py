@@ -1,4 +1,6 @@
-"""`docs/reference/cost.md` is what its script writes now, and the script does what it says."""
+"""Tests that `docs/reference/cost.md` is up to date, and that the script that writes it computes
+what it documents.
+"""
 
 import re
 from dataclasses import replace
@@ -28,7 +30,7 @@ def model() -> Model:
 
 
 def test_the_page_is_what_the_script_writes() -> None:
-    assert PAGE.read_text("utf-8") == written(), "run python3 -m tools.cost"
+    assert PAGE.read_text("utf-8") == written(), "run `python3 -m tools.cost`"
 
 
 def test_the_page_has_each_call_of_the_capacity_pages() -> None:
@@ -56,7 +58,8 @@ def test_a_call_by_hand(model: Model) -> None:
     assert cost.gateway == pytest.approx(1.00)
     assert cost.invocations == pytest.approx(0.20)
     assert cost.table == pytest.approx(0.125)
-    # 5 ms for the request, 0.42 ms of CPU on 512 of 1769 MB: 6.45, billed as 7. One call in a hundred has 100 ms more.
+    # 5 ms for the request and 0.42 ms of CPU on 512 of 1769 MB are 6.45 ms, billed as 7. One call
+    # in a hundred takes 100 ms more.
     assert cost.time == pytest.approx(8 * 0.5 * 0.0000133334 / 1000 * MILLION)
     assert cost.logs == pytest.approx(model.bytes_logged() / 1e9 * (0.50 + 0.03 * 0.15) * MILLION)
     assert cost.all == pytest.approx(1.00 + 0.20 + 0.125 + cost.time + cost.logs)
@@ -111,7 +114,7 @@ def test_what_is_taken_from_benchmarks_is_near_them(model: Model) -> None:
 
 def test_what_is_taken_from_capacity_pages_is_near_them(model: Model) -> None:
     points = find(_ROWS, {"page": "capacity.md", "section": "Large runs: long params, and a million points of one metric", "row": "their history, whole"})
-    # A read unit is 4 KB. Values that repeat take less than others.
+    # A read unit is 4 KB. Repeated values take less space than others.
     assert points.cold.reads * 4096 / MILLION < model.assumed("bytes of a point") < 2 * points.cold.reads * 4096 / MILLION
     whole = next(row for row in _ROWS if row.name == "one of ten spans and 5 KB")
     assert whole.all_in
@@ -127,7 +130,9 @@ def _changed(tmp_path: Path, old: str, new: str) -> Model:
 
 
 def test_the_template_counts(model: Model, tmp_path: Path) -> None:
-    """An alarm less, twice the memory, a rarer schedule, shorter logs: each changes the bill."""
+    """One alarm less, twice the memory, a less frequent schedule and shorter log retention each
+    change the costs.
+    """
     row = _ROWS[0]
     assert _changed(tmp_path, r"^  ServerErrors:\n    Type: AWS::CloudWatch::Alarm", "  ServerErrors:\n    Type: AWS::SNS::Topic").alarms() == pytest.approx(model.alarms() - 0.20)
     assert priced(_changed(tmp_path, r"MemorySize: 512", "MemorySize: 1024"), row).cold.time > priced(model, row).cold.time
@@ -140,7 +145,7 @@ def test_the_template_counts(model: Model, tmp_path: Path) -> None:
 
 def test_alarms_that_are_off_by_default_are_not_paid_for(model: Model, tmp_path: Path) -> None:
     with_users = _changed(tmp_path, r'(  Users:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
-    # Two of the API of users.
+    # Two alarms belong to the users' API.
     assert with_users.stack.alarm_metrics == model.stack.alarm_metrics + 2
     with_more = _changed(tmp_path, r'(  MoreAlarms:\n(?:    .*\n)*?    Default: )"off"', r'\1"on"')
     assert with_more.stack.alarm_metrics == model.stack.alarm_metrics + 5
@@ -156,7 +161,7 @@ def test_a_greater_team_pays_more(model: Model) -> None:
     bills = [sum(team.ours.values()) for team in teams(model, _ROWS)]
     assert bills == sorted(bills)
     for team in teams(model, _ROWS):
-        # What the gateway counts is what the calls are.
+        # The gateway's costs are those of all calls.
         assert team.ours["gateway"] == pytest.approx(model.gateway(team.calls))
         assert sum(team.shorter[0].values()) < sum(team.ours.values())
 
@@ -166,7 +171,9 @@ def test_the_gateway_is_cheaper_beyond_300_million_calls(model: Model) -> None:
 
 
 def test_an_hour_costs_by_its_lines_what_the_page_says(model: Model) -> None:
-    """The lines of `bench/hour.py`, which were recorded. `test_hour.py` lets such an hour go by."""
+    """Computes the costs of the recorded lines of `bench/hour.py`. `test_hour.py` runs such an
+    hour.
+    """
     page, lines = (sum(parts(cost).values()) for cost in (said(model, _ROWS, busy_hour(model)), bill(model, recorded())))
     assert lines == pytest.approx(page, rel=0.05)
 
@@ -190,7 +197,9 @@ def test_lines_are_read_as_functions_and_the_local_server_write_them(tmp_path: P
 
 
 def test_a_line_by_hand(model: Model) -> None:
-    """Another one costs its units; the indexer's has no gateway and no request."""
+    """A repeated line costs its units again. A line of the indexer involves no gateway and no HTTP
+    request.
+    """
     call, work = Line("GET /x", 1, 1, 0, 207), Line("stream", 1, 0, 4, 150)
     row = find(_ROWS, {"page": "capacity.md", "section": "Experiments", "row": "get experiment"})
     without_starts = cost(model, row, row.cold, starts=0)

@@ -1,4 +1,4 @@
-"""What `docs/guide/deletion.md` says of times is what the template and the code say."""
+"""Tests that the times in `docs/guide/deletion.md` are those of the template and the code."""
 
 import re
 
@@ -8,7 +8,7 @@ from tools.cost.stack import Template
 from tools.cost.write import REPOSITORY
 
 _PAGE = (REPOSITORY / "docs/guide/deletion.md").read_text("utf-8")
-#: The page without its line breaks.
+#: The page without line breaks.
 _TEXT = " ".join(_PAGE.split())
 _TEMPLATE = Template(REPOSITORY / "template.yaml")
 
@@ -27,7 +27,7 @@ def _resource(name: str) -> str:
 def test_tables_are_recovered_for_35_days_and_stay(table: str) -> None:
     block = _resource(table)
     assert "PointInTimeRecoveryEnabled: true" in block
-    # Unless the template says less, DynamoDB keeps 35 days.
+    # DynamoDB's default is 35 days.
     assert "RecoveryPeriodInDays" not in block
     assert _row("point-in-time recovery of the table")[2] == _row("point-in-time recovery of the access table")[2] == "35 days"
     assert re.search(r"^    DeletionPolicy: Retain", block, re.MULTILINE)
@@ -86,7 +86,7 @@ def test_the_longest_of_them_is_said() -> None:
     ],
 )
 def test_times_of_the_code_are_those_of_the_page(file: str, code: str, said: str) -> None:
-    assert re.search(code, (REPOSITORY / file).read_text("utf-8")), f"{file} has another time than the page"
+    assert re.search(code, (REPOSITORY / file).read_text("utf-8")), f"{file} has a different time than the page"
     assert said in _PAGE
 
 

@@ -1,7 +1,8 @@
-"""Figures in documents are those of the pages that the meters of the tests have written.
+"""Tests that figures in documents are those of the generated pages.
 
-A document quotes a figure as a link whose title names the row: `[2 requests and 6 write units](../capacity.md "create experiment")`.
-Where several sections have such a row, the link leads to one of them: `(../capacity.md#large-runs "get that run")`.
+A document quotes a figure as a link whose title is the name of the row: `[2 requests and 6 write
+units](../capacity.md "create experiment")`. If several sections have a row of this name, the link
+includes the section: `(../capacity.md#large-runs "get that run")`.
 """
 
 import re
@@ -17,9 +18,9 @@ _DOCUMENTS = sorted(
 _QUOTE = re.compile(r'\[([^\]]+)\]\(([^)\s#]*capacity[\w-]*\.md)(#[\w-]+)?\s+"([^"]+)"\)')
 _FIGURE = re.compile(r"(\d[\d,.]*) (request|write unit|read unit)s?")
 
-#: The cells of a row by the names of their columns.
+#: The cells of a row by column name.
 Row = dict[str, str]
-#: Rows with their section, as a link leads to it, and their name.
+#: Rows with the anchor of their section, and their name.
 Page = list[tuple[str, str, Row]]
 
 
@@ -32,7 +33,8 @@ def _page(path: Path) -> Page:
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         second = next((cell for cell in cells if cell in ("warm: requests", "all in: requests")), None)
         if second:
-            # What stands behind the first column of the second figures belongs to them, too.
+            # The columns after the first one of the second group belong to the second group as
+            # well.
             first, what = cells.index(second), second.partition(":")[0]
             columns = [f"{what}: {cell}" if place > first else cell for place, cell in enumerate(cells)]
         elif cells and not set(cells[0]) <= set("-: "):
@@ -47,13 +49,15 @@ def _row(page: Page, anchor: str | None, name: str) -> Row:
 
 
 def _metered(row: Row, unit: str) -> set[float]:
-    """The figures of a unit, cold and warm; behind each stands its budget."""
+    """Returns the figures of a unit, cold and warm. Each is followed by its budget, which is
+    ignored.
+    """
     cells = [cell.partition(" / ")[0] for column, cell in row.items() if unit in column]
     return {float(cell.replace(",", "")) for cell in cells if re.fullmatch(r"[\d,.]+", cell)}
 
 
 def _wrong(document: Path) -> list[str]:
-    """The quotes of a document that are not what was metered."""
+    """Describes the quoted figures of a document that differ from the metered ones."""
     wrong = []
     for text, target, anchor, name in _QUOTE.findall(re.sub(r"\s+", " ", document.read_text())):
         row = _row(_page(document.parent / target), anchor or None, name)
@@ -72,7 +76,7 @@ def test_figures_are_what_was_metered(document: Path):
 
 @pytest.mark.parametrize("document", _DOCUMENTS, ids=lambda path: str(path.relative_to(_REPOSITORY)))
 def test_whatever_is_called_metered_is_quoted(document: Path):
-    """A figure that is only said to be metered would grow old without anybody noticing."""
+    """A figure that is called metered without a link would become outdated unnoticed."""
     claims = re.findall(r"[^.\n]*\bmetered\)[^.\n]*", document.read_text())
     assert not claims
 

@@ -1,4 +1,6 @@
-"""A busy hour of a team, with `serve`: its lines say that it costs what `docs/reference/cost.md` says."""
+"""Tests that a busy hour of a team with `serve` costs what `docs/reference/cost.md` claims,
+according to the lines in the log.
+"""
 
 import pytest
 

@@ -1,6 +1,8 @@
-"""Each amount of money in a document is one of the figures of `tools/cost`, from which `docs/reference/cost.md` is made.
+"""Tests that each amount of money in a document is one of the figures of `tools/cost`, which
+`docs/reference/cost.md` is made from.
 
-A document that names an amount is listed with its sentences, in which figures stand in braces. An amount that is in no listed sentence fails.
+A document with amounts is listed with the sentences that contain them, in which figures are written
+in braces. An amount that is not part of a listed sentence fails the test.
 """
 
 import re
@@ -12,7 +14,7 @@ import pytest
 from tools.cost.figures import figures
 from tools.cost.write import PAGE, REPOSITORY, read
 
-#: Decisions and the list of changes tell what was so when they were written.
+#: Documents that describe the past, in which amounts are not updated: decisions and the changelog.
 _DATED = {PAGE, REPOSITORY / "CHANGELOG.md", *(REPOSITORY / "docs" / "adr").glob("*.md")}
 _DOCUMENTS = sorted(
     path
@@ -36,7 +38,7 @@ _SENTENCES = {
     "docs/reference/capacity-artifacts.md": [
         "`LIST`, `PUT` and `POST` cost {price: bucket writes} a million there, `GET` and `HEAD` {price: bucket reads}, `DELETE` nothing",
     ],
-    # What these prices make of the units that were simulated is checked below.
+    # The amounts computed from simulated units are checked below.
     "docs/measured/scale.md": [_SCALE],
 }
 
@@ -51,11 +53,13 @@ def _flat(text: str) -> str:
 
 
 def _unlisted(text: str, sentences: list[str], known: dict[str, str]) -> list[str]:
-    """What is wrong with a document: sentences that are not in it as the figures have them, and amounts that are in none."""
+    """Describes the errors in a document: sentences that it does not contain with the current
+    figures, and amounts that are not in any sentence.
+    """
     text, wrong = _flat(text), []
     for sentence in sentences:
         told = re.sub(r"\{([^}]+)\}", lambda found: known[found[1]], sentence)
-        # `$5` is said of a round price as well.
+        # Documents may omit the cents of a round price.
         for form in (told, re.sub(r"(\$\d+)\.00\b", r"\1", told)):
             if form in text:
                 text = text.replace(form, "")
@@ -66,7 +70,9 @@ def _unlisted(text: str, sentences: list[str], known: dict[str, str]) -> list[st
 
 
 def _simulated(page: str) -> str:
-    """Takes out of a page about load the amounts that its own units make, at the prices of its own sentence."""
+    """Removes the amounts from a page about load that follow from its own units and the prices in
+    its own sentence.
+    """
     known = _figures()
     writes, reads, call = (float(known[name].strip("$")) for name in ("price: writes", "price: reads", "gateway and Lambda, 12 ms"))
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
@@ -74,7 +80,7 @@ def _simulated(page: str) -> str:
         if not hour:
             continue
         calls, written, read_, table, gateway = map(float, hour.groups())
-        # The units in the table have three digits behind the point.
+        # The units in the table have three decimal places.
         assert table == pytest.approx(written * writes + read_ * reads, abs=0.002)
         assert gateway == pytest.approx(calls * call, abs=0.002)
         name = section.partition("\n")[0]
@@ -113,7 +119,7 @@ def test_figures_of_sentences_are_on_the_page() -> None:
     page = PAGE.read_text("utf-8")
     for sentences in _SENTENCES.values():
         for name in re.findall(r"\{([^}]+)\}", " ".join(sentences)):
-            # The page counts the time of each call by itself.
+            # This figure is not on the page, which computes the time of each call separately.
             assert name == "gateway and Lambda, 12 ms" or _figures()[name] in page, name
 
 

@@ -1,4 +1,4 @@
-"""Pages that tell how it is today name files and crates that are there."""
+"""Tests that the files and crates mentioned on pages about the current state exist."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ _PAGES = ["ARCHITECTURE.md", "CONTRIBUTING.md", *(f"docs/design/{name}.md" for n
 _HEADS = sorted(name for name in _TRACKED if re.fullmatch(r"(?:functions/|shared/[\w-]+/)?[\w-]+/src/lib\.rs", name))
 _FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:rs|py|json|yaml|toml|graphql|css|js|tsv|lock))`")
 _FOLDER = re.compile(r"`((?:shared|functions|cli|tests|tools|store|docs|examples|bench)/[\w/-]+)`")
-#: Files that are there only while a server runs.
+#: Files that exist only while a server runs.
 _NOT_TRACKED = {"stream.lock"}
 
 
@@ -22,7 +22,9 @@ def _head(name: str) -> str:
 
 
 def _missing(text: str, tracked: list[str]) -> list[str]:
-    """Files and folders that a text names by the end of their path, and that are not there."""
+    """Returns the files and directories mentioned in a text, by the end of their path, that do not
+    exist.
+    """
     paths = {f"/{name}" for name in tracked}
     folders = {f"{path.rpartition('/')[0]}/" for path in paths}
     folders |= {f"{folder[: place + 1]}" for folder in folders for place, letter in enumerate(folder) if letter == "/"}
@@ -48,7 +50,7 @@ def test_the_architecture_names_every_crate() -> None:
     listed = {name for row in rows for name in re.findall(r"`([\w-]+)`", row)}
     crates = {Path(name).parent.name for name in _TRACKED if re.fullmatch(r"(?:functions|shared/[\w-]+)/[\w-]+/Cargo\.toml", name)}
     assert crates <= listed
-    # A crate that was removed or renamed.
+    # Crates that have been removed or renamed must not be listed.
     assert listed <= crates | {"domains", "cli"}
 
 

@@ -1,4 +1,4 @@
-"""The README shows the example that the tests run, and links lead somewhere."""
+"""Tests that the README shows the example that the tests run, and that links are valid."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Each test that `docs/guide/security.md` names is there."""
+"""Tests that each test mentioned in `docs/guide/security.md` exists."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ _CLASSES = (_REPOSITORY / "docs/guide/security.md").read_text().split("## Classe
 
 
 def _tests() -> set[str]:
-    """The names of all tests of the repository."""
+    """Returns the names of all tests in the repository."""
     sources = [path for folder in ("shared", "functions", "cli", "domains") for path in (_REPOSITORY / folder).rglob("*.rs")]
     names = {name for path in sources for name in re.findall(r"#\[(?:tokio::)?test[^\]]*\]\s+(?:async )?fn (\w+)", path.read_text())}
     sources = (_REPOSITORY / "tests").rglob("test_*.py")

@@ -1,1 +1,3 @@
-"""The functions as they are deployed: their binaries behind a local Lambda, and the template that deploys them."""
+"""Tests of the functions as they are deployed: their programs in a local Lambda, and the template
+that deploys them.
+"""

@@ -1,4 +1,6 @@
-"""A local Lambda: API Gateway as the tests have it, the functions' programs behind it, and the engine over HTTP behind them."""
+"""A local Lambda: the tests' API Gateway in front of the functions' programs, which use the engine
+over HTTP.
+"""
 
 import base64
 import gzip
@@ -24,31 +26,33 @@ from tests.support.ui_build import lay_build
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: In AWS a call has 30 s. Here functions are not optimized, and share the machine with all other tests; `tests/support` has the tests of limits.
+#: Timeout of a call. It is 30 s in AWS. Here the functions are not optimized and share the machine
+#: with all other tests. The limits are tested in `tests/support`.
 PATIENCE_SECONDS = 300
 
 
 @dataclass(frozen=True)
 class LocalLambda:
-    """Where the gateway listens, and the engine with the folder of its data. It does not feed the indexer.
+    """A running local Lambda, with the URL of the gateway, and the engine with the directory of its
+    data. The engine does not feed the indexer.
 
-    The functions keep artifacts in the bucket, below the path of ARTIFACT_ROOT.
+    The functions store artifacts in the bucket, below the path of ARTIFACT_ROOT.
     """
 
     gateway: str
-    #: Where functions are called by their names.
+    #: URL of the API that invokes functions by name.
     lambda_api: str
     functions: Mapping[str, Function]
     engine: Engine
     data: Path
     bucket: Bucket
-    #: The user interface, as its layer has it.
+    #: Directory of the user interface, as in the functions' layer.
     ui: Path
 
 
 @pytest.fixture(scope="session")
 def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Iterator[LocalLambda]:
-    """All of it, over an empty table."""
+    """Runs the local Lambda with an empty table."""
     bucket = s3.make_bucket(urlsplit(ARTIFACT_ROOT).netloc)
     directory = tmp_path_factory.mktemp("lambda")
     with ExitStack() as stops:
@@ -70,13 +74,15 @@ def local_lambda(tmp_path_factory: pytest.TempPathFactory, s3: LocalS3) -> Itera
 
 
 def function_settings(engine: Engine, bucket: Bucket, ui: Path) -> dict[str, str]:
-    """The environment variables of functions that keep their data in the engine and in the bucket."""
+    """Returns the environment variables of functions that store their data in the engine and the
+    bucket.
+    """
     return {
         "DYNAMODB_ENDPOINT": engine.url,
         "ACCESS_MODE": "none",
         "TABLE_NAME": "mlflow",
         "ARTIFACT_ROOT": ARTIFACT_ROOT,
-        # The bucket takes the same key: it does not look at it.
+        # The bucket accepts the engine's key, because it does not verify signatures.
         "AWS_ENDPOINT_URL_S3": bucket.s3.url,
         "AWS_ACCESS_KEY_ID": engine.access_key,
         "AWS_SECRET_ACCESS_KEY": engine.secret,
@@ -87,13 +93,15 @@ def function_settings(engine: Engine, bucket: Bucket, ui: Path) -> dict[str, str
 
 @pytest.fixture(scope="session")
 def gateway(local_lambda: LocalLambda) -> str:
-    """The URL under which requests become events."""
+    """Returns the URL at which requests are converted to events."""
     return local_lambda.gateway
 
 
 @pytest.fixture
 def invoke_raw(local_lambda: LocalLambda) -> Callable[..., Any]:
-    """Hands a function one of the sample events, with some texts in it replaced; returns what it answers."""
+    """Returns a function that invokes a function with one of the sample events, with some texts
+    replaced, and returns its result.
+    """
 
     def send(function: str, name: str, replaced: dict[str, str] | None = None) -> Any:
         text = (REPOSITORY / "events" / f"{name}.json").read_text()
@@ -106,7 +114,9 @@ def invoke_raw(local_lambda: LocalLambda) -> Callable[..., Any]:
 
 @pytest.fixture
 def invoke(invoke_raw: Callable[..., Any]) -> Callable[..., tuple[int, Any]]:
-    """The same for a function behind API Gateway; returns status and body of the answer that a client gets."""
+    """Returns a function that invokes a function behind API Gateway with a sample event, and
+    returns the status and the body of the client's response.
+    """
 
     def send(function: str, name: str, replaced: dict[str, str] | None = None) -> tuple[int, Any]:
         answer = invoke_raw(function, name, replaced)
@@ -116,7 +126,9 @@ def invoke(invoke_raw: Callable[..., Any]) -> Callable[..., tuple[int, Any]]:
 
 
 def body_of(answer: dict) -> Any:
-    """The body that API Gateway makes of a function's answer, parsed if it is JSON."""
+    """Returns the body that API Gateway creates from a function's result. Parses it if
+    it is JSON.
+    """
     headers, body = answer["headers"], answer["body"].encode()
     if answer["isBase64Encoded"]:
         body = base64.b64decode(body)

@@ -1,4 +1,6 @@
-"""Artifacts through the functions as Lambda runs them, in a bucket: what stock clients do through `serve`."""
+"""Tests of artifacts in a bucket through the functions: the operations that stock clients also
+perform through `serve`.
+"""
 
 import os
 import threading
@@ -22,16 +24,18 @@ from tests.support.servers import ARTIFACT_ROOT
 
 from .conftest import LocalLambda
 
-#: More than a function has sandboxes.
+#: Number of concurrent clients, which is larger than the number of sandboxes of a function.
 _CLIENTS = 8
-#: As stock clients say: a body that is called nothing, or text, the gateway hands on as text.
+#: Headers of stock clients. The gateway passes on a body as text if its type is text or missing.
 _BINARY = {"Content-Type": "application/octet-stream"}
 _SERVED = "/api/2.0/mlflow-artifacts"
 _PREFIX = urlsplit(ARTIFACT_ROOT).path.removeprefix("/")
 
 
 class Place:
-    """An experiment with a directory of its own, of which clients send and read files through the functions."""
+    """An experiment with its own directory, in which clients write and read files through the
+    functions.
+    """
 
     def __init__(self, running: LocalLambda):
         self.url = running.gateway
@@ -42,23 +46,23 @@ class Place:
         mlflow.set_experiment(experiment_id=self.experiment)
 
     def served(self, path: str, what: str = "artifacts") -> str:
-        """The URL of a file in the directory."""
+        """Returns the URL of a file in the directory."""
         return f"{self.url}{_SERVED}/{what}/{self.directory}/{path}"
 
     def visible(self) -> set[str]:
-        """All files that are there."""
+        """Returns the paths of all files."""
         below = f"{_PREFIX}/{self.directory}/"
         return {key.removeprefix(below) for key in self._bucket.keys() if key.startswith(below)}
 
     def unfinished(self) -> set[str]:
-        """All files of which parts were sent, and that are not there yet."""
+        """Returns the paths of files with an unfinished multipart upload."""
         below = f"{_PREFIX}/{self.directory}/"
         return {key.removeprefix(below) for key in self._bucket.unfinished() if key.startswith(below)}
 
 
 @pytest.fixture
 def place(local_lambda: LocalLambda, monkeypatch: pytest.MonkeyPatch) -> Place:
-    # What the client remembers is reset, and `set_experiment` sets this, too.
+    # Resets the client's state, including the variable that `set_experiment` sets.
     monkeypatch.setenv("MLFLOW_EXPERIMENT_ID", "0")
     monkeypatch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
     return Place(local_lambda)
@@ -136,7 +140,7 @@ def test_many_clients_at_once(place: Place):
     def work(number: int) -> bool:
         session = requests.Session()
         start.wait()
-        # All of them write one file, and files of their own.
+        # All clients write to the shared file, and to files of their own.
         for name in ("shared", f"own-{number}"):
             session.put(place.served(name), content[number], headers=_BINARY, timeout=120).raise_for_status()
         shared = session.get(place.served("shared"), timeout=120).content
@@ -161,7 +165,8 @@ def test_an_upload_that_ends_early_is_not_seen(place: Place):
     assert place.visible() == {"kept"}
     assert requests.get(place.served("kept"), timeout=60).content == b"whole"
     assert requests.get(place.served("new"), timeout=60).status_code == 404
-    # What was sent stays until the bucket's lifecycle removes it (`test_template.py`): no function knows whether the client is only slow.
+    # Parts remain until the bucket's lifecycle rule removes them (`test_template.py`), because a
+    # function cannot distinguish an interrupted client from a slow one.
     assert place.unfinished() == {"kept", "new"}
 
 

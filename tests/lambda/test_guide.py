@@ -1,4 +1,4 @@
-"""The operator guide says of the stack what template.yaml makes it."""
+"""Checks that the operator guide describes the stack as template.yaml defines it."""
 
 import re
 
@@ -17,14 +17,16 @@ def template() -> dict:
 
 @pytest.fixture(scope="module")
 def functions(template: dict) -> dict[str, dict]:
-    """The properties of the functions, those they share included, by their folders."""
+    """Returns the properties of the functions by folder, including the shared properties."""
     shared = template["Globals"]["Function"]
     functions = [item["Properties"] for item in template["Resources"].values() if item["Type"].endswith("::Function")]
     return {function["CodeUri"].removeprefix("functions/"): shared | function for function in functions}
 
 
 def _table(title: str) -> dict[str, str]:
-    """The first and second columns of the table whose header begins so. The first may have several names."""
+    """Returns the first and second columns of the table whose header begins with `title`. A cell in
+    the first column may contain several names.
+    """
     lines = _GUIDE.split(f"| {title} |")[1].splitlines()[2:]
     rows = [[cell.strip() for cell in line.split("|")[1:]] for line in lines[: lines.index("")]]
     return {name: row[1] for row in rows for name in re.findall(r"`([^`]+)`", row[0])}

@@ -1,5 +1,7 @@
-"""The indexer's binary: the sample events of a stream in `events/`, about runs that were made for them, handed over as the
-event source mapping does; and the feed of `mlflow-serverless engine`, which takes the mapping's place."""
+"""Tests of the indexer's program: it receives sample stream events from `events/`, about runs
+created for the test, as from the event source mapping. The feed of `mlflow-serverless engine`,
+which replaces the mapping locally, is tested as well.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,16 +15,16 @@ from tests.support.processes import wait_until
 
 from .conftest import PATIENCE_SECONDS, Engine, LocalLambda, start_engine
 
-#: The experiment and the runs that the sample events name.
+#: The experiment and runs in the sample events.
 _EXPERIMENT = "EXP#1"
-#: When all of these began, in ms: the sample event of a removal says so.
+#: Start time of the runs in ms, which must match the sample event of a removal.
 _STARTED = 1767225600001
 _RUNS = [f"019b76da8c000000000000000010000{number}" for number in (1, 2, 3)]
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was made through the gateway."""
+    """A run that was created through the gateway."""
 
     experiment: str
     id: str
@@ -33,7 +35,7 @@ class Run:
 
 
 class Rows:
-    """The table behind the engine."""
+    """The rows of the engine's table."""
 
     def __init__(self, engine: Engine):
         self._client = boto3.client(
@@ -45,7 +47,7 @@ class Rows:
         )
 
     def _in(self, partition: str, run: Run) -> dict[str, dict]:
-        """The items of a partition that have the run in their sort key, by their key."""
+        """Returns the items of a partition whose sort key contains the run, by key."""
         pages = self._client.get_paginator("query").paginate(
             TableName="mlflow",
             KeyConditionExpression="PK = :partition",
@@ -56,23 +58,25 @@ class Rows:
         return {f"{partition} {item['SK']['S']}": item for item in items if run.id in item["SK"]["S"]}
 
     def of(self, run: Run) -> dict[str, dict]:
-        """The items of a run's experiment that have the run in their sort key, and those in the index, by their key."""
+        """Returns the items of a run's experiment and of the index whose sort key contains the run,
+        by key.
+        """
         lists = [f"T#{level}{part}#run#attributes.run_name" for level in "3W" for part in range(8)]
         index = [f"IX#{run.experiment}#{part}" for part in ["CA#run", "CD#run", "M#loss", "P#depth", *lists]]
         partitions = [self._in(partition, run) for partition in [run.partition, *index]]
         return {key: item for items in partitions for key, item in items.items()}
 
     def is_marked(self, run: Run) -> bool:
-        """Whether the run has changes that the indexer has not carried over."""
+        """Returns whether the run has changes that are not indexed yet."""
         return any("lsi5sk" in item for item in self.of(run).values())
 
     def index_of(self, run: Run) -> set[str]:
-        """The keys of what the indexer has written about a run, without their beginnings."""
+        """Returns the keys of the index entries of a run, without their common prefix."""
         beginning = f"IX#{run.experiment}#"
         return {key.removeprefix(beginning) for key in self.of(run) if key.startswith(beginning)}
 
     def change(self, run: Run) -> None:
-        """What any write to a run's document does besides."""
+        """Updates the run's document with the attributes that every write sets."""
         self._client.update_item(
             TableName="mlflow",
             Key={"PK": {"S": run.partition}, "SK": {"S": f"R#{run.id}"}},
@@ -81,7 +85,7 @@ class Rows:
         )
 
     def delete(self, run: Run) -> None:
-        """What the TTL of a deleted run does in the end."""
+        """Deletes the run's document, as the TTL does eventually for a deleted run."""
         key = {"PK": {"S": run.partition}, "SK": {"S": f"R#{run.id}"}}
         self._client.delete_item(TableName="mlflow", Key=key)
 
@@ -93,7 +97,9 @@ def rows(local_lambda: LocalLambda) -> Rows:
 
 @pytest.fixture
 def new_run(gateway: str, request: pytest.FixtureRequest) -> Callable[[], Run]:
-    """Makes runs in an experiment of this test's own, each with a name, a param and a metric."""
+    """Returns a function that creates runs in an experiment of this test, each with a name, a param
+    and a metric.
+    """
     side = Side("gateway", gateway)
 
     def post(path: str, body: dict) -> Any:
@@ -115,7 +121,9 @@ def new_run(gateway: str, request: pytest.FixtureRequest) -> Callable[[], Run]:
 
 @pytest.fixture
 def index(invoke_raw: Callable[..., Any]) -> Callable[..., list[str]]:
-    """Hands the indexer a sample event about runs; returns the numbers of the records that have to come again."""
+    """Returns a function that sends the indexer a sample event about runs, and returns the numbers
+    of the records to be retried.
+    """
 
     def send(event: str, *runs: Run) -> list[str]:
         replaced = dict(zip(_RUNS, (run.id for run in runs))) | {_EXPERIMENT: runs[0].partition}
@@ -125,7 +133,7 @@ def index(invoke_raw: Callable[..., Any]) -> Callable[..., list[str]]:
 
 
 def assert_indexed(rows: Rows, run: Run) -> None:
-    """It has no mark any more, and stands in the lists that it has to stand in."""
+    """Checks that the run is not marked, and has its entries in the lists."""
     assert not rows.is_marked(run)
     index = rows.index_of(run)
     assert all(any(key.startswith(kind) for key in index) for kind in ["CA#run ", "M#loss ", "P#depth 7#", "T#3"]), index
@@ -192,14 +200,16 @@ def test_a_run_that_was_just_indexed_is_put_off(new_run, index, invoke_raw, rows
     once = rows.of(run)
     assert rows.is_marked(run)
     assert index("stream-new-run", run) == []
-    assert rows.of(run) == once, "it stays marked until it is due"
-    # A tick is no batch of the stream. It finds that nothing is due yet.
+    assert rows.of(run) == once, "the run must stay marked until it is due"
+    # A tick is not a batch of the stream. It finds that nothing is due yet.
     assert invoke_raw("fts-indexer", "tick") == {"batchItemFailures": []}
     assert rows.of(run) == once
 
 
 def test_the_engine_feeds_the_indexer(new_run, local_lambda, rows, tmp_path):
-    """A second engine on the same data carries the stream over; the first, which the functions talk to, does not."""
+    """A second engine on the same data feeds the stream to the indexer. The first one, which the
+    functions use, does not.
+    """
     run = new_run()
     assert rows.is_marked(run)
     feeding = start_engine(tmp_path, local_lambda.data, "--indexer-url", local_lambda.lambda_api)

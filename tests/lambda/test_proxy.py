@@ -1,4 +1,6 @@
-"""The UI of a stack whose API takes signed requests, by `mlflow-serverless proxy`."""
+"""Tests of the UI through `mlflow-serverless proxy`, with a stack whose API requires signed
+requests.
+"""
 
 import os
 from collections.abc import Iterator
@@ -26,7 +28,9 @@ _SECONDS = 300
 
 @pytest.fixture
 def one_time_url(local_lambda: LocalLambda, tmp_path: Path) -> Iterator[str]:
-    """That of a proxy before an API that answers what this caller has signed and nothing else."""
+    """Yields the one-time URL of a proxy in front of an API that only accepts requests signed by
+    this caller.
+    """
     routes = read_routes(yaml_parse((REPOSITORY / "template.yaml").read_text()))
     gateway = Gateway(routes, local_lambda.functions, Limits(seconds=PATIENCE_SECONDS))
     with serving(strict(_CALLER, gateway.answer)) as api, proxying(api, _KEYS, tmp_path) as url:
@@ -60,7 +64,7 @@ def test_a_browser_works_with_a_stack_that_takes_signed_requests(local_lambda: L
     assert sent.status_code == 200, sent.text
     asked = {"run_id": run.run_id, "path": "a b=c@é.bin"}
     read = opened.get(f"{opened.url}/get-artifact", params=asked, timeout=_SECONDS)
-    # The functions lead to the bucket, and the proxy goes there itself.
+    # The functions redirect to the bucket, and the proxy follows the redirect itself.
     assert (read.status_code, read.history, read.content == content) == (200, [], True)
     assert read.headers["Content-Disposition"].startswith("attachment; filename=")
     part = opened.get(f"{opened.url}/get-artifact", params=asked, headers={"Range": "bytes=10-19"}, timeout=_SECONDS)

@@ -1,4 +1,4 @@
-"""The README's example against the functions as Lambda runs them."""
+"""Tests the README's example with the functions in a local Lambda."""
 
 from urllib.parse import urlsplit
 
@@ -12,15 +12,15 @@ from tests.support.servers import ARTIFACT_ROOT
 from .conftest import REPOSITORY, LocalLambda
 
 
-#: tests/deployed runs it in the stack, and tests/clients before these functions.
+#: tests/deployed runs the example in a stack, and tests/clients with these functions.
 @pytest.mark.slow
 def test_the_example_prints_what_the_readme_says(local_lambda: LocalLambda, tmp_path):
     gateway = local_lambda.gateway
-    # Through the server, as the stack does it unless a parameter says otherwise.
+    # Artifacts pass through the server, which is the default of the stack.
     MlflowClient(gateway).create_experiment("quickstart", "mlflow-artifacts:/quickstart")
     environment = child_environment(
         MLFLOW_TRACKING_URI=gateway,
-        # The lines with links name this test's port.
+        # Suppresses the lines with links, which contain this test's port.
         MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true",
     )
     process = warm.run([str(REPOSITORY / "examples/quickstart.py")], environment, tmp_path)

@@ -1,4 +1,4 @@
-"""What template.yaml deploys, after SAM has expanded it. `make validate` checks that it is valid."""
+"""Tests of template.yaml after SAM has expanded it. `make validate` checks that it is valid."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ def template() -> dict:
 
 @pytest.fixture
 def resources(template, monkeypatch) -> dict:
-    """The resources that CloudFormation gets to see."""
+    """Returns the resources that CloudFormation receives."""
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     built = copy.deepcopy(template)
     for function in of_type(built["Resources"], "AWS::Serverless::Function").values():
@@ -51,12 +51,14 @@ def test_each_crate_in_functions_is_deployed(template):
 
 
 def paths(template: dict) -> dict[str, dict]:
-    """What the API's OpenAPI body says of each path."""
+    """Returns the paths in the API's OpenAPI body."""
     return template["Resources"]["Api"]["Properties"]["Body"]["paths"]
 
 
 def function_of(path: dict) -> str:
-    """The resource of the function that a path's requests reach, which is named there as it is deployed."""
+    """Returns the resource of the function that a path invokes. The path refers to the function by
+    its deployed name.
+    """
     uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
     return f"{re.search(r'[$][{]AWS::StackName[}]-([a-z-]+)/invocations$', uri)[1].title()}Function"
 
@@ -68,7 +70,9 @@ def test_functions_are_called_as_the_api_calls_them(template):
 
 
 def test_no_resources_need_each_other(resources):
-    """CloudFormation refuses circles. What the body of the API names is no need of it, so that it can be made before the functions."""
+    """Checks that resources have no circular dependencies, which CloudFormation refuses. Names in
+    the API's OpenAPI body are not dependencies, so the API can be created before the functions.
+    """
 
     def named(value: object) -> set[str]:
         if isinstance(value, dict):
@@ -129,7 +133,8 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
     for said in signed.values():
         del said["security"]
     assert {path: said["x-amazon-apigateway-any-method"] for path, said in body["paths"].items()} == signed
-    # Each function that one API may call, the other may call, too, and only where it is there.
+    # Both APIs may call the same functions, and the permissions of the second one have its
+    # condition.
     permissions = of_type(resources, "AWS::Lambda::Permission").values()
     sources: dict[str, set] = {}
     for permission in permissions:
@@ -144,8 +149,8 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
     for function in of_type(resources, "AWS::Serverless::Function").values():
         mode = function["Properties"]["Environment"]["Variables"].get("ACCESS_MODE")
         assert mode in (None, {"Fn::If": ["HasUsersApi", "both", {"Ref": "AccessMode"}]})
-    # What would open routes, or leave users out, is refused before anything is changed.
-    # tests/deployed/test_parameters.py breaks each.
+    # Parameters that would open routes or lock out users are refused before anything is changed.
+    # tests/deployed/test_parameters.py violates each rule.
     assert set(template["Rules"]) == {
         "AnExistingTableHasAStream", "UsersBesideSignedCallers", "PasswordsAreNotSigned", "ANameHasACertificate",
         "UsersHaveAnApiBeforeTheyHaveAName", "NothingIsSaidOfNoName", "ReadsAndWritesAreBoundTogether", "ABudgetIsToldToSomebody",
@@ -153,18 +158,19 @@ def test_users_have_an_api_of_their_own_where_it_is_wanted(template, resources):
 
 
 def arn(of: str, below: str = "") -> dict:
-    """A table of the stack, or one that a parameter names."""
+    """Returns the ARN of a table of the stack, or of the existing one that a parameter names."""
     named = {"Fn::If": [f"HasOwn{of}", {"Ref": of}, {"Ref": f"Existing{of}"}]}
     return {"Fn::Sub": [f"arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/${{Name}}{below}", {"Name": named}]}
 
 
-#: What functions may do, to what. Nothing else, and no scan.
+#: Resources of the functions' permissions. There are no other permissions, and none for scans.
 TABLE = [arn("Table"), arn("Table", "/index/*")]
-#: The registry looks aliases and stages up, and runs whose ids were made elsewhere.
+#: The registry queries aliases and stages, and looks up runs whose ids were generated elsewhere.
 REGISTRY_TABLE = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2", "GSI1"]]
-#: Artifacts are looked up by runs; so are the runs that traces are linked to, and traces by clients' requests.
+#: Lookups by id: the runs of artifacts, the runs that traces are linked to, and traces by the
+#: client's request id.
 RUNS = TABLE[:1] + [arn("Table", "/index/GSI1")]
-#: Where packed traces end, and which clients' requests are found.
+#: Lookups for packed traces: their end times, and traces by the client's request id.
 PACKED = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "GSI1"]]
 EXISTING_STREAM = "arn:${AWS::Partition}:dynamodb:${AWS::Region}:${AWS::AccountId}:table/${ExistingTable}/stream/${ExistingTableStream}"
 STREAM_ARN = {"Fn::If": ["HasOwnTable", {"Fn::GetAtt": ["Table", "StreamArn"]}, {"Fn::Sub": EXISTING_STREAM}]}
@@ -187,11 +193,12 @@ STREAM = {"dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIt
 
 
 def statements(resources: dict, role: str) -> list[tuple[set[str], object]]:
-    """What a role may do beside writing its log."""
+    """Returns the permissions of a role, except those for writing its log."""
     [policy] = resources[role]["Properties"]["Policies"]
     log, *found = policy["PolicyDocument"]["Statement"]
     assert all(statement.get("Effect", "Allow") == "Allow" for statement in [log, *found])
-    # In no other group, and without making any: a call that comes late would leave one behind for which there is no stack.
+    # Restricted to its log group, and without permission to create one: a late call would otherwise
+    # create a log group after the stack is deleted.
     group = f"{role.removesuffix('FunctionRole')}Log"
     assert (actions(log["Action"]), log["Resource"]) == ({"logs:CreateLogStream", "logs:PutLogEvents"}, {"Fn::GetAtt": [group, "Arn"]})
     assert resources[group]["Type"] == "AWS::Logs::LogGroup"
@@ -199,7 +206,7 @@ def statements(resources: dict, role: str) -> list[tuple[set[str], object]]:
 
 
 def keys_of(resources: dict, role: str) -> dict[str, set[str]]:
-    """What it may do with the keys of KMS that parameters name, where they name one."""
+    """Returns the permissions of a role for the KMS keys that parameters name, by parameter."""
     [policy] = resources[role]["Properties"]["Policies"]
     found = {}
     for statement in policy["PolicyDocument"]["Statement"]:
@@ -222,10 +229,10 @@ def test_functions_may_do_only_what_they_do(resources):
         "HousekeeperFunctionRole",
     }
     looks_up = {"dynamodb:BatchGetItem", "dynamodb:GetItem", "dynamodb:Query"}
-    # One function writes who users are and what roles they have, and the others read it.
+    # Only one function writes users and their roles. The others read them.
     access = arn("AccessTable")
     knows_users = ({"dynamodb:BatchGetItem"}, access)
-    # Of those who put no condition on items that they do not write.
+    # The permissions of functions without conditions on items that they do not write.
     changes = ITEMS - {"dynamodb:ConditionCheckItem"}
     assert statements(resources, "AuthFunctionRole") == [(changes, TABLE[0]), (ITEMS, access)]
     assert "StreamSpecification" not in resources["AccessTable"]["Properties"]
@@ -245,7 +252,8 @@ def test_functions_may_do_only_what_they_do(resources):
         ({"dynamodb:ListStreams"}, arn("Table", "/stream/*")),
         ({"sqs:SendMessage"}, {"Fn::GetAtt": ["IndexerFailures", "Arn"]}),
     ]
-    # What is deleted, the blocks of traces, and all runs of an experiment. It reads no file, and writes none.
+    # Reads deleted entities, blocks of traces, and all runs of an experiment. Deletes files, but
+    # neither reads nor writes them.
     lists = TABLE[:1] + [arn("Table", f"/index/{index}") for index in ["LSI1", "LSI2"]]
     assert statements(resources, "HousekeeperFunctionRole") == [(ITEMS, lists), LISTS_FILES, ({"s3:DeleteObject"}, FILES)]
     for name, role in of_type(resources, "AWS::IAM::Role").items():
@@ -256,7 +264,7 @@ def test_functions_may_do_only_what_they_do(resources):
 
 
 def test_functions_may_use_the_keys_that_encrypt_what_they_use(template, resources):
-    """DynamoDB and S3 ask for the key in the name of who calls them."""
+    """DynamoDB and S3 use the key with the permissions of their caller."""
     reads, writes = {"kms:Decrypt"}, {"kms:Decrypt", "kms:GenerateDataKey"}
     assert {role: keys_of(resources, role) for role in of_type(resources, "AWS::IAM::Role")} == {
         "TrackingFunctionRole": {"TableKey": reads, "BucketKey": reads},
@@ -312,7 +320,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
         assert {key: log[key] for key in ("SystemLogLevel", "ApplicationLogLevel")} == {
             "SystemLogLevel": {"Ref": "SystemLogLevel"}, "ApplicationLogLevel": {"Ref": "ApplicationLogLevel"},
         }, name
-    # What is filtered out of the log reaches no metric: what the alarms count are warnings and errors.
+    # Filtered log lines do not reach metrics. Therefore alarms must count warnings and errors only.
     for name, default in (("SystemLogLevel", "WARN"), ("ApplicationLogLevel", "INFO")):
         assert (template["Parameters"][name]["Default"], template["Parameters"][name]["AllowedValues"]) == (default, ["INFO", "WARN"])
     for metric in of_type(resources, "AWS::Logs::MetricFilter").values():
@@ -320,14 +328,16 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
         assert re.search(rf'(warn|error)!\([^;]*"{said}"\)', "".join(path.read_text() for path in SOURCES)), said
 
 
-#: Where functions say what alarms count.
+#: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
     "shared/http/service/src/answer.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
 )]
 
 
 def test_a_name_of_ones_own_leads_to_one_api_as_a_whole(template, resources):
-    """Functions see the path with what a mapping has for a key, and know no route that begins so."""
+    """Checks that a custom domain maps to the whole API. With a mapping key, functions would
+    receive paths with a prefix that no route matches.
+    """
     for name, api, parameter in [("Domain", "Api", "DomainName"), ("UsersDomain", "UsersApi", "UsersDomainName")]:
         assert resources[name]["Properties"]["DomainName"] == {"Ref": parameter}
         mapping = resources[f"{name}Mapping"]
@@ -342,7 +352,7 @@ def test_a_name_of_ones_own_leads_to_one_api_as_a_whole(template, resources):
             assert template["Parameters"][parameter]["Default"] == ""
 
 
-#: Who is asked for a name and a password.
+#: Environment variables for authentication.
 SIGN_IN = {"WORKSPACES", "ACCESS_MODE", "ACCESS_TABLE_NAME", "DEFAULT_PERMISSION", "CREATORS", "SIGNED_USER"}
 
 
@@ -367,7 +377,7 @@ def test_functions_know_only_what_they_need(resources):
 
 @pytest.fixture
 def mapping(resources) -> dict:
-    """The one event source mapping's properties."""
+    """Returns the properties of the only event source mapping."""
     [mapping] = of_type(resources, "AWS::Lambda::EventSourceMapping").values()
     return mapping["Properties"]
 
@@ -375,20 +385,21 @@ def mapping(resources) -> dict:
 def test_the_stream_feeds_the_indexer(mapping):
     assert mapping["FunctionName"] == {"Ref": "IndexerFunction"}
     assert mapping["EventSourceArn"] == STREAM_ARN
-    # What was written before the mapping is made is indexed too.
+    # Indexes records that were written before the mapping is created.
     assert mapping["StartingPosition"] == "TRIM_HORIZON"
     assert mapping["BatchSize"] == 1000
     assert mapping["MaximumBatchingWindowInSeconds"] == {"Ref": "IndexingDelay"}
-    # The indexer counts on being alone with an experiment.
+    # The indexer requires that records of an experiment are processed sequentially.
     assert mapping["ParallelizationFactor"] == 1
 
 
 def test_a_change_that_cannot_be_indexed_holds_up_no_other(mapping, resources):
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert mapping["BisectBatchOnFunctionError"] is True
-    # The function itself gives up what fails for another reason than a table that throttles, and says so.
+    # The function itself gives up records that fail for other reasons than throttling, and logs
+    # them.
     assert mapping["MaximumRetryAttempts"] == -1
-    # The stream forgets after 24 hours: before that, what is left goes to the queue.
+    # The stream expires records after 24 hours. Before that, remaining records go to the queue.
     assert mapping["MaximumRecordAgeInSeconds"] == 23 * 60 * 60
     said = re.search(r'\$\.fields\.message = "(.+)"', resources["ChangesLeftBehindMetric"]["Properties"]["FilterPattern"])
     assert f'"{said[1]}");' in (REPOSITORY / "functions/fts-indexer/src/attempts.rs").read_text()
@@ -419,12 +430,14 @@ def test_the_indexer_gets_what_the_local_feed_delivers(mapping):
 
 
 def of_schedule(resources: dict, name: str) -> dict:
-    """The properties of a schedule, after a look at what it calls, and at what becomes of calls that fail or come late."""
+    """Returns the properties of a schedule, after checking its target, and the retries and maximum
+    age of its events.
+    """
     rule, retries = (resources[f"{name}{of}"]["Properties"] for of in (_SCHEDULES[name], "Retries"))
     function = f"{name.removesuffix('Tick')}Function"
     [target] = rule["Targets"]
     assert target["Arn"] == {"Fn::GetAtt": [function, "Arn"]}
-    # By its records, the indexer tells a batch of the stream from this.
+    # The indexer recognizes a batch of the stream by its records.
     assert "Records" not in json.loads(target["Input"])
     assert resources[f"{name}Permission"]["Properties"] == {
         "Action": "lambda:InvokeFunction",
@@ -433,15 +446,16 @@ def of_schedule(resources: dict, name: str) -> dict:
         "SourceArn": {"Fn::GetAtt": [f"{name}{_SCHEDULES[name]}", "Arn"]},
     }
     assert (retries["FunctionName"], retries["Qualifier"]) == ({"Ref": function}, "$LATEST")
-    # After an outage, the calls of hours do not run at once: none is kept for longer than until the next.
+    # Events must not outlive the interval, so that calls do not accumulate during an outage.
     seconds = {"rate(1 minute)": 60, "rate(1 hour)": 3600}[rule["ScheduleExpression"]]
     assert (retries["MaximumRetryAttempts"], retries["MaximumEventAgeInSeconds"]) == (0, seconds)
-    # And a call has ended when the next begins, or two minutes after that where it does not matter.
+    # A call must time out before the next one begins, or after at most two minutes if an overlap is
+    # harmless.
     assert resources[function]["Properties"]["Timeout"] <= max(seconds, 120)
     return rule
 
 
-#: How the rule of each schedule is called, after the name of the schedule.
+#: Suffix of each schedule's rule.
 _SCHEDULES = {"IndexerTick": "", "Housekeeper": "Schedule"}
 
 
@@ -465,22 +479,24 @@ def test_what_policies_keep_no_longer_is_removed_once_an_hour(template, resource
     assert rule["ScheduleExpression"] == "rate(1 hour)"
     assert rule["State"] == {"Fn::If": ["DoesHousekeeping", "ENABLED", "DISABLED"]}
     assert template["Parameters"]["Housekeeping"]["Default"] == "on"
-    # The function stops by itself before Lambda does.
+    # The function must stop before Lambda's timeout.
     slice_ = re.search(r"SLICE: Duration = Duration::from_mins\((\d+)\)", (REPOSITORY / "functions/housekeeper/src/lib.rs").read_text())
     assert int(slice_[1]) * 60 + 30 <= resources["HousekeeperFunction"]["Properties"]["Timeout"]
 
 
 def matches(pattern: dict, value: object) -> bool:
-    """Whether Lambda's filter takes a record: the part of its rules that the template uses."""
+    """Returns whether Lambda's filter accepts a record. Implements only the rules that the template
+    uses.
+    """
     for name, wanted in pattern.items():
         part = value.get(name) if isinstance(value, dict) else None
         if isinstance(wanted, dict):
             fits = matches(wanted, part)
         elif wanted == [{"exists": True}]:
-            # Only leaves exist.
+            # `exists` matches only leaves.
             fits = part is not None and not isinstance(part, dict)
         else:
-            assert all(isinstance(one, str) for one in wanted), f"no rule that is known here: {wanted}"
+            assert all(isinstance(one, str) for one in wanted), f"unsupported rule: {wanted}"
             fits = part in wanted
         if not fits:
             return False
@@ -503,7 +519,7 @@ def test_each_alarm_reaches_the_topic(template, resources):
 
 
 def metrics_of(alarm: dict, with_users: bool = False) -> tuple[str, dict[str, dict]]:
-    """The expression of an alarm, and the metrics in it."""
+    """Returns the expression of an alarm, and its metrics."""
 
     def decided(value: object) -> object:
         return value["Fn::If"][1 if with_users else 2] if isinstance(value, dict) and "Fn::If" in value else value
@@ -529,12 +545,12 @@ def test_a_share_of_errors_rings_and_a_single_one_does_not(resources, with_users
 
 def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(resources):
     alarm = resources["IndexerLag"]["Properties"]
-    # An hour, in ms; the stream keeps its records for a day.
+    # An hour in ms. The stream keeps records for a day.
     assert (alarm["ComparisonOperator"], alarm["Threshold"], alarm["EvaluationPeriods"]) == ("GreaterThanThreshold", 60 * 60 * 1000, 3)
-    # Of a stream that nobody reads there is no metric at all.
+    # If the stream is not read, there is no metric.
     assert alarm["TreatMissingData"] == "breaching"
     expression, metrics = metrics_of(alarm)
-    # Nothing changes, and the stream is read: no age, and no alarm.
+    # If nothing changes and the stream is read, the value is 0, and the alarm stays off.
     assert expression == "MAX([age, 0 * reads])"
     age, reads = metrics["age"], metrics["reads"]
     assert (age["Metric"]["MetricName"], age["Stat"]) == ("IteratorAge", "Maximum")
@@ -547,7 +563,7 @@ def test_a_change_that_is_not_indexed_for_an_hour_rings_and_so_does_silence(reso
 
 
 def test_there_are_few_metrics_of_our_own_and_none_by_route(resources):
-    """Each is paid for, by the hours in which it has a value."""
+    """Checks the number of custom metrics. Each is billed for the hours in which it has a value."""
     metrics = [metric["Properties"]["MetricTransformations"] for metric in of_type(resources, "AWS::Logs::MetricFilter").values()]
     assert len({one["MetricName"] for [one] in metrics}) <= 5
     assert not any("Dimensions" in one for [one] in metrics)
@@ -565,9 +581,9 @@ def test_the_dashboard_shows_what_is_there(resources, has_users: bool):
         assert named in more or named.startswith("AWS::") or named.partition(".")[0] in resources, named
     shown = json.loads(body)["widgets"]
     assert {widget["type"] for widget in shown} == {"alarm", "metric"}
-    # A dashboard of more than 50 metrics is none of those that an account has free.
+    # An account has free dashboards with up to 50 metrics each.
     assert 10 < sum(len(widget["properties"].get("metrics", [])) for widget in shown) < 50
-    # Alarms that are off by default are not there to be shown.
+    # Alarms that are off by default cannot be shown.
     alarms = {name.removesuffix(".Arn}").removeprefix("${") for name in shown[0]["properties"]["alarms"]}
     assert alarms == {name for name, alarm in of_type(resources, "AWS::CloudWatch::Alarm").items() if "Condition" not in alarm}
 
@@ -588,9 +604,9 @@ def test_the_stage_is_throttled_below_what_fills_an_account(template, resources)
     parameters = template["Parameters"]
     settings = resources["ApiStage"]["Properties"]["DefaultRouteSettings"]
     assert settings == {"ThrottlingRateLimit": {"Ref": "RequestRate"}, "ThrottlingBurstLimit": {"Ref": "RequestBurst"}}
-    # 1,000 sandboxes, each held for half a second by a throttled call, behind either API.
+    # At most 1,000 concurrent executions, if throttled calls to both APIs take half a second each.
     assert 2 * parameters["RequestRate"]["Default"] * 0.5 <= 1_000
-    # A dozen regions take no more of an account at once.
+    # In some regions, an account's default burst limit is not higher.
     assert parameters["RequestBurst"]["Default"] <= 1_250
     assert resources["UsersApiStage"]["Properties"]["DefaultRouteSettings"] == settings
 
@@ -611,7 +627,8 @@ def test_sandboxes_are_reserved_only_where_the_operator_says_so(template, resour
 def test_data_outlives_the_stack_but_not_one_that_could_not_be_made(template, resources):
     for name in ["Table", "AccessTable", "ArtifactBucket", "ArtifactBucketPolicy"]:
         assert (resources[name]["DeletionPolicy"], resources[name]["UpdateReplacePolicy"]) == ("RetainExceptOnCreate", "Retain")
-    # CloudFormation cannot delete a table that is protected: it is as soon as the stack stands (`make deploy`).
+    # CloudFormation cannot delete a protected table while it rolls back. `make deploy` enables
+    # protection once the stack exists.
     assert template["Parameters"]["DeletionProtection"]["Default"] == "false"
     for name in ["Table", "AccessTable"]:
         assert resources[name]["Properties"]["DeletionProtectionEnabled"] == {"Ref": "DeletionProtection"}
@@ -619,7 +636,7 @@ def test_data_outlives_the_stack_but_not_one_that_could_not_be_made(template, re
     for environment in (config[name] for name in config if name != "version"):
         # A stack whose first deployment has failed cannot be updated.
         assert environment["deploy"]["parameters"]["on_failure"] == "DELETE"
-        # Told on the command line, where no stack is there yet.
+        # Set on the command line when the stack is created.
         assert not re.search(r"\bUsers\b", str(environment["deploy"]["parameters"].get("parameter_overrides", "")))
 
 
@@ -640,7 +657,8 @@ def test_files_go_past_the_api_where_clients_can_do_that(template, resources):
     assert template["Parameters"]["PresignedOnly"]["Default"] == "true"
     variables = resources["TrackingFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["ARTIFACTS_PRESIGNED_ONLY"] == {"Fn::If": ["SendsByUrls", "true", "false"]}
-    # No URL is given where nothing would bound what is sent there; with rights of their own, clients need none.
+    # Presigned uploads are off if their size must be limited, and if clients have their own
+    # permissions, so that they need no URLs.
     equal = [{"Fn::Equals": [{"Ref": name}, value]} for name, value in
              [("PresignedOnly", "true"), ("MaxArtifactSize", ""), ("ArtifactAccess", "server")]]
     assert template["Conditions"]["SendsByUrls"] == {"Fn::And": equal}
@@ -663,7 +681,7 @@ def test_the_bucket_is_closed_but_to_pages_of_the_interface(resources):
     names = [{"Fn::If": [f"Has{of}", {"Fn::Sub": f"https://${{{of}Name}}"}, nothing]} for of in ("Domain", "UsersDomain")]
     assert rule["AllowedOrigins"] == [signed, {"Fn::If": ["HasUsersApi", users, nothing]}, *names]
     assert rule["AllowedMethods"] == ["GET", "PUT"]
-    # Without it, pages of MLflow 3.18 cannot complete what they have sent.
+    # Required by pages of MLflow 3.18 to complete multipart uploads.
     assert rule["ExposedHeaders"] == ["ETag"]
     lifecycle, of_answers = bucket["LifecycleConfiguration"]["Rules"]
     assert lifecycle["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}

@@ -1,4 +1,6 @@
-"""Traces through the functions as Lambda runs them: what is longer than a function may answer comes from the bucket."""
+"""Tests of traces through the functions: responses that exceed a function's limit are served from
+the bucket.
+"""
 
 import random
 import uuid
@@ -52,7 +54,7 @@ def test_a_trace_of_20_mb_comes_back_from_the_bucket(local_lambda: LocalLambda, 
         parent = {} if span.endswith("1") else {"parentSpanId": f"{1:016x}"}
         attributes = [{"key": "payload", "value": {"stringValue": payload}}]
         _export(local_lambda.gateway, experiment, trace, [{"spanId": span, "attributes": attributes} | parent])
-    # As one trace, in a batch, and as the user interface reads it.
+    # Reads it as a single trace, in a batch, and like the user interface.
     url, id_ = local_lambda.gateway, f"tr-{trace:032x}"
     [one] = mlflow.search_traces(locations=[experiment], return_type="list")
     for found in (MlflowClient().get_trace(id_), one):
@@ -62,7 +64,7 @@ def test_a_trace_of_20_mb_comes_back_from_the_bucket(local_lambda: LocalLambda, 
     assert len(answer.json()["spans"]) == 8
     answers = [key for key in local_lambda.bucket.keys() if key.startswith(_ANSWERS)]
     assert len(answers) == 3
-    # Nobody else is shown them.
+    # Offloaded responses are not listed among artifacts, and cannot be downloaded as such.
     listed = requests.get(f"{url}/api/2.0/mlflow-artifacts/artifacts", timeout=60).json().get("files", [])
     assert ".answers" not in [file["path"] for file in listed]
     name = answers[0].rpartition("/")[2]

@@ -1,6 +1,7 @@
-"""`make watch` serves: `cargo lambda watch` in front of the functions, which sends small requests to them.
+"""Tests `make watch`: `cargo lambda watch` runs the functions and sends them small requests.
 
-No other test goes through it: it confirms an answer before it has read it, and some of those of some MB never arrive.
+No other test uses it, because it confirms a response before it has read it, and some responses of
+several MB never arrive.
 """
 
 import os
@@ -19,17 +20,18 @@ from tests.support.servers import binary
 
 from .conftest import REPOSITORY, function_settings
 
-#: Long enough for a build, and for cargo to wait for another one.
+#: Timeout that is long enough for a build, and for waiting for cargo's build lock.
 _PATIENCE_SECONDS = 1_800
 
-#: cargo finds its subcommand `lambda` beside this Python.
+#: cargo finds its subcommand `lambda` next to this Python.
 _PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 
 _PASSWORD = "correct horse battery"
 
 
-# It compiles the function and all that it uses: cargo lambda asks for one package, and the features of its dependencies are others then.
+# Slow, because it compiles the function with all dependencies: cargo lambda builds one package,
+# which changes the features of its dependencies.
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["none", "basic"])
 def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: LocalS3):
@@ -37,11 +39,11 @@ def test_small_requests_reach_the_functions(mode: str, tmp_path: Path, s3: Local
     try:
         settings = function_settings(engine, s3.make_bucket(f"watched-{mode}"), tmp_path)
         settings |= {"ACCESS_MODE": mode, "ACCESS_TABLE_NAME": "mlflow-access"}
-        # It prints no port that it has chosen itself.
+        # It does not print the port if it chooses one itself.
         watch, url = start_on_own_port(lambda port: _start(settings, tmp_path / "watch.log", port))
         try:
             if mode == "basic":
-                # The function `auth` is built by the first request for it.
+                # The function `auth` is built by its first request.
                 page = requests.get(f"{url}/signin", timeout=_PATIENCE_SECONDS)
                 assert "mlflow-serverless admin create" in page.text
                 _make_administrator(engine)
@@ -69,15 +71,16 @@ def _make_administrator(engine: Engine) -> None:
 
 
 def _start(settings: dict[str, str], log: Path, port: int) -> tuple[ChildProcess, str]:
-    """The watch, once the first function answers, and its URL."""
+    """Starts the watch. Returns it with its URL, once the first function responds."""
     url = f"http://127.0.0.1:{port}"
     command = ["cargo", "lambda", "watch", "--ignore-changes", "--disable-cors"]
     command += ["--invoke-address", "127.0.0.1", "--invoke-port", str(port)]
     watch = ChildProcess(command, child_environment(PATH=_PATH, **settings), REPOSITORY, log)
     try:
-        # Where the port is taken, the watch ends at once and does not say why.
+        # If the port is taken, the watch ends immediately without an error message.
         wait_until(lambda: _listens(port) or not watch.is_running, "listening", watch)
-        # The function is built and started by its first request, which waits for it: those who give up would all be answered first.
+        # The first request waits until the function is built and started. Requests that time out
+        # would be queued and answered first.
         if not (watch.is_running and requests.get(f"{url}/health", timeout=_PATIENCE_SECONDS).text == "OK"):
             raise PortTaken(watch.log_tail())
     except BaseException:

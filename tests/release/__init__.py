@@ -1,1 +1,1 @@
-"""What a release passes on."""
+"""Tests of the files that a release consists of."""

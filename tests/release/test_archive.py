@@ -1,4 +1,6 @@
-"""The archive that deploys the stack: the same for the same content, with all that `deploy` needs, and the committed template but for the code."""
+"""Tests of the archive that deploys the stack: it is reproducible, contains everything that
+`deploy` needs, and has the committed template except for the code.
+"""
 
 import hashlib
 import os
@@ -55,7 +57,7 @@ def test_another_way_to_build_is_refused():
 
 
 def _archive(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An archive of small programs."""
+    """Creates an archive with small programs."""
     monkeypatch.setattr(bom, "components", lambda *_: "{}\n")
     monkeypatch.setattr(bom, "licence_texts", lambda *_: "\n")
     programs, ui = directory / "programs", directory / "ui"
@@ -82,15 +84,15 @@ def test_an_archive_has_all_that_it_deploys(tmp_path: Path, monkeypatch: pytest.
             else:
                 assert zipped_code.namelist() == ["build/index.html", "version"]
     assert os.access(project / "deploy", os.X_OK)
-    # What the command tells its caller to use.
+    # Files that the command tells its caller to use.
     assert (project / "clients/python/pyproject.toml").is_file() and (project / "examples/quickstart.py").is_file()
-    # The command compares it with the table's.
+    # The layout, which the command compares with that of the table.
     layouts = [_layout(of) for of in (project, REPOSITORY)]
     assert layouts[0] == layouts[1] and layouts[0].strip().isdigit()
 
 
 def _layout(project: Path) -> str:
-    """The layout that the command of a project knows."""
+    """Returns the layout that a project's command supports."""
     code = [sys.executable, "-c", "import layout; print(layout.current())"]
     return subprocess.run(code, cwd=project / "tools/deploy", capture_output=True, text=True, check=True, timeout=60).stdout
 
@@ -126,7 +128,7 @@ def test_digests_are_checked_by_sha256sum(tmp_path: Path):
     (tmp_path / "a.tar.gz").write_bytes(b"a")
     (tmp_path / "b.tar.gz").write_bytes(b"b")
     write_digests(tmp_path)
-    # A second time, they are not among themselves.
+    # The file of digests does not list itself when it is written again.
     path = write_digests(tmp_path)
     assert len(path.read_text().splitlines()) == 2
     check = ["sha256sum", "--check", "--strict", path.name]

@@ -1,4 +1,6 @@
-"""The list of what is in a program: the crates that are linked, and those alone. It also tells which features a function gets."""
+"""Tests of the list of components in a program: all linked crates, and no others. It also shows
+which features a function has.
+"""
 
 import json
 import subprocess
@@ -25,7 +27,7 @@ def test_what_only_builds_or_tests_is_not_linked():
 
 @cache
 def _components(triple: str, *packages: str) -> dict[str, dict]:
-    # Which version of the user interface is in it does not matter here, nor whether it was fetched.
+    # The version of the user interface does not matter here, and it does not have to be downloaded.
     found = json.loads(bom.components(REPOSITORY, triple, packages, ui="3.17.2"))
     assert (found["bomFormat"], found["metadata"]["component"]["version"]) == ("CycloneDX", bom.version(REPOSITORY))
     return {component["name"]: component for component in found["components"]}
@@ -40,7 +42,7 @@ def test_crates_have_an_address_a_licence_and_a_digest():
 
 def test_licences_go_with_the_program():
     text = bom.licence_texts(REPOSITORY, "x86_64-unknown-linux-musl", ["mlflow-serverless"])
-    # Mozilla's list of roots has a licence of its own; axum one with a name in it.
+    # Mozilla's list of roots has a license of its own, and that of axum contains a name.
     assert "webpki-root-certs" in text and "Community Data License Agreement" in text
     assert "axum" in text and "Permission is hereby granted, free of charge" in text
     assert "domains 0." not in text

@@ -1,4 +1,6 @@
-"""The calls of cargo: one for all functions and one for the program, per processor."""
+"""Tests of the calls of cargo: one for all functions and one for the program, per processor
+architecture.
+"""
 
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import build  # noqa: E402
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """What would be called."""
+    """Records the commands that would be executed."""
     made: list[list[str]] = []
     monkeypatch.setattr(build.subprocess, "run", lambda command, **_: made.append([str(part) for part in command]))
     return made
@@ -35,5 +37,5 @@ def test_the_program_runs_on_any_processor_of_its_kind(calls: list[list[str]]):
     [_, command] = calls
     assert _values(command, "--target") == ["x86_64-unknown-linux-musl"]
     assert _values(command, "--package") == ["mlflow-serverless"] and _values(command, "--features") == ["standalone"]
-    # cargo-lambda would compile for the processors of Lambda.
+    # Otherwise, cargo-lambda would optimize for Lambda's processors.
     assert "--disable-optimizations" in command

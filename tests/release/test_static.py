@@ -1,4 +1,6 @@
-"""The program of a release, in a root that has nothing but it, as in a container."""
+"""Tests the program of a release in a root directory that contains nothing else, as in
+a container.
+"""
 
 import os
 import platform
@@ -22,8 +24,8 @@ from tests.support.tls import make_certificate, tls_before
 _RELEASED = os.environ.get("RELEASED")
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not _RELEASED, reason="RELEASED names no directory with archives: make release PROFILE=dev"),
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may change the root"),
+    pytest.mark.skipif(not _RELEASED, reason="RELEASED is not set to a directory of archives, which `make release PROFILE=dev` creates"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the root directory"),
 ]
 
 
@@ -36,7 +38,7 @@ def archive() -> Path:
 
 @pytest.fixture
 def root(archive: Path, tmp_path: Path) -> Path:
-    """An empty root with the program."""
+    """Creates an empty root directory with the program."""
     with tarfile.open(archive) as packed:
         packed.extractall(tmp_path / "unpacked", filter="data")
     [folder] = (tmp_path / "unpacked").iterdir()
@@ -80,7 +82,7 @@ def test_it_is_linked_with_nothing(root: Path):
     program = (root / "mlflow-serverless").read_bytes()
     offset, size, count = struct.unpack_from("<Q", program, 32)[0], *struct.unpack_from("<HH", program, 54)
     kinds = [struct.unpack_from("<I", program, offset + number * size)[0] for number in range(count)]
-    # Of an interpreter: the loader of shared libraries.
+    # 3 is the type of an interpreter segment, which would name the loader of shared libraries.
     assert program[:4] == b"\x7fELF" and 3 not in kinds
 
 
@@ -102,7 +104,7 @@ def test_it_serves_and_follows_a_table_over_tls(root: Path, tmp_path: Path):
     certificate, key = make_certificate(tmp_path)
     (root / "roots.pem").write_bytes(certificate.read_bytes())
     with local_engine(tmp_path / "engine") as engine, tls_before(engine.url, certificate, key) as endpoint:
-        # Artifacts go to a bucket, so nothing is written here.
+        # Artifacts go to a bucket, so that nothing is written here.
         options = ("--dynamodb-endpoint", endpoint, "--follow-stream", "--run-indexing-interval", "0", "--artifact-root", "s3://bucket/root")
         with _serving(root, tmp_path / "log", *options, SSL_CERT_FILE="/roots.pem", **engine.environment) as (url, process):
             client = MlflowClient(url)

@@ -1,4 +1,4 @@
-"""What the smoke test of a stack in AWS makes of answers, and what it keeps of them."""
+"""Tests how the smoke test of a stack in AWS evaluates responses, and what it stores of them."""
 
 import json
 import re
@@ -174,7 +174,7 @@ def test_it_stops_before_a_dollar_is_spent():
     with pytest.raises(Spent):
         for _ in range(1_000_000):
             spending.before()
-            # A function that computes until API Gateway gives up.
+            # A function that runs until API Gateway's timeout.
             spending.request(11_000_000, 0, 30)
     assert 0.8 < spending.dollars < MOST_DOLLARS
     with pytest.raises(Spent, match="too large"):
@@ -182,7 +182,9 @@ def test_it_stops_before_a_dollar_is_spent():
 
 
 def test_all_requests_of_a_run_cost_cents():
-    """1,500 for the rates and some hundred others, each answered within 100 ms; three of files, and one table restored."""
+    """1,500 requests for the rate limit and some hundred others, each of which takes 100 ms, three
+    with files, and a restored table.
+    """
     spending = Spending()
     for _ in range(1_900):
         spending.request(500, 500, 0.1)

@@ -1,4 +1,6 @@
-"""Restoring a table, which the emulator cannot: against a DynamoDB that says what AWS documents."""
+"""Tests the check that restores a table, which the emulator does not support, with a DynamoDB
+client that behaves as documented by AWS.
+"""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -16,7 +18,9 @@ _KEYS = {"KeySchema": [{"AttributeName": "PK", "KeyType": "HASH"}], "AttributeDe
 
 
 class Tables:
-    """DynamoDB with a table of access. A restored table is ready when it was looked at some times, and cannot be deleted before."""
+    """A DynamoDB client with the access table. A restored table becomes active after a number of
+    polls, and cannot be deleted before.
+    """
 
     def __init__(self, looks: int, size: int = 1000, refusal: str | None = None):
         self._looks, self._refusal = looks, refusal

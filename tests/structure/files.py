@@ -1,4 +1,6 @@
-"""Which files of a crate use which others, read off their paths (`crate::…`, `super::…`, `self::…`) as text."""
+"""Determines which files of a crate use which others, from paths in the source text (`crate::…`,
+`super::…`, `self::…`).
+"""
 
 import re
 from collections.abc import Iterator
@@ -13,9 +15,10 @@ _DEFINED = re.compile(
     r"(?:fn|struct|enum|union|trait|type|const|static|macro_rules!)\s+(\w+)",
     re.MULTILINE,
 )
-#: Characters, raw texts, texts, comments; in one pass, since each may hold what looks like another.
+#: Characters, raw strings, strings and comments. They are matched in one pass, because each may
+#: contain text that looks like another.
 _NOT_CODE = re.compile(r"""b?'(?:\\.|[^'\\])'|r(#*)".*?"\1|"(?:[^"\\]|\\.)*"|//[^\n]*""", re.DOTALL)
-#: A use as a path of names; "*" as the last is all that a module has.
+#: The path of a used item. "*" as the last name stands for everything in a module.
 Names = tuple[str, ...]
 
 
@@ -26,18 +29,20 @@ class Module:
     file: Path
     path: Names
     children: set[str] = field(default_factory=set)
-    #: What it defines at its top level.
+    #: Items defined at the top level.
     defined: set[str] = field(default_factory=set)
-    #: Name, and where it comes from: every `use`, public or not.
+    #: Imported names with the path that each refers to, from every `use`, public or not.
     imported: dict[str, Names] = field(default_factory=dict)
-    #: Modules of which it takes everything.
+    #: Modules with a glob import.
     globs: list[Names] = field(default_factory=list)
-    #: All that it names by path, but for its `pub use`, which only hand on.
+    #: All paths in the file, except those of `pub use`, which only re-export.
     used: set[Names] = field(default_factory=set)
 
 
 def modules(root: Path) -> dict[Names, Module]:
-    """The modules of the crate whose root file this is, by their paths; those that stand within another's file are part of it."""
+    """Returns the modules of the crate with this root file, by path. Inline modules are part of
+    their file.
+    """
     found: dict[Names, Module] = {}
     _read(root, (), root.parent, found)
     return found
@@ -50,7 +55,7 @@ def _read(file: Path, path: Names, children_in: Path, found: dict[Names, Module]
     for name in _DECLARED.findall(text):
         flat, folder = children_in / f"{name}.rs", children_in / name / "mod.rs"
         child = flat if flat.exists() else folder
-        # The tests of a file, or a module that stands under another path.
+        # Ignores a file's tests, and modules with a different path.
         if child.exists() and name != "tests":
             module.children.add(name)
             _read(child, (*path, name), children_in / name, found)
@@ -73,12 +78,12 @@ def _read(file: Path, path: Names, children_in: Path, found: dict[Names, Module]
 
 def _without_tests_comments_and_texts(text: str) -> str:
     text = _NOT_CODE.sub("", text)
-    # A file's tests stand at its end; they may use whatever they test.
+    # Tests are at the end of a file, and may use everything that they test.
     return re.split(r"^#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*mod \w+ \{", text, maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def _flattened(tree: str) -> Iterator[tuple[Names, str]]:
-    """The names in `a::{b, c::{self, d as e}}`, each with the name it gets."""
+    """Yields the paths in `a::{b, c::{self, d as e}}`, each with its local name."""
     tree = re.sub(r"\s+", " ", tree).strip()
     if (brace := tree.find("{")) >= 0:
         prefix = tuple(name for name in tree[:brace].split("::") if name.strip())
@@ -97,7 +102,7 @@ def _flattened(tree: str) -> Iterator[tuple[Names, str]]:
 
 
 def _absolute(names: Names, path: Names, children: set[str]) -> Names | None:
-    """A path from the crate's root; None, where it leads out of the crate."""
+    """Returns a path relative to the crate's root, or `None` if it leads out of the crate."""
     first, at = names[0], path
     if first == "crate":
         return names[1:] or None
@@ -111,7 +116,7 @@ def _absolute(names: Names, path: Names, children: set[str]) -> Names | None:
 
 
 def arrows(crate: dict[Names, Module]) -> dict[Path, set[Path]]:
-    """Which files use which. A name that a module only hands on is of the file that defines it."""
+    """Returns which files use which. A re-exported name belongs to the file that defines it."""
     found = {}
     for module in crate.values():
         targets = {_home(crate, names, set()) for names in module.used}
@@ -120,7 +125,7 @@ def arrows(crate: dict[Names, Module]) -> dict[Path, set[Path]]:
 
 
 def _home(crate: dict[Names, Module], names: Names, seen: set[Names]) -> Module | None:
-    """The module that defines what a path names."""
+    """Returns the module that defines the item at a path."""
     if names in seen:
         return None
     seen.add(names)
@@ -141,7 +146,7 @@ def _home(crate: dict[Names, Module], names: Names, seen: set[Names]) -> Module 
 
 
 def circles(graph: dict[Path, set[Path]]) -> list[list[Path]]:
-    """Files that use each other, directly or by way of others."""
+    """Returns groups of files that use each other, directly or indirectly."""
     reached = {file: _reachable(graph, file) for file in graph}
     found: list[list[Path]] = []
     for file in sorted(graph):

@@ -1,4 +1,6 @@
-"""A new domain with one endpoint changes few files beside its own, and the walks over all routes include it without being told."""
+"""Tests that a new domain with one endpoint changes few existing files, and that the tests of all
+routes include it automatically.
+"""
 
 import os
 import re
@@ -10,9 +12,9 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-#: What `make docs` writes, and what cargo does.
+#: Files written by `make docs` and by cargo.
 GENERATED = {"Cargo.lock", "template.yaml", "docs/reference/coverage.md", "docs/reference/access.md", "docs/reference/levels.md"}
-#: All endpoints of MLflow are in this list. The one that is added here is none of them.
+#: The list of all MLflow endpoints. The new endpoint is not an MLflow endpoint.
 ENDPOINTS = "docs/reference/mlflow-endpoints.tsv"
 
 _ROW = """//! The domain: its function in the stack, and how it is mounted.
@@ -184,14 +186,14 @@ def replace(file: Path, old: str, new: str) -> None:
 
 
 def one_more(file: Path, before: str) -> None:
-    """Count one more in the length of a list, which stands behind this."""
+    """Increments the length of a list, which follows the text `before`."""
     text = file.read_text()
     found = re.search(re.escape(before) + r"(\d+)\]", text)
     file.write_text(f"{text[: found.start(1)]}{int(found[1]) + 1}{text[found.end(1) :]}")
 
 
 def add(copy: Path) -> None:
-    """A domain as docs/design/adding.md says."""
+    """Adds a domain as described in docs/design/adding.md."""
     own = copy / "functions/greetings"
     (own / "src").mkdir(parents=True)
     for name, text in [("Cargo.toml", _MANIFEST), ("src/declaration.rs", _ROW), ("src/lib.rs", _LIB), ("src/store.rs", _STORE), ("src/main.rs", _MAIN)]:
@@ -225,7 +227,8 @@ def add(copy: Path) -> None:
 
 @pytest.mark.slow
 def test_a_domain_with_one_endpoint_changes_six_files_beside_its_own():
-    # Its crates are compiled into the repository's own directory, at the same place each time: the dependencies are there already.
+    # The crates are compiled in the repository's own target directory, always at the same path, so
+    # that the dependencies do not have to be compiled again.
     target = REPOSITORY / "target"
     copy = target / "adding"
     shutil.rmtree(copy, ignore_errors=True)
@@ -241,7 +244,7 @@ def test_a_domain_with_one_endpoint_changes_six_files_beside_its_own():
     environment = os.environ | {"UPDATE_DOCS": "1", "CARGO_TARGET_DIR": str(target)}
 
     def cargo(*arguments: str) -> None:
-        # Of the whole workspace: the dependencies have other features without it.
+        # The whole workspace, because the features of the dependencies would differ otherwise.
         run = subprocess.run(["cargo", "test", "--workspace", *arguments], cwd=copy, env=environment, capture_output=True, text=True)
         assert run.returncode == 0, run.stdout[-5000:] + run.stderr[-5000:]
 
@@ -250,7 +253,7 @@ def test_a_domain_with_one_endpoint_changes_six_files_beside_its_own():
         cargo("--test", "generated")
         cargo("--test", "it", "--", *walks)
     finally:
-        # Cargo would take the crates of the copy for those of the repository.
+        # Otherwise, cargo would confuse the crates of the copy with those of the repository.
         clean = ["cargo", "clean", "--package", "samples", "--package", "domains"]
         subprocess.run(clean, cwd=REPOSITORY, env=environment, capture_output=True, check=True)
     status = subprocess.run(["git", "status", "--porcelain", "-uall"], cwd=copy, capture_output=True, text=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""No two files of a crate use each other, directly or by way of others."""
+"""Tests that no files of a crate use each other in a circle."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_no_files_of_a_crate_use_each_other(root):
 
 
 def test_each_file_is_looked_at():
-    """A file that the reader of modules does not find cannot be in a circle."""
+    """Checks that all files are found, because a file that is not found cannot be in a circle."""
     for root in ROOTS:
         read = {module.file for module in modules(root).values()}
         skipped = {

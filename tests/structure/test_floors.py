@@ -1,4 +1,6 @@
-"""Crates depend on their own floor and on lower ones. Only the indexer packs, and adds entries to the index of runs."""
+"""Tests that crates depend only on their own floor and lower ones, and that only the indexer packs
+and adds entries to the index of runs.
+"""
 
 import re
 import tomllib
@@ -8,7 +10,8 @@ from pathlib import Path
 import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
-#: The floors, the lowest first. Floors of one row do not use each other. A crate belongs to the floor whose folder it is in.
+#: The floors from the lowest to the highest. Floors in the same row do not use each other. A crate
+#: belongs to the floor in whose directory it is.
 _FLOORS = (
     ("shared/language", "shared/runtime"),
     ("shared/storage",),
@@ -19,17 +22,18 @@ _FLOORS = (
     ("domains",),
     ("cli", "bench"),
 )
-#: The longest chain of crates that depend on each other.
+#: Maximum length of a chain of dependent crates.
 _LONGEST_CHAIN = 12
-#: Dependencies that point upwards.
+#: Permitted dependencies on a higher floor.
 _UPWARDS = {("artifact-store", "service"), ("workspaces", "access")}
-#: What adds an entry to the index of runs. Two indexers must not work on one run (docs/design/run-index.md, "Concurrent indexers").
+#: Functions that add entries to the index of runs. Only one indexer may process a run at a time
+#: (docs/design/run-index.md, "Concurrent indexers").
 _OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")
 
 
 @cache
 def _manifests() -> dict[str, tuple[str, dict]]:
-    """The manifest of each crate with its folder, by its name."""
+    """Returns the directory and the manifest of each crate, by name."""
     folders = [path.parent for pattern in ("shared/*/*", "functions/*", "domains", "cli", "bench/*") for path in _REPOSITORY.glob(f"{pattern}/Cargo.toml")]
     manifests = ((str(folder.relative_to(_REPOSITORY)), tomllib.loads((folder / "Cargo.toml").read_text())) for folder in folders)
     return {manifest["package"]["name"]: (folder, manifest) for folder, manifest in manifests}
@@ -62,13 +66,13 @@ def test_a_crate_uses_its_own_floor_and_lower_ones(crate: str) -> None:
 def test_functions_do_not_use_each_other() -> None:
     functions = {crate for crate in _manifests() if _floor(crate)[1] == "functions"}
     assert len(functions) >= 10
-    # GraphQL answers with the endpoints of other functions.
+    # GraphQL calls endpoints of other functions.
     users = {crate for crate in functions if _used(crate, "dependencies") & functions}
     assert users == {"graphql"}
 
 
 def test_no_crates_use_each_other() -> None:
-    """In tests included: cargo would compile one of them twice."""
+    """Includes dependencies of tests, because cargo would compile one of the crates twice."""
     left = {name: _used(name, "dependencies", "dev-dependencies", "build-dependencies") for name in _manifests()}
     while free := [name for name, used in left.items() if not used & set(left)]:
         for name in free:
@@ -90,7 +94,7 @@ def test_storage_does_not_depend_on_messages() -> None:
 
 
 def test_only_the_indexer_packs() -> None:
-    """A second packer would pack what the first one packs."""
+    """A second packer would pack the same items again."""
     packing = {"metric-packing", "trace-packing"}
     assert {crate for crate in _manifests() if packing & _used(crate, "dependencies")} == {"fts-indexer"}
 
@@ -103,7 +107,8 @@ def test_only_the_indexer_adds_entries() -> None:
         if "run_index" in (text := path.read_text()) and _OF_THE_INDEXER.search(text)
     }
     assert users == {("functions", "fts-indexer")}
-    # The library itself puts rows of the directory, and otherwise deletes and marks.
+    # The library itself only writes directory rows. Apart from that, it deletes entries and sets
+    # marks.
     puts = [
         path.name
         for path in (_REPOSITORY / "shared/storage/run-index/src").glob("*.rs")

@@ -1,1 +1,1 @@
-"""Starting servers and talking to them; knows nothing of what is being tested."""
+"""Starts and stops servers, and sends requests to them. Independent of what is tested."""

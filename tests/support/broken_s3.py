@@ -1,4 +1,6 @@
-"""A bucket that does not do its part: it says nothing, breaks off, or is not the one that answers."""
+"""A broken S3 server: it never responds, closes the connection early, or sends a response that is
+not from S3.
+"""
 
 import socket
 import struct
@@ -7,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _PAGE = b"<!DOCTYPE html><html><title>Sign in to this network</title></html>"
-#: Each is what follows a request. Those that end with `...` leave the connection open.
+#: The bytes that follow a request, by kind of failure. If they end with `...`, the connection stays
+#: open.
 ANSWERS = {
     "nothing": b"...",
     "the beginning of a head": b"HTTP/1.1 200 OK\r\nContent-Le...",
@@ -21,7 +24,7 @@ ANSWERS = {
 
 
 class BrokenS3:
-    """Answers each connection once, in the same way."""
+    """Serves one request per connection, always with the same bytes."""
 
     def __init__(self, answer: bytes):
         self._answer = answer
@@ -38,7 +41,7 @@ class BrokenS3:
         return dict.fromkeys(names, "any") | {"AWS_ENDPOINT_URL_S3": self.url, "AWS_EC2_METADATA_DISABLED": "true"}
 
     def held(self) -> int:
-        """Connections that the other side still holds."""
+        """Returns the number of connections that the other side keeps open."""
         with self._lock:
             return len(self._open)
 
@@ -58,7 +61,7 @@ class BrokenS3:
 
     def _answer_one(self, connection: socket.socket) -> None:
         with suppress(OSError):
-            # The head; of a body, whatever is there already.
+            # Reads the head of the request, and as much of the body as has arrived.
             connection.recv(65_536)
             self.asked += 1
             connection.sendall(self._answer.removesuffix(b"..."))
@@ -66,7 +69,7 @@ class BrokenS3:
                 while connection.recv(1 << 20):
                     pass
             else:
-                # A reset, and no orderly end.
+                # Closes with a reset instead of an orderly end.
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         with self._lock:
             self._open.discard(connection)

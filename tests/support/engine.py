@@ -1,4 +1,4 @@
-"""The embedded engine as a process of its own, over HTTP."""
+"""The embedded engine in a separate process, over HTTP."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from tests.support.servers import binary
 
 @dataclass(frozen=True)
 class Engine:
-    """The engine over HTTP, and the access key that it asks for."""
+    """A running engine with its URL, and the credentials that it accepts."""
 
     process: ChildProcess
     url: str
@@ -19,10 +19,12 @@ class Engine:
 
 
 def start_engine(directory: Path, data: Path, *options: str) -> Engine:
-    """Start the engine on the data of a folder, with a log in a directory; whoever starts it stops it."""
+    """Starts the engine on the data in `data`, with its log in `directory`. The caller has to stop
+    it.
+    """
     command = [str(binary()), "engine", "--port", "0", "--data", str(data), *options]
     process = ChildProcess(command, child_environment(), directory, directory / "engine.log")
-    # Printed when the table is made.
+    # The engine prints this after it has created the table.
     said = re.compile(r"(http://\S+)\nAWS_ACCESS_KEY_ID=(\w+)\nAWS_SECRET_ACCESS_KEY=(\w+)\n")
     try:
         found = wait_until(lambda: said.search(process.log_text()), "URL and access key of the engine", process)

@@ -1,4 +1,4 @@
-"""What stands between a server and an engine: it passes requests on, or answers them itself."""
+"""A proxy between a server and an engine. It forwards requests, or responds to them itself."""
 
 import http.client
 import threading
@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 from tests.support.engine import Engine, start_engine
 
 _TIMEOUT_SECONDS = 120
-#: Status, type and body.
+#: Status, content type and body.
 Answer = tuple[int, str, bytes]
 Headers = list[tuple[str, str]]
 
 
 class EngineProxy:
-    """Passes everything on."""
+    """Forwards all requests. Subclasses override `answer` to respond to some of them."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
@@ -47,7 +47,7 @@ class EngineProxy:
     @classmethod
     @contextmanager
     def over_new_engine(cls, directory: Path) -> Iterator[Self]:
-        """Before an engine of its own, with its data in a directory."""
+        """Yields a proxy in front of a new engine, whose data is in `directory`."""
         directory.mkdir(parents=True, exist_ok=True)
         engine = start_engine(directory, directory / "data")
         try:
@@ -61,7 +61,7 @@ class EngineProxy:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """For `serve` and `gc`."""
+        """Returns the options with which `serve` and `gc` use this proxy."""
         return ("--dynamodb-endpoint", f"http://127.0.0.1:{self._server.server_port}")
 
     @property
@@ -74,14 +74,14 @@ class EngineProxy:
         }
 
     def answer(self, headers: Headers, body: bytes) -> Answer:
-        """The answer to a request."""
+        """Returns the response to a request."""
         return self.forward(headers, body)
 
     def forward(self, headers: Headers, body: bytes) -> Answer:
-        """The engine's answer."""
+        """Returns the engine's response to a request."""
         connection = http.client.HTTPConnection(urlsplit(self.engine.url).netloc, timeout=_TIMEOUT_SECONDS)
         try:
-            # As it came, the host included: that is what was signed.
+            # All headers are forwarded unchanged, including the host, because they are signed.
             connection.putrequest("POST", "/", skip_host=True, skip_accept_encoding=True)
             for name, value in headers:
                 if name.lower() != "connection":

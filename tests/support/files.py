@@ -1,4 +1,4 @@
-"""Files that are moved by stock clients: large ones, and by many clients at once."""
+"""Transfers files with stock clients: large files, and files of many concurrent clients."""
 
 import os
 import threading
@@ -13,7 +13,9 @@ _FILE_BYTES = 100_000
 
 
 def upload_and_download(url: str, experiment_id: str, directory: Path, megabytes: int) -> None:
-    """Send a file as an artifact of a new run, fetch it, and compare; the directory is made, and left without files."""
+    """Uploads a large file as an artifact of a new run, downloads it, and compares the contents.
+    Creates `directory`, and removes the files from it at the end.
+    """
     directory.mkdir()
     sent, random = directory / "big.bin", os.urandom(_BLOCK)
     with sent.open("wb") as target:
@@ -34,8 +36,11 @@ def upload_and_download(url: str, experiment_id: str, directory: Path, megabytes
 
 
 def log_and_fetch_by_many(url: str, experiment_id: str, directory: Path, clients: int) -> None:
-    """So many clients begin at once. Each logs files to a run of its own, and one to a run of all; then it fetches its own. At the end
-    another client fetches those of all."""
+    """Logs and downloads files with concurrent clients, which all start at the same time.
+
+    Each client logs files to a run of its own and one file to a shared run, and then downloads the
+    files of its own run. At the end, another client downloads all files of the shared run.
+    """
     shared = MlflowClient(url).create_run(experiment_id).info.run_id
     start = threading.Barrier(clients, timeout=600)
 

@@ -1,4 +1,6 @@
-"""An engine with a partition that takes nothing by which it grows, as DynamoDB's with 10 GB of a table that has local indexes."""
+"""An engine with a full partition. It refuses writes that make the partition larger, like DynamoDB
+if a partition of a table with local indexes has reached 10 GB.
+"""
 
 import json
 import threading
@@ -16,7 +18,9 @@ _Items = dict[str, dict[str, Any]]
 
 
 class FullEngine(EngineProxy):
-    """Once a partition is filled, what makes it larger is undone and refused. What local indexes hold of it is not counted here."""
+    """Undoes and refuses writes that make a full partition larger. Sizes do not include copies in
+    local indexes, unlike those of DynamoDB.
+    """
 
     def __init__(self, engine: Engine):
         self._full: tuple[str, int] | None = None
@@ -32,7 +36,7 @@ class FullEngine(EngineProxy):
         )
 
     def fill(self, partition: str) -> None:
-        """From now on, this partition has all that it can have."""
+        """Makes the partition full at its current size."""
         self._full = partition, _size(self._items(partition))
 
     def answer(self, headers: Headers, body: bytes) -> Answer:
@@ -82,14 +86,14 @@ def _size(items: _Items) -> int:
 
 
 def _size_of(value: Any) -> int:
-    """Of an attribute's value, or of what is in it."""
+    """Returns the size of an attribute's value, or of a part of it."""
     match value:
         case str():
             return len(value.encode())
         case bytes():
             return len(value)
         case dict():
-            # A map of its own, or the type of a value.
+            # A map with names of its own, or the type descriptor of a value.
             types = value.keys() <= {"S", "N", "B", "BOOL", "NULL", "M", "L", "SS", "NS", "BS"}
             return sum((0 if types else len(name.encode())) + _size_of(inner) for name, inner in value.items())
         case list() | tuple() | set():

@@ -1,8 +1,8 @@
-"""API Gateway in front of functions: an HTTP API, whose events have the payload format 2.0.
+"""API Gateway in front of functions: an HTTP API with events in payload format 2.0.
 
-It does what AWS's developer guide says, and what others measured of it where the guide says nothing: paths come decoded,
-bodies of other types than text come in base64, `WWW-Authenticate` goes out under another name. It asks nobody for a
-signature: `tests/clients/gateway.py` does.
+Behaves as documented in AWS's developer guide, and otherwise as measured by others: paths are
+decoded, bodies are encoded in base64 unless their type is text, and `WWW-Authenticate` is renamed
+in responses. It does not require signatures; `tests/clients/gateway.py` does.
 """
 
 import base64
@@ -21,29 +21,32 @@ from .runtime_api import EventTooLong, FunctionFailed
 _GREEDY = "{proxy+}"
 _DEFAULT = "$default"
 
-#: What a body may be called to be handed on as text. So is one that is called nothing.
+#: Content types, or prefixes of them, whose bodies are passed on as text. So are bodies without a
+#: content type.
 _TEXT = ("text/", "application/json", "application/javascript", "application/xml")
-#: What belongs to one connection, or is the gateway's own to say.
+#: Headers that belong to one connection, or that only the gateway sets.
 _NOT_PASSED_ON = {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"}
-#: Functions may say it, and clients get it under this name.
+#: Headers of functions that clients receive under a different name.
 _RENAMED = {"www-authenticate": "x-amzn-Remapped-WWW-Authenticate"}
-#: Requests under way at once: more than the tests' clients send.
+#: Maximum number of concurrent requests, which is more than the clients of the tests send.
 _AT_ONCE = 64
 
-#: A pattern of paths (`/a/b`, `/a/{proxy+}`, or `$default`), and the crate of the function behind it.
+#: A path pattern (`/a/b`, `/a/{proxy+}`, or `$default`), and the crate of the function behind it.
 Route = tuple[str, str]
 
 
 class Invocable(Protocol):
-    """What takes events, such as runtime_api.Function."""
+    """A target for events, such as runtime_api.Function."""
 
     def invoke(self, event: Any) -> Any:
-        """What it answers; raises EventTooLong and FunctionFailed."""
+        """Returns the function's result. Raises EventTooLong or FunctionFailed."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What API Gateway takes of a request: bytes of its request line and the values of its headers, bytes of its body; and seconds until its answer."""
+    """API Gateway's limits: bytes of the request line and the header values, bytes of the body, and
+    the timeout in seconds.
+    """
 
     head_bytes: int = 10_240
     body_bytes: int = 10 * 1024 * 1024
@@ -51,7 +54,7 @@ class Limits:
 
 
 def read_routes(template: Mapping[str, Any]) -> list[Route]:
-    """The routes of the API in template.yaml, as its OpenAPI body has them."""
+    """Returns the routes of the API in template.yaml, from its OpenAPI body."""
 
     def crate(path: Mapping[str, Any]) -> str:
         uri = path["x-amazon-apigateway-any-method"]["x-amazon-apigateway-integration"]["uri"]["Fn::Sub"]
@@ -62,9 +65,10 @@ def read_routes(template: Mapping[str, Any]) -> list[Route]:
 
 
 def find_route(routes: Sequence[Route], path: str) -> Route | None:
-    """The route of a decoded path: its own, or the longest of those that it is below, or the default.
+    """Returns the route of a decoded path: an exact match, or the longest matching prefix, or the
+    default.
 
-    Below `/a/{proxy+}` is what has at least one more character.
+    `/a/{proxy+}` matches paths with at least one character after `/a/`.
     """
 
     def rank(route: Route) -> int:
@@ -81,7 +85,7 @@ def find_route(routes: Sequence[Route], path: str) -> Route | None:
 
 
 class Gateway:
-    """Answers requests by the functions that routes lead to."""
+    """Responds to requests by calling the functions that the routes lead to."""
 
     def __init__(
         self,
@@ -91,13 +95,15 @@ class Gateway:
         authorizer: Mapping[str, Any] | None = None,
         source_ip: str = "192.0.2.1",
     ):
-        """`authorizer` is what functions are told of the caller, who calls from `source_ip`."""
+        """Creates a gateway. Functions receive `authorizer` as the caller's identity, and
+        `source_ip` as its address.
+        """
         self._routes, self._functions, self._limits = routes, functions, limits
         self._authorizer, self._source_ip = authorizer, source_ip
         self._under_way = ThreadPoolExecutor(_AT_ONCE, "gateway")
 
     def answer(self, request: Received) -> Answer:
-        """The answer that a client gets."""
+        """Returns the response that a client receives."""
         head = len(f"{request.method} {request.target} HTTP/1.1") + sum(len(value) for _, value in request.headers)
         if head > self._limits.head_bytes:
             return _said(431, "Request Header Fields Too Large")
@@ -116,7 +122,7 @@ class Gateway:
         except EventTooLong:
             return _said(413, "Request Entity Too Large")
         except TimeoutError:
-            # The function goes on, and nobody hears of it.
+            # The function continues, but its result is discarded.
             return _said(503, "Service Unavailable")
         except FunctionFailed:
             return _said(500, "Internal Server Error")
@@ -164,32 +170,34 @@ class Gateway:
             event["requestContext"]["authorizer"] = self._authorizer
         if request.body:
             is_text = headers.get("content-type", "text/").strip().lower().startswith(_TEXT)
-            # Text that is none comes broken.
+            # A body with a text type that is not UTF-8 arrives corrupted.
             event["body"] = request.body.decode(errors="replace") if is_text else base64.b64encode(request.body).decode()
             event["isBase64Encoded"] = not is_text
         return event
 
     def _headers(self, request: Received) -> dict[str, str]:
-        """By their names in lower case; those of a name in one, with commas. Cookies are elsewhere."""
+        """Returns the headers by lowercase name. Values of a repeated header are joined with
+        commas. Cookies are not included, because they have a field of their own.
+        """
         headers = _joined((name.lower(), value) for name, value in request.headers)
         headers = {name: value for name, value in headers.items() if name not in ("connection", "cookie", "transfer-encoding")}
         before = headers.get("x-forwarded-for")
         return headers | {
             "content-length": str(len(request.body)),
             "x-forwarded-for": f"{before}, {self._source_ip}" if before else self._source_ip,
-            # Nobody calls it without TLS but tests.
+            # Outside of tests, clients always use TLS.
             "x-forwarded-port": "443",
             "x-forwarded-proto": "https",
         }
 
 
 def _path(request: Received) -> str:
-    """Decoded once."""
+    """Returns the path, decoded once."""
     return unquote(request.target.partition("?")[0], errors="replace")
 
 
 def _joined(pairs) -> dict[str, str]:
-    """The values of each name, with commas between them."""
+    """Joins the values of each name with commas."""
     joined: dict[str, str] = {}
     for name, value in pairs:
         joined[name] = f"{joined[name]},{value}" if name in joined else value
@@ -197,8 +205,9 @@ def _joined(pairs) -> dict[str, str]:
 
 
 def _answer(answered: Any) -> Answer:
-    """What a client gets of a function's answer."""
-    # All functions here say their status. Of an answer without one, API Gateway would make a 200.
+    """Converts a function's result to the response that a client receives."""
+    # All functions of this project return a status. API Gateway would turn a result without one
+    # into a 200.
     if not isinstance(answered, dict) or not isinstance(answered.get("statusCode"), int):
         return _said(500, "Internal Server Error")
     body = answered.get("body") or ""

@@ -1,4 +1,4 @@
-"""Requests and answers as plain data, without any of a client's opinions about them."""
+"""HTTP requests and responses as plain data, unaffected by the behavior of a client library."""
 
 import http.client
 import json
@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import HTTPAdapter
 
-#: What clients read of an answer's headers, besides what their HTTP library uses up by itself; tests/README.md says
-#: who reads which.
+#: Response headers that clients read, besides those that their HTTP library handles by itself.
+#: tests/README.md lists which client reads which header.
 HEADERS_READ = ("Content-Type", "Content-Disposition", "ETag", "Location", "Retry-After")
 
 _TIMEOUT_SECONDS = 120
@@ -20,7 +20,9 @@ _CONNECTIONS = 16
 
 @dataclass(frozen=True)
 class Request:
-    """One HTTP request. `body` is sent as it is; `query` may repeat a key by giving a list."""
+    """An HTTP request. `body` is sent unchanged. A key of `query` is repeated if its value is a
+    list.
+    """
 
     method: str
     path: str
@@ -30,13 +32,17 @@ class Request:
 
     @classmethod
     def of_json(cls, method: str, path: str, value: Any, headers: dict[str, str] | None = None) -> "Request":
-        """A JSON request. NaN and Infinity are written bare, as Python clients write them."""
+        """Creates a JSON request. NaN and Infinity are written without quotes, as Python clients
+        write them.
+        """
         return cls(method, path, {}, json.dumps(value).encode(), headers or {"Content-Type": "application/json"})
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer: `body` is parsed JSON if it is JSON, otherwise text; `headers` are those of HEADERS_READ."""
+    """An HTTP response. `body` is parsed if it is JSON, and text otherwise. `headers` contains the
+    headers in HEADERS_READ.
+    """
 
     status: int
     kind: str
@@ -45,7 +51,7 @@ class Answer:
 
 
 class Side:
-    """A server by its base URL, with connections kept alive per thread."""
+    """A server by its base URL, with one session of persistent connections per thread."""
 
     def __init__(self, name: str, url: str):
         self.name = name
@@ -53,7 +59,9 @@ class Side:
         self._local = threading.local()
 
     def send(self, request: Request) -> Answer:
-        """Send a request, following no redirect and believing no environment variable."""
+        """Sends a request, without following redirects and without reading proxies or credentials
+        from the environment.
+        """
         answer = self._session().request(
             request.method,
             self.url + request.path,
@@ -66,7 +74,7 @@ class Side:
         kind = answer.headers.get("Content-Type", "").partition(";")[0].partition("/")[2] or "none"
         headers = {name: answer.headers[name] for name in HEADERS_READ if name in answer.headers}
         if "ETag" in headers:
-            # Which tag is the server's choice.
+            # Servers may choose any tag, so only its presence is compared.
             headers["ETag"] = "a tag"
         if kind != "json":
             return Answer(answer.status_code, kind, answer.text, headers)
@@ -85,7 +93,9 @@ class Side:
 
 
 def send_as_it_is(url: str, method: str, target: str, body: bytes = b"") -> tuple[int, dict[str, str], str]:
-    """A request to the server of this URL whose target no library has tidied: status, headers and text of the answer, no redirect followed."""
+    """Sends a request to the server of this URL with exactly this target, which a library would
+    normalize. Returns status, headers and text of the response. Does not follow redirects.
+    """
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     connection.putrequest(method, target, skip_accept_encoding=True)
     connection.putheader("Content-Type", "application/json")

@@ -1,4 +1,6 @@
-"""A small HTTP server: it hands requests over as they came over the wire, and sends what it gets for them."""
+"""A small HTTP server that passes requests to a callback exactly as they were received, and sends
+what it returns.
+"""
 
 import sys
 import threading
@@ -8,9 +10,10 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: How long a connection may say nothing. Longer than any pause between a client's requests on a busy machine.
+#: Timeout of an idle connection. Longer than any pause between a client's requests on a busy
+#: machine.
 _SILENCE_SECONDS = 600
-#: Connections that may wait until a thread takes them: more than any test's clients.
+#: Length of the queue for new connections, which is more than the clients of any test open.
 _WAITING = 128
 
 Headers = Sequence[tuple[str, str]]
@@ -18,7 +21,9 @@ Headers = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it came over the wire: the target undecoded, the headers in order and repeated, the body whole."""
+    """A request as it was received: the target is not decoded, headers are in their order and may
+    be repeated, and the body is complete.
+    """
 
     method: str
     target: str
@@ -26,18 +31,20 @@ class Received:
     body: bytes = b""
 
     def values(self, name: str) -> list[str]:
-        """All values of a header, whatever its case."""
+        """Returns all values of a header. Its name is not case-sensitive."""
         return [value for header, value in self.headers if header.lower() == name]
 
 
-#: Status, headers and body of an answer.
+#: Status, headers and body of a response.
 Answer = tuple[int, Headers, bytes]
 Backend = Callable[[Received], Answer]
 
 
 @contextmanager
 def serving(backend: Backend, host: str = "127.0.0.1") -> Iterator[str]:
-    """A server that answers every request as `backend` does, each connection in a thread of its own; yields its URL."""
+    """Runs a server that responds to each request with the result of `backend`, with a thread per
+    connection. Yields its URL.
+    """
 
     class Handler(_Handler):
         answer = staticmethod(backend)
@@ -58,7 +65,9 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = _WAITING
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that was stopped is no error of the server's."""
+        """Ignores connections that the client has reset. A client that was stopped is
+        not an error.
+        """
         if not isinstance(sys.exc_info()[1], ConnectionResetError):
             super().handle_error(request, client_address)
 
@@ -66,18 +75,20 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = _SILENCE_SECONDS
-    wbufsize = -1  # An answer is sent in one piece: in two, each would wait 40 ms for the other's acknowledgement.
+    # Buffers the response, so that head and body are sent together. Sent separately, each would
+    # wait 40 ms for the acknowledgement of the other.
+    wbufsize = -1
     answer: Backend
 
     def handle_method(self) -> None:
         method, target, _ = self.requestline.split(" ")
         status, headers, body = self.answer(Received(method, target, list(self.headers.items()), self._body()))
-        # By itself, an answer has the time of this machine.
+        # `send_response` adds the current date, unless the backend sets one.
         is_dated = any(name.lower() == "date" for name, _ in headers)
         (self.send_response_only if is_dated else self.send_response)(status)
         for name, value in headers:
             self.send_header(name, value)
-        # An answer to HEAD may say the length of what it does not have.
+        # A response to HEAD may have the length of the body that it omits.
         if not any(name.lower() == "content-length" for name, _ in headers):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -97,4 +108,4 @@ class _Handler(BaseHTTPRequestHandler):
         return chunk
 
     def log_message(self, *_) -> None:
-        """Nothing on the screen."""
+        """Suppresses the log."""

@@ -1,4 +1,6 @@
-"""What Lambda's API does for a caller of functions: `aws lambda invoke`, and the feed of `mlflow-serverless engine`."""
+"""Lambda's API for invoking functions, for `aws lambda invoke` and the feed of `mlflow-serverless
+engine`.
+"""
 
 import json
 import re
@@ -11,7 +13,7 @@ _INVOCATION = re.compile(r"/2015-03-31/functions/([\w-]+)/invocations")
 
 
 def invoking(functions: Mapping[str, Function]) -> Backend:
-    """Answers calls of functions by their names, synchronous ones."""
+    """Returns a backend that handles synchronous invocations of functions by name."""
 
     def answer(request: Received) -> Answer:
         found = _INVOCATION.fullmatch(request.target)

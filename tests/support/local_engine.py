@@ -1,4 +1,4 @@
-"""The embedded engine alone, over HTTP: it is to a server what DynamoDB is, streams included."""
+"""The embedded engine alone, over HTTP. It replaces DynamoDB for a server, including streams."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,11 +15,13 @@ from tests.support.servers import binary
 @dataclass(frozen=True)
 class LocalEngine:
     url: str
-    #: The key that it asks for, and a region, as variables of an environment.
+    #: Credentials that the engine accepts, and a region, as environment variables.
     environment: Mapping[str, str]
 
     def marks(self, experiment: str) -> int:
-        """Changes to runs of an experiment that nobody has indexed."""
+        """Returns the number of marked runs of an experiment, which are changed and not indexed
+        yet.
+        """
         return self._client().query(
             TableName="mlflow",
             IndexName="LSI5",
@@ -39,13 +41,13 @@ class LocalEngine:
 
 @contextmanager
 def local_engine(directory: Path) -> Iterator[LocalEngine]:
-    """An engine with empty tables in memory. It feeds no indexer."""
+    """Yields an engine with empty tables in memory. No indexer is attached to it."""
     directory.mkdir()
     process = ChildProcess(
         [str(binary()), "engine", "--memory", "--port", "0"], child_environment(), directory, directory / "engine.log"
     )
     try:
-        said = wait_until(lambda: _said(process.log_text()), "the engine's key", process)
+        said = wait_until(lambda: _said(process.log_text()), "access key of the engine", process)
         keys = dict(line.split("=", 1) for line in said[1:3])
         yield LocalEngine(said[0], keys | {"AWS_REGION": "local"})
     finally:
@@ -53,7 +55,7 @@ def local_engine(directory: Path) -> Iterator[LocalEngine]:
 
 
 def _said(log: str) -> list[str] | None:
-    """Its address and its key, once all of it is there."""
+    """Returns the address and the key, or `None` until all of them are printed."""
     lines = log.splitlines()
     begin = next((number for number, line in enumerate(lines) if line.startswith("http://")), len(lines))
     said = lines[begin : begin + 3]

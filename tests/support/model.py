@@ -1,4 +1,4 @@
-"""A model behind OpenAI's API that this process plays."""
+"""A model behind OpenAI's API, served by the test process."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ _HEAD = {"id": "chatcmpl-1", "created": 1_700_000_000, "model": "gpt-4o-mini"}
 
 @contextmanager
 def played_model() -> Iterator[str]:
-    """The URL of a model, for as long as it is needed."""
+    """Yields the URL of a model, which is served until the context ends."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -23,7 +23,9 @@ def played_model() -> Iterator[str]:
 
 
 class _Model(BaseHTTPRequestHandler):
-    """Answers every chat with the same words, at once or piece by piece; calls a tool where one is offered."""
+    """Answers each chat with the same text, complete or as a stream. Calls a tool if one is
+    offered.
+    """
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -48,7 +50,7 @@ class _Model(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Suppresses the log."""
 
 
 def _stream(asked: dict) -> str:

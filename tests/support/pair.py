@@ -1,4 +1,5 @@
-"""A pair of servers for what is started by hand: stock MLflow and ours."""
+"""A pair of servers, stock MLflow and the server under test, for programs that are started by hand.
+"""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -8,14 +9,16 @@ from pathlib import Path
 from tests.support.http import Side
 from tests.support.servers import StockMlflow, start_subject
 
-#: Long, and different on both sides; see StockMlflow for the reason.
+#: Long numbers, different on both sides. StockMlflow has the reason.
 FIRST_EXPERIMENT_OF_REFERENCE = 710_000_000
 FIRST_EXPERIMENT_OF_SUBJECT = 820_000_000
 
 
 @contextmanager
 def pair(plain_ids: bool = False, options: Sequence[str] = ()) -> Iterator[tuple[Side, Side]]:
-    """Both servers over empty stores. With `plain_ids`, experiments are numbered from 1; the options are for ours."""
+    """Yields both servers with empty stores. With `plain_ids`, experiments are numbered from 1.
+    `options` are for the server under test.
+    """
     ids = (None, None) if plain_ids else (FIRST_EXPERIMENT_OF_REFERENCE, FIRST_EXPERIMENT_OF_SUBJECT)
     with tempfile.TemporaryDirectory() as directory, ExitStack() as stops:
         reference = StockMlflow(Path(directory, "reference"), ids[0])

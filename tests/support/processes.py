@@ -1,4 +1,4 @@
-"""Child processes with a log, which never outlive their test."""
+"""Child processes with a log file, which never outlive their test."""
 
 import os
 import signal
@@ -13,9 +13,11 @@ from typing import TypeVar
 from tests.support.warm import WarmProcess
 
 _LOG_LINES_SHOWN = 40
-#: No process outlives SIGKILL for long, or waits for nothing after SIGTERM, however busy the machine is.
+#: Timeout for a process to end after SIGKILL, or for one that is expected to end by itself.
+#: Generous, because the machine may be busy.
 _DEATH_SECONDS = 180
-#: Who computes for less than this part of the time, does nothing that is worth waiting for.
+#: Fraction of the time that a process has to spend computing. Below it, the process is considered
+#: stuck.
 _AT_REST = 0.01
 Started = TypeVar("Started")
 
@@ -24,10 +26,12 @@ _ATTEMPTS = 10
 
 
 class ChildProcess:
-    """A server and everything it forks, in a process group of its own."""
+    """A server and all processes that it forks, in a process group of their own."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str], directory: Path, log: Path, warm: bool = False):
-        """With `warm`, the command is what follows `python`, and MLflow has been imported (`warm.py`)."""
+        """Starts the process. With `warm`, the command consists of the arguments of `python`, and
+        starts with MLflow already imported (`warm.py`).
+        """
         self._log = log
         self._process: subprocess.Popen[bytes] | WarmProcess
         if warm:
@@ -41,8 +45,8 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # The group is what stop() and kill() signal: `mlflow server` is a supervisor with a
-                # worker below it, and killing only the supervisor would leave the port taken.
+                # stop() and kill() send signals to the group. `mlflow server` is a supervisor with
+                # a worker, and killing only the supervisor would leave the port in use.
                 start_new_session=True,
             )
 
@@ -51,7 +55,7 @@ class ChildProcess:
         return self._process.pid
 
     def peak_kb(self) -> int:
-        """The most memory that it has had."""
+        """Returns the peak memory usage."""
         [line] = [line for line in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmHWM" in line]
         return int(line.split()[1])
 
@@ -60,15 +64,17 @@ class ChildProcess:
         return self._process.poll() is None
 
     def wait(self) -> None:
-        """Until it has ended, by itself or because it was asked to."""
+        """Waits until the process has ended."""
         self._process.wait(_DEATH_SECONDS)
 
     def cpu_seconds(self) -> float:
-        """How long it has computed so far: unlike the time on the wall, no other program makes that longer."""
+        """Returns the CPU time used so far. Unlike elapsed time, it is not affected by other
+        programs.
+        """
         return _group_and_cpu(Path(f"/proc/{self.pid}/stat"))[1]
 
     def group_cpu_seconds(self) -> float:
-        """The same of all processes in its group that are there now."""
+        """Returns the CPU time used so far by all processes that are in its group now."""
         return sum(cpu for group, cpu in map(_group_and_cpu, Path("/proc").glob("[0-9]*/stat")) if group == self.pid)
 
     def log_text(self) -> str:
@@ -78,7 +84,7 @@ class ChildProcess:
         return "\n".join(self.log_text().splitlines()[-_LOG_LINES_SHOWN:])
 
     def stop(self, patience: float = 10) -> None:
-        """Ask politely, then insist."""
+        """Sends SIGTERM to the group, and SIGKILL after `patience` seconds."""
         self._signal(signal.SIGTERM)
         try:
             self._process.wait(patience)
@@ -87,7 +93,8 @@ class ChildProcess:
         self.kill()
 
     def kill(self) -> None:
-        """The power cut: no handler of the server gets to run."""
+        """Sends SIGKILL to the group, which simulates a power cut: no handler of the server runs.
+        """
         self._signal(signal.SIGKILL)
         self._process.wait(_DEATH_SECONDS)
 
@@ -95,18 +102,18 @@ class ChildProcess:
         try:
             os.killpg(self._process.pid, number)
         except ProcessLookupError:
-            # It has ended; or it is a copy that has no group of its own yet.
+            # The process has ended, or it is a forked copy that has not created its group yet.
             if isinstance(self._process, WarmProcess) and self.is_running:
                 with suppress(ProcessLookupError):
                     os.kill(self._process.pid, number)
 
 
 def start_on_own_port(start: Callable[[int], Started]) -> Started:
-    """Start a program that cannot be told to take any free port and to say which.
+    """Starts a program that cannot pick a free port and report it.
 
-    The ports are below those that systems hand out for port 0, so that no other server of the tests gets one between
-    the look and the start; and every process of the tests begins at another. If somebody has it all the same, `start`
-    raises PortTaken, and the next is tried.
+    The ports are below the range that systems use for port 0, so that no other server of the tests
+    gets one between the check and the start. Each process of the tests begins at a different port.
+    If the port is taken anyway, `start` raises PortTaken, and the next port is tried.
     """
     said = "nothing was started"
     for attempt in range(_ATTEMPTS):
@@ -117,7 +124,7 @@ def start_on_own_port(start: Callable[[int], Started]) -> Started:
             return start(port)
         except PortTaken as taken:
             said = str(taken)
-    raise PortTaken(f"{_ATTEMPTS} ports in a row are taken; the last time: {said}")
+    raise PortTaken(f"{_ATTEMPTS} consecutive ports are taken; last error: {said}")
 
 
 def _is_free(port: int) -> bool:
@@ -130,13 +137,14 @@ def _is_free(port: int) -> bool:
 
 
 class PortTaken(Exception):
-    """Another program listens at the port."""
+    """The port is used by another program."""
 
 
 class Patience:
-    """How long a process is waited for. On a machine that does much else, a start takes as long as it takes.
+    """Decides how long to wait for a process, so that a busy machine does not cause failures.
 
-    It is over once the process has computed for so many seconds, or has done next to nothing for so many.
+    Waiting is over once the process has used this many seconds of CPU time, or has been nearly idle
+    for this many seconds.
     """
 
     def __init__(self, seconds: float, now: float, computed: float):
@@ -146,12 +154,14 @@ class Patience:
         self._looks = [(now, computed)]
 
     def is_due(self, now: float) -> bool:
-        """Whether a second has passed since the last look: a look reads all processes."""
+        """Returns whether a second has passed since the last check. A check reads all processes, so
+        it is not done more often.
+        """
         return now >= self._looks[-1][0] + 1
 
     def is_over(self, now: float, computed: float) -> bool:
-        """Take a look at how long the process has computed, and say whether that was enough."""
-        # The first of them is the last before the time that counts.
+        """Records the CPU time, and returns whether waiting is over."""
+        # The first entry is the last one before the interval of `_seconds`.
         while len(self._looks) > 1 and self._looks[1][0] <= now - self._seconds:
             self._looks.pop(0)
         since, before = self._looks[0]
@@ -160,13 +170,15 @@ class Patience:
         return rests or computed - self._computed_before > self._seconds
 
     def spent(self) -> str:
-        """What it was waited for, in words."""
+        """Describes how long the process was waited for."""
         now, computed = self._looks[-1]
         return f"{now - self._begin:.0f} s, of which it has computed {computed - self._computed_before:.0f}"
 
 
 def wait_until(condition: Callable[[], object], what: str, process: ChildProcess, patience: float = 180):
-    """Poll `condition` until it is truthy and return its value; fail with the log if the process died, or `Patience` is over."""
+    """Polls `condition` until it is truthy, and returns its value. Fails with the end of the log if
+    the process has ended, or if `Patience` is over.
+    """
     left = Patience(patience, time.monotonic(), process.group_cpu_seconds())
     while True:
         if value := condition():
@@ -180,9 +192,10 @@ def wait_until(condition: Callable[[], object], what: str, process: ChildProcess
 
 
 def _group_and_cpu(stat: Path) -> tuple[int, float]:
-    """The process group, and how long the process has computed; nothing of one that is gone."""
+    """Returns the process group and the CPU time in seconds, or zeros if the process has ended."""
     try:
-        # What stands before is the name, which may have spaces, and ends with the last bracket.
+        # The fields before are the pid and the name, which may contain spaces and ends with the
+        # last parenthesis.
         fields = stat.read_text().rpartition(")")[2].split()
     except OSError:
         return 0, 0.0
@@ -190,6 +203,7 @@ def _group_and_cpu(stat: Path) -> tuple[int, float]:
 
 
 def child_environment(**additions: str) -> dict[str, str]:
-    """This process's environment without what would steer MLflow, and without telemetry."""
+    """Returns this process's environment without MLflow's variables, and with telemetry disabled.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MLFLOW_", "_MLFLOW_"))}
     return kept | {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "NO_PROXY": "127.0.0.1"} | additions

@@ -1,4 +1,4 @@
-"""`mlflow-serverless proxy`, and a session that has opened its one-time URL."""
+"""Runs `mlflow-serverless proxy`, and opens its one-time URL in a session."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ _ONE_TIME_URL = re.compile(r"^http://127\.0\.0\.1:\d+/open/\S+$", re.MULTILINE)
 
 @contextmanager
 def proxying(api: str, credentials: Mapping[str, str], directory: Path) -> Iterator[str]:
-    """The proxy before an API; yields its one-time URL."""
+    """Runs the proxy in front of an API, and yields its one-time URL."""
     command = [str(binary()), "proxy", "--tracking-uri", api, "--port", "0"]
     none = str(directory / "none")
     elsewhere = {"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_EC2_METADATA_DISABLED": "true"}
@@ -30,7 +30,9 @@ def proxying(api: str, credentials: Mapping[str, str], directory: Path) -> Itera
 
 
 class Opened(requests.Session):
-    """What a browser does: it opens the URL, keeps the cookie, and says on whose page it is."""
+    """A session that acts like a browser: it opens the URL, keeps the cookie, and sends the origin
+    of the page.
+    """
 
     def __init__(self, one_time_url: str):
         super().__init__()

@@ -1,4 +1,6 @@
-"""Lambda: functions as programs behind its runtime API, of which each sandbox handles one event at a time."""
+"""Lambda's runtime API: runs the programs of functions in sandboxes, each of which handles one
+event at a time.
+"""
 
 import json
 import os
@@ -15,15 +17,15 @@ from typing import Any
 from .http_server import Answer, Received, serving
 from .processes import ChildProcess, child_environment
 
-#: An event, and an answer, as JSON.
+#: Maximum size of an event and of a result, as JSON.
 LONGEST_BYTES = 6 * 1024 * 1024
-#: How often it is looked whether a sandbox has ended before it has answered.
+#: Polling interval for whether a sandbox has ended without a result.
 _LOOK_SECONDS = 0.1
 _STOP_SECONDS = 2
 
 
 class FunctionFailed(Exception):
-    """A function gave no answer; `kind` is what Lambda calls it."""
+    """A function returned no result. `kind` is Lambda's name of the error."""
 
     def __init__(self, kind: str, message: str):
         super().__init__(f"{kind}: {message}")
@@ -31,14 +33,18 @@ class FunctionFailed(Exception):
 
 
 class EventTooLong(Exception):
-    """Lambda does not take the event."""
+    """The event exceeds Lambda's size limit."""
 
 
 class Function:
-    """A function, in as many sandboxes as it gets events at once, `most` at the most; further events wait for one of them."""
+    """A function with one sandbox per concurrent event, up to `most`. Further events wait for a
+    free sandbox.
+    """
 
     def __init__(self, program: Path, directory: Path, settings: Mapping[str, str], seconds: float, most: int = 4):
-        """The program gets the settings as environment variables and has so many seconds for an event. Logs go to the directory."""
+        """Creates a function. The program gets `settings` as environment variables, and `seconds`
+        as the timeout of an event. Logs are written to `directory`.
+        """
         if not program.is_file():
             raise FileNotFoundError(f"{program} is missing: build it")
         self._program, self._directory, self._settings = program, directory, settings
@@ -50,13 +56,14 @@ class Function:
 
     @property
     def started(self) -> int:
-        """How many sandboxes it has had so far."""
+        """Returns the number of sandboxes started so far."""
         return self._started
 
     def invoke(self, event: Any) -> Any:
-        """What it answers.
+        """Returns the function's result.
 
-        Raises EventTooLong, or FunctionFailed where it ends, fails, takes too long, or answers more than Lambda carries.
+        Raises EventTooLong, or FunctionFailed if the function exits, fails, times out, or exceeds
+        Lambda's limit for results.
         """
         text = json.dumps(event, ensure_ascii=False).encode()
         if len(text) > LONGEST_BYTES:
@@ -68,7 +75,7 @@ class Function:
             self._give_back(sandbox)
 
     def stop(self) -> None:
-        """No event is under way any more."""
+        """Stops all sandboxes. There must be no event in flight."""
         with self._changed:
             for sandbox in self._sandboxes:
                 sandbox.stop()
@@ -102,7 +109,7 @@ class Function:
 
 
 def function_environment(name: str, runtime_api: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables of a function's process."""
+    """Returns the environment variables of a function's process."""
     return child_environment(
         AWS_LAMBDA_RUNTIME_API=runtime_api.removeprefix("http://"),
         AWS_LAMBDA_FUNCTION_NAME=name,
@@ -115,14 +122,15 @@ def function_environment(name: str, runtime_api: str, settings: Mapping[str, str
 
 
 class _Sandbox:
-    """One process of a function, with a runtime API of its own."""
+    """A process of a function, with its own runtime API."""
 
     def __init__(self, program: Path, log: Path, settings: Mapping[str, str], seconds: float):
         self._seconds = seconds
         self._name = program.name
-        #: An event and its number, until the process asks for one; None at the end.
+        #: Pairs of an event's number and the event, for the process to fetch. `None` signals the
+        #: end.
         self._events: queue.Queue[tuple[str, bytes] | None] = queue.Queue()
-        #: The number of the event, what the process says of it (`response`, or `error`), and with what words.
+        #: Results of the process: the number of the event, `response` or `error`, and the body.
         self._said: queue.Queue[tuple[str, str, bytes]] = queue.Queue()
         self._stops = ExitStack()
         url = self._stops.enter_context(serving(self._runtime_api))
@@ -146,15 +154,16 @@ class _Sandbox:
 
     def stop(self) -> None:
         self._process.stop(_STOP_SECONDS)
-        # Whoever still waits for an event waits no more.
+        # Releases a request that still waits for an event.
         self._events.put(None)
         self._stops.close()
 
     def _outcome(self, number: str) -> tuple[str, bytes]:
-        """What the process says of the event."""
+        """Returns the result that the process reports for the event."""
         deadline = time.monotonic() + self._seconds
         while True:
-            # Before the look at what it has said: an answer may be its last word.
+            # Checked before the queue is read, because the process may end right after reporting a
+            # result.
             ended = not self._process.is_running
             try:
                 of, what, said = self._said.get(timeout=_LOOK_SECONDS)
@@ -162,7 +171,7 @@ class _Sandbox:
                 if ended:
                     raise FunctionFailed("Runtime.ExitError", self._process.log_tail()) from None
                 if time.monotonic() > deadline:
-                    # As Lambda does: whatever it is at, it is at no more.
+                    # Like Lambda, kills the process in the middle of its work.
                     self._process.kill()
                     raise FunctionFailed("Sandbox.Timedout", f"{self._seconds} s\n{self._process.log_tail()}") from None
                 continue
@@ -182,7 +191,8 @@ class _Sandbox:
                 ("Lambda-Runtime-Invoked-Function-Arn", f"arn:aws:lambda:local:000000000000:function:{self._name}"),
             ]
             return 200, headers, content
-        # The request has been read to its end by now, as Lambda reads an answer before it confirms it.
+        # The request has been read completely by now. Lambda also reads a result before it confirms
+        # it.
         if said := re.search(r"/runtime/(?:invocation/)?([\w-]+)/(response|error)$", request.target):
             self._said.put((said[1], said[2], request.body))
             return 202, [], b""

@@ -1,4 +1,6 @@
-"""S3 on this machine: moto's server, which keeps buckets in memory and in temporary files, with the buckets' own rules of CORS."""
+"""S3 on this machine: moto's server, which stores objects in memory and in temporary files, and
+applies the CORS rules of each bucket.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,13 +24,13 @@ KEY_ID, SECRET = "AKIDLOCAL", "secret/of+local"
 
 @dataclass(frozen=True)
 class LocalS3:
-    """Where it listens."""
+    """A running S3 server."""
 
     url: str
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What a program needs in its environment to take it for S3."""
+        """Returns the environment variables that make a program use this server."""
         return {
             "AWS_ENDPOINT_URL_S3": self.url,
             "AWS_ACCESS_KEY_ID": KEY_ID,
@@ -38,29 +40,29 @@ class LocalS3:
         }
 
     def client(self) -> Any:
-        """AWS's own client, to look into buckets from outside."""
+        """Returns AWS's own client, for checking the contents of buckets."""
         return _client(self.url)
 
     def make_bucket(self, name: str) -> "Bucket":
-        """A new, empty bucket."""
+        """Creates an empty bucket."""
         self.client().create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": REGION})
         return Bucket(self, name)
 
 
 @dataclass(frozen=True)
 class Bucket:
-    """A bucket of it."""
+    """A bucket on the local server."""
 
     s3: LocalS3
     name: str
 
     def keys(self) -> set[str]:
-        """Of all objects."""
+        """Returns the keys of all objects."""
         pages = self.s3.client().get_paginator("list_objects_v2").paginate(Bucket=self.name)
         return {found["Key"] for page in pages for found in page.get("Contents", [])}
 
     def unfinished(self) -> list[str]:
-        """Keys of uploads in parts that were neither completed nor aborted."""
+        """Returns the keys of multipart uploads that were neither completed nor aborted."""
         found = self.s3.client().list_multipart_uploads(Bucket=self.name)
         return [upload["Key"] for upload in found.get("Uploads", [])]
 
@@ -68,13 +70,15 @@ class Bucket:
         return self.s3.client().get_object(Bucket=self.name, Key=key)["Body"].read()
 
     def put_many(self, keys: Iterable[str]) -> None:
-        """Empty objects, in no time: not over HTTP."""
+        """Creates empty objects quickly, by bypassing HTTP."""
         backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
         for key in keys:
             backend.put_object(self.name, key, b"")
 
     def allow_pages(self, origins: Sequence[str]) -> None:
-        """Pages of these origins may do what the template's bucket allows those of its APIs."""
+        """Applies the CORS rule of the template's bucket, with these origins in place of those of
+        the APIs.
+        """
         bucket = yaml_parse(_TEMPLATE.read_text())["Resources"]["ArtifactBucket"]["Properties"]
         [rule] = bucket["CorsConfiguration"]["CorsRules"]
         said = {
@@ -104,7 +108,7 @@ def _client(url: str) -> Any:
 
 @contextmanager
 def local_s3() -> Iterator[LocalS3]:
-    """Runs in threads of this process, at any free port."""
+    """Runs the server in threads of this process, on any free port."""
     server = LocalS3Server(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

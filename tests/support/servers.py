@@ -1,8 +1,9 @@
-"""The two kinds of servers the tests run against. Both have `url`, `stop()` and `kill()`.
+"""The two kinds of servers that the tests use. Both have `url`, `stop()` and `kill()`.
 
-Every server has a directory of its own for data and log, and works in the one above it: relative locations lead to the
-same place on both sides. Starting a second one on the same directory
-continues with the same data, which is how the durability tests restart a killed server.
+Every server has its own directory for data and log, and its parent as the working directory, so
+that relative locations refer to the same place on both sides. A second server that is started on
+the same directory continues with the same data. This is how the durability tests restart a killed
+server.
 """
 
 import atexit
@@ -21,18 +22,18 @@ import requests
 from tests.support.processes import ChildProcess, child_environment, wait_until
 from tests.support.warm import run
 
-#: Both sides get the same root, so that artifact locations can be compared. Nothing is ever stored there; what is sent to
-#: `mlflow-artifacts:/` is in a directory of each.
+#: Both sides have the same root, so that artifact locations can be compared. Nothing is ever stored
+#: there. Uploads to `mlflow-artifacts:/` go to a directory of each side.
 ARTIFACT_ROOT = "s3://bucket/root"
 
-#: Stock MLflow imports for seconds, and for a minute on a machine that does much else.
+#: Timeout for the start. Importing MLflow takes seconds, and a minute on a busy machine.
 _PATIENCE_SECONDS = 180
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class StockMlflow:
-    """`mlflow server` with one worker on an SQLite file."""
+    """`mlflow server` with one worker and an SQLite file."""
 
     def __init__(
         self,
@@ -50,9 +51,10 @@ class StockMlflow:
         command += ["--backend-store-uri", f"sqlite:///{self._database}"]
         served = ("--default-artifact-root", ARTIFACT_ROOT, "--artifacts-destination", str(directory / "artifacts"))
         command += [*(served if artifact_options is None else artifact_options), *options]
-        # By default a connection idle for 5 s is closed, now and then just as the next request is on its way.
+        # The default closes connections after 5 s of inactivity, sometimes just when the next
+        # request is on its way.
         command += ["--uvicorn-opts", "--timeout-keep-alive 600 --no-access-log"]
-        # The job runner starts eight more processes that no tracking test needs.
+        # The job runner starts eight more processes, which these tests do not need.
         environment = child_environment(MLFLOW_SERVER_ENABLE_JOB_EXECUTION="false", **environment or {})
         self._process, self.url = _started(command, environment, directory, r"running on (http://127\.0\.0\.1:\d+)", warm=True)
         if first_experiment_id is not None:
@@ -65,10 +67,10 @@ class StockMlflow:
         self._process.kill()
 
     def _start_experiment_ids_at(self, first: int) -> None:
-        """Leave a deleted experiment behind, so that the next ids are long, unmistakable numbers.
+        """Inserts a deleted experiment, so that the next ids are long numbers.
 
-        A long id can be told from any other number in a message, which is what lets the comparison replace
-        it by a name; and with different ids on both sides a forgotten replacement shows up.
+        A long id cannot be confused with any other number in a message, so the comparison can
+        replace it with a name. Different ids on both sides reveal a missing replacement.
         """
         now = time.time_ns() // 1_000_000
         with sqlite3.connect(self._database, timeout=30) as database:
@@ -105,7 +107,7 @@ class ServerlessMlflow:
 
     @property
     def process(self) -> ChildProcess:
-        """To look at from outside."""
+        """Returns the process, for checks of its resources."""
         return self._process
 
     def stop(self) -> None:
@@ -118,7 +120,9 @@ class ServerlessMlflow:
 def _started(
     command: list[str], environment: Mapping[str, str], directory: Path, announcement: str, warm: bool = False
 ) -> tuple[ChildProcess, str]:
-    """Start a server on a port of its own choice; returns it and the URL that it has printed, once it answers."""
+    """Starts a server on a free port. Returns the process and the URL that it has printed, once it
+    responds.
+    """
     process = ChildProcess(command, environment, directory.parent, directory / f"server-{time.time_ns()}.log", warm)
     try:
         found = wait_until(lambda: re.search(announcement, process.log_text()), "URL in the log", process, _PATIENCE_SECONDS)
@@ -130,13 +134,16 @@ def _started(
 
 
 def stock_database(directory: Path) -> Path:
-    """The file in which stock MLflow keeps its data in a directory."""
+    """Returns the path of stock MLflow's database file in a directory."""
     return directory / "mlflow.db"
 
 
 @functools.cache
 def _empty_database() -> Path:
-    """A database as `mlflow server` makes it, with tables and no rows: each of its forty migrations takes as long as a test."""
+    """Creates a database of `mlflow server` with tables and without rows, once per process, and
+    returns its path. Servers start with a copy, because each of the forty migrations takes as long
+    as a test.
+    """
     directory = Path(tempfile.mkdtemp(prefix="empty-stock-mlflow-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     file = directory / "mlflow.db"
@@ -154,7 +161,9 @@ utils._initialize_tables(utils.create_sqlalchemy_engine_with_retry(sys.argv[1]))
 
 
 def binary() -> Path:
-    """The program under test: MLFLOW_SERVERLESS_BIN, or the debug build of this repository."""
+    """Returns the path of the program under test: MLFLOW_SERVERLESS_BIN, or the debug build of this
+    repository.
+    """
     path = Path(os.environ.get("MLFLOW_SERVERLESS_BIN", _REPOSITORY / "target/debug/mlflow-serverless"))
     if not path.is_file():
         raise FileNotFoundError(f"{path} is missing: build it, or point MLFLOW_SERVERLESS_BIN at the binary")
@@ -162,7 +171,9 @@ def binary() -> Path:
 
 
 def subject_is_stock_mlflow() -> bool:
-    """COMPARE_SUBJECT=mlflow puts a second stock server in our server's place, to test the tests."""
+    """Returns whether COMPARE_SUBJECT=mlflow replaces the server under test with a second stock
+    server, which tests the tests.
+    """
     choice = os.environ.get("COMPARE_SUBJECT", "serverless")
     if choice not in ("serverless", "mlflow"):
         raise ValueError(f"COMPARE_SUBJECT is {choice!r}, expected 'serverless' or 'mlflow'")
@@ -175,7 +186,7 @@ def start_subject(
     first_experiment_id: int | None = None,
     options: Sequence[str] = (),
 ) -> StockMlflow | ServerlessMlflow:
-    """The server under test; the options are for ours alone."""
+    """Starts the server under test. `options` are ignored if it is stock MLflow."""
     if subject_is_stock_mlflow():
         return StockMlflow(directory, first_experiment_id)
     return ServerlessMlflow(directory, in_memory, options)

@@ -1,4 +1,5 @@
-"""The gateway of the tests does what API Gateway does: which events it makes, where it sends them, what it passes on."""
+"""Tests of the gateway, which has to behave like API Gateway: events, routes, responses and limits.
+"""
 
 import base64
 import json
@@ -22,14 +23,14 @@ _HELLO = {"statusCode": 200, "headers": {"content-type": "text/plain"}, "body": 
 
 
 class Fake:
-    """In a function's place: it keeps events, and answers them all alike."""
+    """A function that records events, and returns the same result for each."""
 
     def __init__(self, answered: Any = _HELLO):
         self.answered = answered
         self.events: list[dict] = []
 
     def invoke(self, event: dict) -> Any:
-        # As it comes out of JSON.
+        # Serialized and parsed, as it reaches a function.
         self.events.append(json.loads(json.dumps(event)))
         if isinstance(self.answered, Exception):
             raise self.answered
@@ -37,7 +38,7 @@ class Fake:
 
 
 def _event(target: str, method: str = "GET", headers: list[tuple[str, str]] = [], body: bytes = b"", **options: Any) -> dict:
-    """What a function gets of a request."""
+    """Returns the event that a function receives for a request."""
     function = Fake()
     gateway = Gateway([("$default", "f")], {"f": function}, **options)
     status, _, said = gateway.answer(Received(method, target, headers, body))
@@ -47,7 +48,7 @@ def _event(target: str, method: str = "GET", headers: list[tuple[str, str]] = []
 
 
 def _answer(answered: Any) -> Answer:
-    """What a client gets of a function's answer."""
+    """Returns the response that a client receives for a function's result."""
     return Gateway([("$default", "f")], {"f": Fake(answered)}).answer(Received("GET", "/", []))
 
 
@@ -106,7 +107,7 @@ def test_who_calls():
 
 
 def test_an_event_has_what_the_samples_have():
-    """Those in `events/`, as API Gateway makes them."""
+    """Compares the event with a sample of API Gateway in `events/`."""
     sample = json.loads((_REPOSITORY / "events/create-dataset.json").read_text())
     headers = [(name, value) for name, value in sample["headers"].items() if not name.startswith("x-forwarded-")]
     function = Fake()
@@ -182,7 +183,7 @@ def test_without_a_route_nothing_is_found():
 def test_routes_are_read_from_the_template():
     routes = dict(read_routes(yaml_parse((_REPOSITORY / "template.yaml").read_text())))
     crates = {crate.parent.name for crate in _REPOSITORY.glob("functions/*/Cargo.toml")}
-    # The stream and schedules call these two, and no client does.
+    # These two are invoked by the stream and by schedules, not by clients.
     assert set(routes.values()) == crates - {"fts-indexer", "housekeeper"}
     assert (routes["$default"], routes["/v1/traces"]) == ("tracking", "traces")
     assert all(path == "$default" or path.startswith("/") for path in routes)
@@ -238,7 +239,7 @@ def test_how_long_requests_may_be():
     def status(target: str = "/", headers: list[tuple[str, str]] = [], body: bytes = b"") -> int:
         return gateway.answer(Received("GET", target, headers, body))[0]
 
-    # `GET`, two spaces and the version.
+    # The request line without a target: `GET`, two spaces and the version.
     line = len("GET  HTTP/1.1")
     longest = "/" + "x" * (10_240 - line - 1)
     assert (status(longest), status(f"{longest}x")) == (200, 431)
@@ -249,7 +250,7 @@ def test_how_long_requests_may_be():
 
 @pytest.fixture
 def over_http() -> Iterator[tuple[HTTPConnection, Fake]]:
-    """A connection to the gateway, and the function behind it."""
+    """Yields a connection to the gateway, and the function behind it."""
     function = Fake(_HELLO | {"cookies": ["a=1", "b=2"]})
     with serving(Gateway([("$default", "f")], {"f": function}).answer) as url:
         connection = HTTPConnection(urlsplit(url).netloc, timeout=60)
@@ -275,7 +276,7 @@ def test_over_http(over_http: tuple[HTTPConnection, Fake]):
 
 
 def test_requests_at_once():
-    """As many as there are clients, whatever functions do."""
+    """Sends requests from all clients concurrently, to a function that waits for all of them."""
     clients, together = 16, Barrier(16, timeout=60)
 
     class Together(Fake):

@@ -1,4 +1,4 @@
-"""The port of a program that cannot choose one itself, and how long one is waited for."""
+"""Tests of `start_on_own_port` and `Patience`."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ def test_a_port_that_is_taken_at_the_last_moment_is_given_up():
     def start(port: int) -> int:
         tried.append(port)
         if len(tried) == 1:
-            raise PortTaken("somebody was faster")
+            raise PortTaken("another program was faster")
         return port
 
     assert start_on_own_port(start) == tried[1] != tried[0]
@@ -42,15 +42,17 @@ def _python(directory: Path, program: str) -> ChildProcess:
 
 
 def _waited(looks: list[tuple[float, float]], seconds: float = 10) -> float | None:
-    """When patience was over with a process that had computed for so long at each of these times; None if it never was."""
+    """Returns the time at which `Patience` is over, or `None` if it never is. `looks` are pairs of
+    a time and the CPU time used until then.
+    """
     patience = Patience(seconds, 0, 0)
     return next((now for now, computed in looks if patience.is_due(now) and patience.is_over(now, computed)), None)
 
 
 def test_who_computes_is_waited_for():
-    # A machine that does much else gives the process a fiftieth of a core.
+    # On a busy machine, the process gets a fiftieth of a core.
     assert _waited([(second, second / 50) for second in range(1, 400)]) is None
-    # It rests for a while, nine seconds at a time.
+    # The process pauses repeatedly, for nine seconds at a time.
     assert _waited([(second, second // 9 * 0.2) for second in range(1, 400)]) is None
 
 
@@ -61,7 +63,7 @@ def test_who_rests_or_computes_for_ever_is_not():
 
 
 def test_what_a_process_and_its_children_compute_is_told(tmp_path):
-    # The child says when it has computed for a while, and then rests until it is killed.
+    # The child uses CPU time, prints a word, and then sleeps until it is killed.
     child = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True)\ntime.sleep(600)"
     process = _python(tmp_path, f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {child!r}])")
     try:

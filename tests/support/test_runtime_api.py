@@ -1,4 +1,4 @@
-"""Functions behind the runtime API of the tests: a program of a few lines stands for one."""
+"""Tests of the runtime API, with a short program as the function."""
 
 import json
 import sys
@@ -14,7 +14,8 @@ from tests.support.http_server import serving
 from tests.support.invoke_api import invoking
 from tests.support.runtime_api import LONGEST_BYTES, EventTooLong, Function, FunctionFailed
 
-#: Does what the event says, and answers with it and its own process. It logs that it has begun.
+#: Does what the event specifies, and returns the event and its process id. Prints a line at the
+#: start.
 _PROGRAM = f"""#!{sys.executable}
 import http.client, json, os, pathlib, time
 print("began with", os.environ["SETTING"], flush=True)
@@ -48,7 +49,7 @@ _LONG_SECONDS = 300
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Function]]:
-    """Makes a function of the program."""
+    """Yields a factory of functions that run the program."""
     program = tmp_path / "program"
     program.write_text(_PROGRAM)
     program.chmod(0o755)
@@ -75,7 +76,7 @@ def test_events_at_once_go_to_several_sandboxes(start: Callable[..., Function], 
     function, gate = start(most=2), tmp_path / "gate"
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(function.invoke, {"do": "wait", "for": str(gate)})
-        # The first cannot answer before the second has been handled.
+        # The first event can only finish after the second has been handled.
         touched = function.invoke({"do": "touch", "file": str(gate)})
         assert waiting.result()["pid"] != touched["pid"]
     assert function.started == 2

@@ -1,4 +1,4 @@
-"""The tests' S3 lets pages read and write by the bucket's rules, as S3 does."""
+"""Tests of the local S3, which has to apply the CORS rules of a bucket like S3."""
 
 import pytest
 import requests
@@ -38,7 +38,7 @@ def test_pages_of_the_api_read_and_send_files_and_no_others_do(bucket: Bucket):
     allowed = _for_pages(read)
     assert (read.content, allowed["access-control-allow-origin"], allowed["access-control-expose-headers"]) == (b"content", _PAGE, "ETag")
     assert "Origin" in read.headers["Vary"]
-    # The bucket answers, and the browser withholds it from the page.
+    # The bucket responds, but the browser withholds the response from the page.
     for headers in ({"Origin": _OTHER}, {}):
         foreign = requests.get(url, headers=headers, timeout=60)
         assert (foreign.status_code, _for_pages(foreign)) == (200, {}), headers

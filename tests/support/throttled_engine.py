@@ -1,4 +1,4 @@
-"""An engine of which a part is throttled, as DynamoDB throttles a partition that gets more requests than it takes."""
+"""An engine with throttled partitions, like DynamoDB if a partition exceeds its throughput."""
 
 import json
 
@@ -12,7 +12,7 @@ _REFUSAL = json.dumps({
 
 
 class ThrottledEngine(EngineProxy):
-    """A request that names one of the ids in `throttled` is refused; all others reach the engine."""
+    """Refuses requests that contain one of the ids in `throttled`, and forwards all others."""
 
     def __init__(self, engine: Engine):
         self.throttled: set[str] = set()

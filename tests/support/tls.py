@@ -1,4 +1,6 @@
-"""TLS in front of a server on this machine: a certificate that only a test's own roots trust, and a relay."""
+"""A TLS proxy in front of a local server, with a certificate that is only trusted if a test adds it
+to its roots.
+"""
 
 import socket
 import ssl
@@ -16,7 +18,9 @@ from cryptography.x509.oid import NameOID
 
 
 def make_certificate(directory: Path) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1, signed by itself, and its key."""
+    """Creates a self-signed certificate for 127.0.0.1. Returns the paths of the certificate and its
+    key.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
     now = datetime.now(UTC)
@@ -41,7 +45,7 @@ def make_certificate(directory: Path) -> tuple[Path, Path]:
 
 @contextmanager
 def tls_before(url: str, certificate: Path, key: Path) -> Iterator[str]:
-    """An address that speaks TLS, and passes on what it gets."""
+    """Yields an HTTPS URL whose connections are decrypted and forwarded to `url`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     port = int(url.rsplit(":", 1)[1])
@@ -67,7 +71,7 @@ def _pass_on(connection: socket.socket, context: ssl.SSLContext, port: int) -> N
             _copy(client, server)
             back.join()
     except OSError:
-        # A client that does not trust this certificate.
+        # The client does not trust this certificate.
         connection.close()
 
 

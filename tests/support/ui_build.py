@@ -1,4 +1,6 @@
-"""MLflow's user interface as `make ui` lays it, from the MLflow that is installed here: no network."""
+"""MLflow's user interface in the layout of `make ui`, taken from the installed MLflow, so that no
+network is needed.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -8,8 +10,10 @@ _FETCH = Path(__file__).resolve().parents[2] / "tools" / "fetch_ui.py"
 
 
 def lay_build(target: Path) -> Path:
-    """The files that a browser asks for first and a few more, as the tool writes them, large ones with a compressed copy beside them. Returns the
-    directory with the build; there is a file beside it that is not part of it."""
+    """Writes the files that a browser loads first, and some more, with the functions of the tool.
+    Large files have a compressed copy next to them. Returns the directory of the build. A file next
+    to it is not part of the build.
+    """
     fetch_ui = _fetch_ui()
     source = Path(importlib.util.find_spec("mlflow").origin).parent / "server" / "js" / "build"
     files = [source / name for name in ("index.html", "manifest.json", "favicon.ico")]

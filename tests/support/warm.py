@@ -1,11 +1,13 @@
-"""Python programs that begin where MLflow has been imported already: as copies of one process that has done so.
+"""Runs Python programs in processes that have already imported MLflow.
 
-Importing MLflow takes a core four seconds, and `mlflow server` does it twice. One process of each process of the tests imports it
-(`multiprocessing`'s fork server), and each server or program of the stock client is a copy of that process. A program sees its own arguments,
+Importing MLflow takes 4 s of CPU time, and `mlflow server` does it twice. Therefore each test
+process has one process that imports it (`multiprocessing`'s fork server), and each server and each
+program of the stock client is forked from that process. A program has its own arguments,
 environment, working directory, standard streams and `__main__`, as in a new interpreter.
 
-Other things are as in the fork server: the order of sets of texts, NumPy's random numbers, `sys.path` of the tests, locale and time zone. And a
-program can start no process by `multiprocessing`. Programs of which a test wants one of these are started by `subprocess`.
+Everything else is inherited from the fork server: the hash seed (order of sets of strings), NumPy's
+random state, `sys.path` of the tests, locale and time zone. A program cannot start processes with
+`multiprocessing`. Tests that need any of this use `subprocess` instead.
 """
 
 import atexit
@@ -25,7 +27,8 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-#: Not `mlflow.server`, nor what imports it: it reads the environment while it is imported.
+#: Does not include `mlflow.server` or modules that import it, because it reads the environment when
+#: it is imported.
 _IMPORTED = [
     "mlflow",
     "mlflow.genai",
@@ -40,12 +43,15 @@ _IMPORTED = [
 ]
 
 
-#: `multiprocessing` looks at all processes when it starts one, and two looks at one that has ended mix up how it ended.
+#: Serializes calls into `multiprocessing`. It polls all processes when it starts one, and two
+#: concurrent polls of an ended process corrupt its exit code.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class WarmProcess:
-    """A program in a process group of its own. It has what the tests use of `subprocess.Popen`."""
+    """A program in its own process group, with the methods of `subprocess.Popen` that the tests
+    use.
+    """
 
     def __init__(
         self,
@@ -55,8 +61,10 @@ class WarmProcess:
         output: Path,
         errors: Path | None = None,
     ):
-        """Start `python <arguments>`. What it prints is added to `output`, and its errors to `errors`, or there, too."""
-        # The program opens them in its own directory.
+        """Starts `python <arguments>`. Standard output is appended to `output`, and standard error
+        to `errors` or else to `output`.
+        """
+        # Absolute, because the program opens them in its own working directory.
         output, errors = output.absolute(), (errors or output).absolute()
         for file in {output, errors}:
             file.touch()
@@ -68,7 +76,7 @@ class WarmProcess:
     @property
     def pid(self) -> int:
         pid = self._process.pid
-        assert pid is not None, "it was started"
+        assert pid is not None, "the process has been started"
         return pid
 
     def poll(self) -> int | None:
@@ -84,14 +92,14 @@ class WarmProcess:
         return code
 
     def kill(self) -> None:
-        """The program alone, without what it has started."""
+        """Kills only the program itself, not the processes that it has started."""
         self._process.kill()
 
 
 def run(
     arguments: Sequence[str], environment: Mapping[str, str], directory: Path, timeout: float = 300
 ) -> subprocess.CompletedProcess[str]:
-    """Run `python <arguments>` to its end; what it has printed is in the result, as texts."""
+    """Runs `python <arguments>` to completion. The result contains its output as strings."""
     with tempfile.TemporaryDirectory() as place:
         said = [Path(place, name) for name in ("output", "errors")]
         process = WarmProcess(arguments, environment, directory, *said)
@@ -106,7 +114,8 @@ def run(
 def _fork_server() -> multiprocessing.context.ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_IMPORTED)
-    # It begins in an environment that steers nothing of MLflow; without telemetry, it starts no thread, which a copy would not have.
+    # The fork server starts without MLflow's variables. Telemetry is disabled because it starts a
+    # thread, which forked processes would lack.
     kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(("MLFLOW_", "_MLFLOW_"))}
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     try:
@@ -118,8 +127,10 @@ def _fork_server() -> multiprocessing.context.ForkServerContext:
 
 
 def _begin(arguments: list[str], environment: dict[str, str], directory: str, output: str, errors: str) -> None:
-    """What the copy does first: become the program."""
-    assert "mlflow.server" not in sys.modules, "it reads the environment while it is imported"
+    """Entry point of the forked process: sets up the environment and the streams, and runs the
+    program.
+    """
+    assert "mlflow.server" not in sys.modules, "mlflow.server reads the environment when it is imported"
     os.setsid()
     os.chdir(directory)
     for descriptor, (name, mode) in enumerate([(os.devnull, os.O_RDONLY), (output, _APPEND), (errors, _APPEND)]):
@@ -134,7 +145,8 @@ def _begin(arguments: list[str], environment: dict[str, str], directory: str, ou
         else:
             _run(arguments)
     finally:
-        # As an interpreter does at its end; the fork server's copies leave out the second of them.
+        # Does what an interpreter does when it exits. Processes of the fork server would skip the
+        # exit functions.
         threading._shutdown()
         atexit._run_exitfuncs()
         sys.stdout.flush()
@@ -145,7 +157,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 def _run(arguments: list[str]) -> None:
-    """`python <arguments>`, within this process."""
+    """Runs `python <arguments>` in this process."""
     sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     match arguments:
         case ["-c", code, *rest]:
@@ -160,13 +172,15 @@ def _run(arguments: list[str]) -> None:
             sys.argv, sys.path[:0] = [script, *rest], [str(Path(script).parent)]
             runpy.run_path(script, run_name="__main__")
         case _:
-            raise ValueError("there is no program")
+            raise ValueError("no program in the arguments")
 
 
 def _serve(arguments: list[str]) -> None:
-    """`mlflow server`: its command reads the options and prepares the database, and starts uvicorn, which serves.
+    """Runs `mlflow server`, whose command reads the options, prepares the database and starts
+    uvicorn, which serves.
 
-    The command starts another interpreter for uvicorn. Here that is another copy, made before the command has done anything.
+    The command would start uvicorn in a new interpreter. Here, uvicorn runs in another fork, which
+    is created before the command has done anything.
     """
     reads, writes = os.pipe()
     serving = os.fork()
@@ -175,7 +189,7 @@ def _serve(arguments: list[str]) -> None:
         with os.fdopen(reads) as order:
             text = order.read()
         if not text:
-            os._exit(1)  # The command has ended before it started anything.
+            os._exit(1)  # The command has ended without starting uvicorn.
         options, environment = json.loads(text)
         os.environ.update(environment)
         sys.argv = ["uvicorn", *options]
@@ -189,7 +203,7 @@ def _serve(arguments: list[str]) -> None:
     def start(command: list[str], *, extra_env: Mapping[str, str], **_: object) -> "_Serving":
         assert command[1:3] == ["-m", "uvicorn"], command
         with os.fdopen(writes, "w") as order:
-            # The command says a part of it in its own environment.
+            # Part of the settings are in the command's own environment.
             json.dump([command[3:], {**os.environ, **extra_env}], order)
         return _Serving(serving)
 
@@ -198,13 +212,13 @@ def _serve(arguments: list[str]) -> None:
 
 
 class _Serving:
-    """uvicorn, as far as MLflow's command looks at it."""
+    """Stands in for the uvicorn process, with the methods that MLflow's command uses."""
 
     def __init__(self, pid: int):
         self._pid = pid
 
     def poll(self) -> None:
-        """It is waited for, so it is known to have ended only after that."""
+        """Always returns `None`. The process is only known to have ended after `wait`."""
 
     def send_signal(self, number: int) -> None:
         os.kill(self._pid, number)

@@ -1,4 +1,6 @@
-"""The log says who signed in, who was denied, and who changed what about users; and it holds no secret, however much is logged."""
+"""Tests that the log contains sign-ins, denials, and changes of users and permissions, and no
+secrets even at the most verbose level.
+"""
 
 import base64
 import re
@@ -43,13 +45,15 @@ def test_each_change_is_told_and_no_secret(tmp_path: Path) -> None:
     assert any('event="denied"' in line and "ann" in line for line in lines)
     for what, secret in secrets.items():
         assert secret not in log, what
-    # The first digits of `printf ann | sha256sum`.
+    # Prefix of `printf ann | sha256sum`.
     denied = [line for line in log.splitlines() if "experiments/get" in line and "49915e0d7d4b" in line]
     assert any("status" in line and "403" in line for line in denied), denied
 
 
 def _counters(url: str) -> None:
-    """Only an administrator sees what was counted, and no contents are in it."""
+    """Checks that only an administrator can read the counters, and that they contain no
+    user data.
+    """
     made = requests.post(f"{url}{V2}/users/create", auth=(ADMIN, PASSWORD), json={"username": "quixote", "password": PASSWORD}, timeout=120)
     assert made.status_code == 200, made.text
     assert requests.get(f"{url}/metrics", timeout=120).status_code == 401
@@ -62,7 +66,9 @@ def _counters(url: str) -> None:
 
 
 def _work(url: str, data: Path) -> dict[str, str]:
-    """Do one of everything as administrator and as ann; returns what must not be logged."""
+    """Performs each kind of operation as the administrator and as ann. Returns the secrets that
+    must not be logged.
+    """
 
     def ask(method: str, path: str, body: dict, user: str = ADMIN, password: str = PASSWORD, status: int = 200) -> dict:
         sent = {"params": body} if method == "GET" else {"json": body}
@@ -96,7 +102,7 @@ def _work(url: str, data: Path) -> dict[str, str]:
     assert requests.get(f"{url}{V3}/users/current/permissions", headers=bearer, timeout=120).status_code == 200
     form = {"do": "revoke", "id": "1", "csrf_token": csrf}
     session.post(f"{url}/tokens", data=form, headers={**own, "origin": url}, timeout=120).raise_for_status()
-    # As MLflow's page signs out: without the cookie that its script can read.
+    # MLflow's page signs out by deleting the cookie that its script can read.
     del session.cookies["mlflow_user"]
     assert session.get(f"{url}/ajax-api/2.0/mlflow/users/current", headers=own, timeout=120).status_code == 401
     ask("PATCH", f"{V2}/users/update-password", {"username": "ann", "password": _NEW})

@@ -1,4 +1,6 @@
-"""The stock client runs the README's example with a password and with tokens, and files of every kind arrive as they were."""
+"""Tests that the stock client runs the README's example with a password and with tokens, and that
+file contents are not changed in transit.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -20,7 +22,9 @@ _REPOSITORY = Path(__file__).resolve().parents[2]
 
 @dataclass
 class Site:
-    """A server with ann, who may make experiments, and its data for commands."""
+    """A server with the user ann, who may create experiments, and its data directory
+    for commands.
+    """
 
     url: str
     data: Path

@@ -1,4 +1,6 @@
-"""What is taken away by one process is refused by another for each request that begins after the answer, while that one is busy with the user's requests."""
+"""Tests that a permission revoked by one process is refused by another for each request that begins
+after the response, while the other one handles a load of the user's requests.
+"""
 
 import subprocess
 import threading
@@ -14,11 +16,11 @@ from tests.support.processes import child_environment
 from tests.support.servers import ServerlessMlflow, binary
 from tests.users.world import ADMIN, PASSWORD, V2, V3
 
-#: The two servers start once.
+#: Runs in one process, so that the two servers start only once.
 pytestmark = pytest.mark.xdist_group("revocations")
 
 _CALLERS = 6
-#: Requests before and after.
+#: Minimum number of requests before and after the revocation.
 _ENOUGH = 60
 _PATIENCE_SECONDS = 120
 
@@ -49,7 +51,9 @@ class Pair:
 
 @dataclass
 class Load:
-    """Threads that read the experiment of the other server, and what they were answered to requests that began at some time."""
+    """Threads that read the experiment from the other server, and the statuses of the responses by
+    the time at which each request began.
+    """
 
     url: str
     prepare: Callable[[requests.Session], None]
@@ -96,7 +100,9 @@ def _basic(name: str) -> Callable[[requests.Session], None]:
 
 
 def _cases(pair: Pair, kind: str, name: str) -> tuple[Callable[[requests.Session], None], Callable[[], object]]:
-    """How requests are sent, and what takes the right away."""
+    """Returns a function that sets the credentials of a session, and one that revokes
+    the access.
+    """
     of_experiment = {"username": name, "resource_type": "experiment", "resource_id": pair.experiment}
     pair.change("POST", f"{V2}/users/create", {"username": name, "password": PASSWORD})
     if kind in ("role", "role's grant"):
@@ -132,7 +138,7 @@ def _of_session(pair: Pair, name: str) -> tuple[Callable[[requests.Session], Non
     form = {"username": name, "password": PASSWORD}
     signed_in = requests.post(f"{pair.one}/signin", data=form, headers={"origin": pair.one}, timeout=120, allow_redirects=False)
     assert signed_in.status_code == 303
-    # The cookie's name has the port in it.
+    # The name of the cookie contains the port.
     here, there = (url.rsplit(":", 1)[1] for url in (pair.one, pair.other))
     cookies = dict(signed_in.cookies)
 
@@ -167,5 +173,5 @@ def test_the_very_next_request_is_refused(kind: str, pair: Pair) -> None:
     before = {status for at, status in load.answers if at < begun - 1}
     after = [status for at, status in load.answers if at > over]
     assert before <= {200} and any(status == 200 for _, status in load.answers)
-    # Of wrong passwords, some are not even looked at.
+    # Some requests with wrong passwords are rate limited.
     assert len(after) >= _ENOUGH and set(after) <= {401, 403, 429}, set(after)

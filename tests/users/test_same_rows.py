@@ -1,4 +1,4 @@
-"""The 27 rows of basic authentication answer as those of MLflow's server do."""
+"""Compares the responses of the 27 routes of basic authentication with those of MLflow's server."""
 
 import json
 import re
@@ -9,10 +9,11 @@ import pytest
 
 from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish
 
-#: One process runs all of these, so that the two servers start once.
+#: Runs in one process, so that the two servers start only once.
 pytestmark = pytest.mark.xdist_group("rows of users")
 
-#: Ids of roles, grants and assignments differ: MLflow gives one of the row of roles to what each user is granted himself.
+#: Fields with ids of roles, grants and assignments. They differ, because MLflow uses an id of a
+#: role for the direct grants of each user.
 _IDS = {"id", "role_id"}
 
 
@@ -20,16 +21,17 @@ def _shown(value: Any, key: str = "") -> Any:
     if isinstance(value, dict):
         return {name: _shown(item, name) for name, item in value.items()}
     if isinstance(value, list):
-        # MLflow lists as roles, too, what each user is granted himself, and shows it to all who have a role.
+        # MLflow represents the direct grants of each user as a role, and lists it for everyone who
+        # has a role.
         listed = [item for item in value if key != "roles" or not _is_own(item)]
-        # The order is nobody's.
+        # The order is undefined.
         return sorted((_shown(item, key) for item in listed), key=lambda item: json.dumps(item, sort_keys=True))
     if key in _IDS:
         return "an id"
     if key == "role_name" or (isinstance(value, str) and re.fullmatch(r"__user_\d+__", value)):
         return re.sub(r"\d+", "N", str(value))
     if isinstance(value, str):
-        # MLflow quotes its database behind this, and our ids of experiments differ.
+        # MLflow appends the database's error, and ids of experiments differ between the servers.
         value = value.split(" Error: (")[0]
         return re.sub(r"\d+", "N", value) if key in {"resource_pattern", "message"} else value
     return value
@@ -51,7 +53,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
     with both(tmp_path_factory.mktemp("rows"), "READ") as pair:
         for server in pair:
             furnish(server)
-            # Each test has these users, whatever ran before it.
+            # Creates these users for every test, regardless of the tests before it.
             for name in ("ann", "bob"):
                 made = server.ask(ADMIN, "POST", f"{V2}/users/create", _user(name, password=PASSWORD))
                 assert made.status_code == 200, made.text

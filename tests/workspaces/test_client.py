@@ -1,4 +1,6 @@
-"""The stock client in two workspaces: each has everything, and nothing of the other."""
+"""Tests the stock client in two workspaces: each has entities of all kinds, and none of
+the other.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -18,7 +20,7 @@ pytestmark = pytest.mark.xdist_group("clients in workspaces")
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _SECONDS = 400
 
-#: What every program begins with: an error by its code and its words.
+#: Common beginning of the programs: a function that returns an error's code and message.
 _SAID = """
 import mlflow
 def said(function, *arguments, **named):
@@ -27,7 +29,7 @@ def said(function, *arguments, **named):
     except mlflow.MlflowException as error:
         return f"{error.error_code}: {error}"
 """
-#: Makes, reads, changes and deletes workspaces with the functions that MLflow has for it.
+#: Creates, reads, updates and deletes workspaces with MLflow's functions.
 _MANAGE = _SAID + """
 from mlflow.entities.workspace import TraceArchivalConfig
 made = mlflow.create_workspace("managed", description="d", trace_archival_config=TraceArchivalConfig(location="s3://b/x", retention="3d"))
@@ -52,7 +54,7 @@ mlflow.set_workspace("managed")
 assert "Workspace 'managed' not found" in said(mlflow.set_experiment, "x")
 print("done")
 """
-#: What comes of workspaces where there are none.
+#: Uses workspaces on a server that does not have them.
 _WITHOUT = _SAID + """
 refused = "Active workspace 'team-a' cannot be used because the remote server does not support workspaces"
 assert mlflow.set_experiment("x").name == "x"
@@ -70,15 +72,17 @@ print("done")
 
 @dataclass
 class Site:
-    """A server, and programs that talk to it."""
+    """A server, and programs that use it."""
 
     url: str
     directory: Path
 
     def run(self, *program: str, workspace: str | None = None) -> str:
-        """What a program of the client prints, in a workspace by the environment."""
+        """Runs a program with the client, and returns its output. The workspace is set in the
+        environment.
+        """
         named = {} if workspace is None else {"MLFLOW_WORKSPACE": workspace}
-        # Refusals with status 500 are sent again by clients, for minutes.
+        # Disables retries. Clients would retry refusals with status 500 for minutes.
         named["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
         settings = child_environment(
             MLFLOW_TRACKING_URI=self.url, MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT="true", PYTHONPATH=str(_REPOSITORY), **named
@@ -88,7 +92,7 @@ class Site:
         return done.stdout
 
     def tour(self, *arguments: str, workspace: str | None = None) -> dict[str, Any]:
-        """What `tour.py` prints."""
+        """Runs `tour.py`, and returns the JSON that it prints."""
         return json.loads(self.run("-m", "tests.workspaces.tour", *arguments, workspace=workspace).splitlines()[-1])
 
 
@@ -106,11 +110,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture
 def without(tmp_path: Path) -> Iterator[Site]:
-    """A server that has no workspaces."""
+    """Yields a server without workspaces."""
     yield from _site(start_ours(tmp_path / "server", workspaces=False), tmp_path)
 
 
-#: Who looks at whose. Of two workspaces in `make test`, none is set in a program: test_workspaces_are_managed does that.
+#: Pairs of a workspace, and the other one whose entities it requests. In `make test`, none of the
+#: two is set within a program, because test_workspaces_are_managed does that.
 _TWO = (("default", "team-b"), ("team-b", "default"))
 _THREE = (("team-a", "team-b"), ("default", "team-a"), ("team-b", "default"))
 
@@ -118,7 +123,7 @@ _THREE = (("team-a", "team-b"), ("default", "team-a"), ("team-b", "default"))
 @pytest.mark.parametrize("looks", [pytest.param(_TWO, id="two"), pytest.param(_THREE, id="three", marks=pytest.mark.slow)])
 def test_workspaces_have_everything_and_nothing_of_the_other(looks: Sequence[tuple[str, str]], site: Site) -> None:
     site.run("-c", "import mlflow\nfor name in ('team-a', 'team-b'): mlflow.create_workspace(name)")
-    # One says its workspace in the program, the other in the environment, and one says nothing.
+    # One workspace is set in the program, one in the environment, and one is the default.
     said: dict[str, tuple[list[str], str | None]] = {"team-a": (["--set", "team-a"], None), "team-b": ([], "team-b"), "default": ([], None)}
     made = {team: site.tour("make", team, *said[team][0], workspace=said[team][1]) for team, _ in looks}
     for team, seen in made.items():
@@ -148,7 +153,8 @@ def test_workspaces_have_everything_and_nothing_of_the_other(looks: Sequence[tup
     for team, other in looks:
         seen = site.tour("look", json.dumps(made[other]["ids"]), workspace=None if team == "default" else team)
         assert seen == {
-            # Artifacts of the default workspace are in no directory of a workspace, so that the path names an experiment that is not there.
+            # Artifacts of the default workspace are not in a workspace's directory, so the path
+            # refers to an experiment that does not exist in this workspace.
             "file": "status 404" if other == "default" else "status 400",
             **dict.fromkeys(("experiment", "run", "write", "model", "files", "dataset"), absent),
             **dict.fromkeys(("runs", "traces"), "[]"),

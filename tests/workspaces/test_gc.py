@@ -1,4 +1,6 @@
-"""`gc` and `reindex` work in every workspace, and `gc` removes what was in one that was deleted."""
+"""Tests that `gc` and `reindex` process every workspace, and that `gc` removes the contents of a
+deleted workspace.
+"""
 
 import subprocess
 import time
@@ -22,7 +24,9 @@ def _post(side: Side, workspace: str, path: str, body: dict) -> dict:
 
 
 def _fill(side: Side, workspace: str) -> tuple[str, str]:
-    """An experiment with a run that is deleted, a file, a model and a dataset; the ids of the first two."""
+    """Creates an experiment with a deleted run, a file, a model and a dataset. Returns the ids of
+    the experiment and of the deleted run.
+    """
     experiment = _post(side, workspace, f"{V2}/experiments/create", {"name": "x"})["experiment_id"]
     runs = [_post(side, workspace, f"{V2}/runs/create", {"experiment_id": experiment})["run"]["info"] for _ in range(2)]
     path = runs[0]["artifact_uri"].removeprefix("mlflow-artifacts:/")
@@ -57,7 +61,7 @@ def test_what_was_deleted_is_removed_in_every_workspace(tmp_path: Path) -> None:
     assert _files(tmp_path, gone), said
     _command(tmp_path, "gc")
     assert not _files(tmp_path, kept) and not _files(tmp_path, gone)
-    # Nothing is left to do.
+    # A second run finds nothing.
     assert gone not in _command(tmp_path, "gc", "--dry-run")
     _command(tmp_path, "reindex")
     server = start_ours(tmp_path)
@@ -69,7 +73,7 @@ def test_what_was_deleted_is_removed_in_every_workspace(tmp_path: Path) -> None:
         assert [row["info"]["run_id"] for row in found["runs"]] != [run] and len(found["runs"]) == 1
         versions = side.send(Request("GET", f"{V2}/model-versions/search", {}, None, {HEADER: "team-a"})).body
         assert len(versions["model_versions"]) == 1
-        # Beside a server on the same data.
+        # The command runs while a server uses the same data.
         assert "team-a" in _command(tmp_path, "workspace", "list")
     finally:
         server.stop()
@@ -88,7 +92,7 @@ def test_a_quota_holds_within_a_minute(tmp_path: Path) -> None:
         until = time.monotonic() + 30
         while "3 runs" not in _command(tmp_path, "workspace", "list"):
             assert time.monotonic() < until, "the runs were not counted"
-        # Set anew, it is held to at once.
+        # A new quota applies immediately.
         _command(tmp_path, "workspace", "quota", "team-a", "--runs", "2", "--traces", "5")
         body = {"experiment_id": experiment}
         headers = {"Content-Type": "application/json", HEADER: "team-a"}

@@ -1,4 +1,6 @@
-"""One sequence of requests about workspaces and within them, to stock MLflow and to ours: status, headers and body are the same."""
+"""Compares the responses of stock MLflow and this project's server to sequences of requests about
+workspaces and in them: status, headers and body.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -9,56 +11,56 @@ from tests.workspaces.world import V2, V3, WORKSPACES, Accepted, Pair, Step, ask
 
 pytestmark = pytest.mark.xdist_group("workspaces beside stock")
 
-#: Differences that are accepted in several sequences, or in one, and why.
+#: Differences that are accepted in one or several sequences, with the reason.
 _TAKEN = Accepted(".*", "400 .*already exists. Error: <database error>.*", r"400 .*already exists\..*", "stock MLflow quotes its database")
 _HISTORY = Accepted(
-    ".*(get-history|GetMetricHistoryBulkInterval).*", ".*Run with id=.* not found.*", "200 .*", "a run that is not there has no points, with workspaces or without"
+    ".*(get-history|GetMetricHistoryBulkInterval).*", ".*Run with id=.* not found.*", "200 .*", "a run that does not exist has no points, with or without workspaces"
 )
-_MALFORMED = Accepted("'nothing' .*", ".*Workspace 'nothing' not found.*", "400 .*INVALID_PARAMETER_VALUE.*", "a malformed request is refused before anything is read")
-#: What is another workspace's is answered here as what is not there.
+_MALFORMED = Accepted("'nothing' .*", ".*Workspace 'nothing' not found.*", "400 .*INVALID_PARAMETER_VALUE.*", "malformed requests are refused before anything is read")
+#: In this server, entities of other workspaces do not exist.
 _OF_OTHERS = [
     _HISTORY,
-    Accepted(".*/link-to-run .*", "404 .*Run with id=.*", "200 {}", "nothing is linked to a run that is not there"),
-    Accepted(".* DELETE .*/assessments/.*", "404 .*", "200 {}", "what is not there need not be deleted"),
-    Accepted(".* DELETE .*/tags .*", "404 .*Trace with ID.*", "404 .*No trace tag with key.*", "both say that it is not there"),
-    Accepted(".*/delete-traces .*", '200 {"traces_deleted": 0}', "404 .*No Experiment with id=.*", "the experiment is not there"),
-    Accepted(".*/datasets/.*/records .*", "404 .*Dataset .*", "400 .*Evaluation dataset with id.*", "as without workspaces, for a dataset that is not there"),
-    Accepted(".*/add-experiments .*", "404 .*", "404 .*No Experiment with id=.*", "both say that it is not there"),
-    Accepted(r".*GET .*/datasets/\$data./records", "500 <!doctype html>.*", "200 .*", "records of no dataset crash stock MLflow"),
+    Accepted(".*/link-to-run .*", "404 .*Run with id=.*", "200 {}", "nothing is linked to a run that does not exist"),
+    Accepted(".* DELETE .*/assessments/.*", "404 .*", "200 {}", "deleting an assessment that does not exist is not an error"),
+    Accepted(".* DELETE .*/tags .*", "404 .*Trace with ID.*", "404 .*No trace tag with key.*", "both report that it does not exist"),
+    Accepted(".*/delete-traces .*", '200 {"traces_deleted": 0}', "404 .*No Experiment with id=.*", "the experiment does not exist"),
+    Accepted(".*/datasets/.*/records .*", "404 .*Dataset .*", "400 .*Evaluation dataset with id.*", "same response as without workspaces, for a dataset that does not exist"),
+    Accepted(".*/add-experiments .*", "404 .*", "404 .*No Experiment with id=.*", "both report that it does not exist"),
+    Accepted(r".*GET .*/datasets/\$data./records", "500 <!doctype html>.*", "200 .*", "stock MLflow crashes for records of a dataset that does not exist"),
 ]
 ACCEPTED: dict[str, list[Accepted]] = {
     "routes": [
         _TAKEN,
-        Accepted(".*GET .*/workspaces(.a=b)?", "200 .*xxxx.*", "200 .*", "the longest description is not there (below)"),
-        Accepted(".*GET .*/server-info", '200 .*"gateway": true.*', '200 .*"gateway": false.*', "the AI gateway is not built here"),
-        Accepted(".*", ".* Set the MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES environment .*", "400 .*cannot use the .*", "there is no such variable here"),
-        Accepted(r".* (POST|PATCH) [^ ]* \[.*", "500 <!doctype html>.*", '400 .*"INVALID_PARAMETER_VALUE".*', "a body that is no object crashes stock MLflow"),
-        Accepted(".*'name': 'text-2'.*", "201 .*", "400 .*The description of a workspace has at most 5000 bytes.*", "an item has a greatest size"),
-        Accepted(".*GET .*/a%2Fb", "404 <!doctype html>.*", "400 .*must match the pattern.*", "stock MLflow takes %2F for the end of a name"),
+        Accepted(".*GET .*/workspaces(.a=b)?", "200 .*xxxx.*", "200 .*", "the workspace with the longest description was not created (see below)"),
+        Accepted(".*GET .*/server-info", '200 .*"gateway": true.*', '200 .*"gateway": false.*', "this server has no AI gateway"),
+        Accepted(".*", ".* Set the MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES environment .*", "400 .*cannot use the .*", "this server has no such environment variable"),
+        Accepted(r".* (POST|PATCH) [^ ]* \[.*", "500 <!doctype html>.*", '400 .*"INVALID_PARAMETER_VALUE".*', "a body that is not an object crashes stock MLflow"),
+        Accepted(".*'name': 'text-2'.*", "201 .*", "400 .*The description of a workspace has at most 5000 bytes.*", "the size of an item is limited"),
+        Accepted(".*GET .*/a%2Fb", "404 <!doctype html>.*", "400 .*must match the pattern.*", "stock MLflow treats %2F as the end of a name"),
     ],
     "headers": [
         _MALFORMED,
-        Accepted("'(nothing|A)' GET (/health|.*/nothing)", '40. .*"Workspace .*', "200 OK|404 <!doctype html>.*", "what is of no workspace reads no table"),
+        Accepted("'(nothing|A)' GET (/health|.*/nothing)", '40. .*"Workspace .*', "200 OK|404 <!doctype html>.*", "paths that do not belong to a workspace do not read the table"),
     ],
     "unknown": [
         _TAKEN,
         _MALFORMED,
-        Accepted("'nothing' POST /graphql .*", ".*Workspace 'nothing' not found.*", "200 .*", "GraphQL answers for the endpoints behind it, which refuse"),
+        Accepted("'nothing' POST /graphql .*", ".*Workspace 'nothing' not found.*", "200 .*", "the GraphQL response contains the errors of the underlying endpoints"),
     ],
     "names": [_TAKEN, _HISTORY],
     "by id": [
         _TAKEN,
         *_OF_OTHERS,
-        Accepted(".*tr-c{32}.*experimentd.*|'ids-d' POST /v1/traces .*", "404 .*no longer exists.*|200 .*", "400 .*does not belong to experiment.*", "a trace is in one experiment"),
-        Accepted("'ids-c' GET .*/traces/get .*", "500 .*not stored in tracking store.*", "400 .*not stored in tracking store.*", "that is no failure of the server"),
-        Accepted(r".*model-versions/create.*'model_id': '\$loggedd'.*", "500 .*", "400 .*must identify the resource that contains the source.*", "that is no failure of the server"),
+        Accepted(".*tr-c{32}.*experimentd.*|'ids-d' POST /v1/traces .*", "404 .*no longer exists.*|200 .*", "400 .*does not belong to experiment.*", "a trace belongs to a single experiment"),
+        Accepted("'ids-c' GET .*/traces/get .*", "500 .*not stored in tracking store.*", "400 .*not stored in tracking store.*", "this is a client error"),
+        Accepted(r".*model-versions/create.*'model_id': '\$loggedd'.*", "500 .*", "400 .*must identify the resource that contains the source.*", "this is a client error"),
     ],
     "artifacts": [
-        Accepted("'files-f' GET .*/workspaces/files-f", '400 {"detail": .*', "400 .*refers to a directory.*", "errors have one shape here"),
-        Accepted(r".*/upload-artifact.*", "200 ", "200 ", "stock MLflow calls an empty body JSON"),
-        Accepted(r".*\$experimentf.*", "404 .*No such artifact.*|200 {}", "404 .*No Experiment with id=.*", "the experiment is another workspace's"),
-        Accepted(r".*(/workspaces//a|\./).*", ".*", "400 .*Artifact path targets workspace.*|200 .*", "paths are read as the store reads them"),
-        Accepted("None GET .*'path': 'workspaces'}", "200 .*files-g.*", "400 .*must include a workspace name.*", "the names of workspaces are not for everybody"),
+        Accepted("'files-f' GET .*/workspaces/files-f", '400 {"detail": .*', "400 .*refers to a directory.*", "all errors of this server have the same format"),
+        Accepted(r".*/upload-artifact.*", "200 ", "200 ", "stock MLflow declares an empty body as JSON"),
+        Accepted(r".*\$experimentf.*", "404 .*No such artifact.*|200 {}", "404 .*No Experiment with id=.*", "the experiment belongs to another workspace"),
+        Accepted(r".*(/workspaces//a|\./).*", ".*", "400 .*Artifact path targets workspace.*|200 .*", "paths are normalized like in the artifact store"),
+        Accepted("None GET .*'path': 'workspaces'}", "200 .*files-g.*", "400 .*must include a workspace name.*", "the names of workspaces are not public"),
     ],
     "deletion": [_TAKEN, *_OF_OTHERS],
 }
@@ -81,7 +83,7 @@ def _update(workspace: str, /, **said: Any) -> Step:
     return ask(None, "PATCH", f"{WORKSPACES}/{workspace}", said)
 
 
-#: Names that are refused, and some that are not.
+#: Invalid names of workspaces, and some valid ones.
 NAMES = [
     *("ab", "a" * 63, "0-9", "a--b", "default", "a", "a" * 64, "", " ", "Team", "-ab", "ab-", "a_b", "a b", "a.b", "a/b", "é1", "éé"),
     *("workspaces", "api", "ajax-api", "static-files", "graphql", "00", None, 7, True, ["ab"], {"a": 1}),
@@ -106,7 +108,9 @@ ARCHIVES = [
 
 
 def _routes(one_in: int = 1) -> list[Step]:
-    """Of places and archives, one in so many is said of a new workspace, and other ones of one that is there."""
+    """Returns requests to the routes of workspaces. Of the artifact roots and archives, one in
+    `one_in` is used for a new workspace, and others for an existing one.
+    """
     one, other = f"{WORKSPACES}/routes", one_in // 2
     return [
         *(ask(workspace, "GET", f"{V3}/server-info") for workspace in (None, "", "default", "nothing", "Bad name")),
@@ -184,7 +188,7 @@ def _headers() -> list[Step]:
 
 
 def _unknown() -> list[Step]:
-    """Whatever is asked in a workspace that is not there, the answer says that."""
+    """Returns requests in a workspace that does not exist, all of which must report that."""
     return [
         _create(name="known"),
         *_furnish("known", "u"),
@@ -206,7 +210,7 @@ def _unknown() -> list[Step]:
 
 
 def _graphql(workspace: str | None, letter: str) -> list[Step]:
-    """What the user interface asks by GraphQL."""
+    """Returns the GraphQL queries of the user interface."""
     queries = [
         f'{{ mlflowGetExperiment(input: {{experimentId: "$experiment{letter}"}}) {{ experiment {{ name artifactLocation }} apiError {{ code message }} }} }}',
         f'{{ mlflowGetRun(input: {{runId: "$run{letter}"}}) {{ run {{ info {{ runName }} experiment {{ name }} modelVersions {{ name version }} }} apiError {{ code message }} }} }}',
@@ -223,12 +227,14 @@ def _location(letter: str) -> dict[str, Any]:
 
 
 def _trace(letter: str, experiment: str) -> dict[str, Any]:
-    """A trace by its letter, in an experiment by its own."""
+    """Returns a trace with an id made from `letter`, in an experiment with its own letter."""
     return {"trace_id": f"tr-{letter * 32}", "trace_location": _location(experiment), "request_time": "2026-01-01T00:00:00Z", "state": "OK"}
 
 
 def _furnish(workspace: str, letter: str) -> list[Step]:
-    """Everything, under the same names in each workspace; names of what is kept end with the letter."""
+    """Creates entities of all kinds, with the same names in each workspace. Variables for their ids
+    end with the letter.
+    """
     then, feedback = "2026-01-01T00:00:00Z", {"assessment_name": "f", "feedback": {"value": True}, "source": _SOURCE}
     return [
         ask(workspace, "POST", f"{V2}/experiments/create", {"name": "same"}, **{f"experiment{letter}": "experiment_id"}),
@@ -264,7 +270,9 @@ def _furnish(workspace: str, letter: str) -> list[Step]:
 
 
 def _lists(workspace: str | None, letter: str) -> list[Step]:
-    """What is listed, searched and read by name, which shows the workspace's own alone."""
+    """Returns lists, searches and reads by name, whose results contain only the workspace's own
+    entities.
+    """
     location = _location(letter)
     return [
         ask(workspace, "POST", f"{V2}/experiments/search", {"max_results": 100, "order_by": ["name"]}),
@@ -298,7 +306,9 @@ def _lists(workspace: str | None, letter: str) -> list[Step]:
 
 
 def _foreign(workspace: str | None, letter: str) -> list[Step]:
-    """All that is reached by an id, asked in a workspace that does not have it: nothing is there, and nothing is changed."""
+    """Returns requests with an id, in a workspace that does not have the entity. The entity must
+    not be found or changed.
+    """
     experiment, run, model, data, trace = f"$experiment{letter}", f"$run{letter}", f"$logged{letter}", f"$data{letter}", f"tr-{letter * 32}"
     location = _location(letter)
     assessment = {"assessment_name": "g", "feedback": {"value": 1}, "source": _SOURCE}
@@ -384,7 +394,7 @@ def _foreign(workspace: str | None, letter: str) -> list[Step]:
 
 
 def _spans(letter: str) -> dict[str, Any]:
-    """An export of a span of the trace."""
+    """Returns an export of a span of the trace."""
     span = {"traceId": letter * 32, "spanId": "1" * 16, "name": "s", "startTimeUnixNano": "1767225600000000000", "endTimeUnixNano": "1767225601000000000"}
     return {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}
 
@@ -395,7 +405,7 @@ def _names() -> list[Step]:
         *(_create(name=workspace) for workspace, _ in two),
         *(step for workspace, letter in two for step in _furnish(workspace, letter)),
         *(step for workspace, letter in [*two, ("names-a", "b"), (None, "a")] for step in _lists(workspace, letter)),
-        # Both have kept what they had after the other's was changed.
+        # Changes in one workspace do not affect the other one.
         ask("names-a", "POST", f"{V2}/registered-models/rename", {"name": "same", "new_name": "renamed"}),
         ask("names-a", "POST", f"{V2}/experiments/update", {"experiment_id": "$experimenta", "new_name": "renamed"}),
         ask("names-a", "DELETE", f"{V2}/registered-models/delete", {"name": "prompt"}),
@@ -411,7 +421,7 @@ def _by_id(foreign: Sequence[tuple[str | None, str]] = (("ids-d", "c"), (None, "
         *(_create(name=workspace) for workspace, _ in own),
         *(step for workspace, letter in own for step in _furnish(workspace, letter)),
         *(step for workspace, letter in foreign for step in _foreign(workspace, letter)),
-        # In two workspaces at a time.
+        # Requests with ids from two workspaces.
         ask("ids-c", "POST", f"{V2}/runs/search", {"experiment_ids": ["$experimentc", "$experimentd"]}),
         ask("ids-c", "POST", f"{V2}/logged-models/search", {"experiment_ids": ["$experimentc", "$experimentd"]}),
         ask("ids-c", "POST", f"{V3}/datasets/$datac/add-experiments", {"experiment_ids": ["$experimentd"]}),
@@ -425,7 +435,7 @@ def _by_id(foreign: Sequence[tuple[str | None, str]] = (("ids-d", "c"), (None, "
         ask("ids-c", "POST", f"{V2}/traces/link-to-run", {"trace_ids": [f"tr-{'d' * 32}"], "run_id": "$runc"}),
         ask("ids-c", "POST", f"{V2}/runs/log-inputs", {"run_id": "$runc", "models": [{"model_id": "$loggedd"}]}),
         ask("ids-c", "GET", f"{V3}/scorers/online-configs", {"scorer_ids": ["$scorerc", "$scorerd"]}),
-        # Clients choose the ids of traces.
+        # Trace ids are chosen by clients.
         ask("ids-d", "POST", f"{V3}/traces", {"trace": {"trace_info": _trace("c", "d")}}),
         ask("ids-d", "POST", "/v1/traces", _spans("c"), {"x-mlflow-experiment-id": "$experimentd"}),
         *(ask(workspace, "GET", f"{V3}/traces/tr-{'c' * 32}") for workspace in ("ids-c", "ids-d")),
@@ -479,7 +489,7 @@ def _artifacts() -> list[Step]:
         ask("files-g", "PUT", proxied("workspaces/files-g/$experimentg/$rung/artifacts/a.txt"), b"of g"),
         ask(None, "PUT", proxied("$experimenth/$runh/artifacts/a.txt"), b"of h"),
         ask("files-f", "PUT", proxied("loose.txt"), b"loose"),
-        # Of another workspace, and of none.
+        # Requests in another workspace, and without a workspace.
         *(ask(workspace, "PUT", proxied(f"{full}/stolen.txt"), b"x") for workspace in ("files-g", "default", None, "nothing")),
         *(ask(workspace, "GET", proxied(f"{path}/a.txt")) for path in (full, short) for workspace in ("files-f", "files-g", "default", None, "nothing")),
         *(ask(workspace, "GET", proxied(f"{full}/sub/b.txt")) for workspace in ("files-f", "files-g")),
@@ -523,15 +533,15 @@ def _deletion() -> list[Step]:
     kinds = ["experiment", "model", "prompt", "dataset"]
     steps = [_create(name=f"gone-{kind}") for kind in kinds]
     steps += [thing(f"gone-{kind}", kind) for kind in kinds]
-    # With content it stays, and says of what kind.
+    # A workspace with content is not deleted. The response names the kind of content.
     steps += [delete(f"gone-{kind}") for kind in kinds] + [delete("gone-experiment", "RESTRICT")]
-    # A deleted experiment is content, too.
+    # Deleted experiments are content, too.
     steps += [
         ask("gone-experiment", "POST", f"{V2}/experiments/delete", {"experiment_id": "$keptgone-experiment"}),
         delete("gone-experiment"),
         ask("gone-experiment", "POST", f"{V2}/experiments/restore", {"experiment_id": "$keptgone-experiment"}),
     ]
-    # Names that the default workspace has.
+    # Creates the same names in the default workspace.
     steps += [thing(None, kind) for kind in ("experiment", "model", "dataset")]
     steps += [delete(f"gone-{kind}", "SET_DEFAULT") for kind in ("experiment", "model", "prompt")]
     steps += [
@@ -551,11 +561,11 @@ def _deletion() -> list[Step]:
         ask(None, "GET", f"{V2}/registered-models/get", {"name": "moved prompt"}),
         *(ask(f"gone-{kind}", "POST", f"{V2}/experiments/search", {"max_results": 5}) for kind in kinds),
     ]
-    # All of it goes.
+    # Deletes a workspace with all its content.
     steps += [
         _create(name="gone"),
         *_furnish("gone", "9"),
-        # SQLite gives the greatest number anew once it is free.
+        # Prevents SQLite from reusing the greatest id after the deletion.
         ask(None, "POST", f"{V2}/experiments/create", {"name": "the one after the last"}),
         delete("gone"),
         delete("gone", "CASCADE"),
@@ -588,29 +598,32 @@ SEQUENCES = {
 }
 
 
-#: Those of many requests. The others send some to the same endpoints.
+#: Sequences with many requests. The others send some requests to the same endpoints.
 SLOW = {"unknown", "deletion", "names"}
-#: What `make test` sends of others that are long: one place and archive in four, and ids in one foreign workspace.
+#: Shortened sequences for `make test`: one artifact root and archive in four, and ids in one other
+#: workspace.
 SAMPLES: dict[str, Callable[[], list[Step]]] = {"routes": lambda: _routes(4), "by id": lambda: _by_id([("ids-d", "c")])}
 
 
 def _cases() -> Iterator[Any]:
-    # Of the whole ones, workspaces are listed from then on that only stock MLflow has made. A deletion is last: a number of an
-    # experiment is given anew then.
+    # The complete sequences run late, because they create workspaces that only stock MLflow
+    # accepts, and these appear in lists from then on. The deletion is last, because SQLite reuses
+    # an experiment id afterwards.
     whole = [pytest.param(about, False, id=f"all of {about}", marks=pytest.mark.slow) for about in SAMPLES]
     for about in SEQUENCES:
         yield from whole if about == "deletion" else []
         yield pytest.param(about, about in SAMPLES, id=about, marks=[pytest.mark.slow] * (about in SLOW))
 
 
-#: What was played on the two servers: `make test` plays samples, `make test-slow` the whole.
+#: Sequences that were played on the two servers: samples in `make test`, and complete ones in `make
+#: test-slow`.
 _PLAYED: set[str] = set()
 
 
 @pytest.mark.parametrize(("about", "is_sample"), _cases())
 def test_answers_are_the_same(about: str, is_sample: bool, pair: Pair) -> None:
     if about in SAMPLES and not is_sample and about in _PLAYED:
-        pytest.skip("its sample has made what it makes")
+        pytest.skip("a sample has already created the same entities")
     _PLAYED.add(about)
     steps = (SAMPLES if is_sample else SEQUENCES)[about]()
     different = pair.play(steps, ACCEPTED.get(about, []), is_sample)

@@ -1,4 +1,4 @@
-"""What stock MLflow lets through between workspaces, and ours refuses."""
+"""Tests operations across workspaces that stock MLflow permits and this server refuses."""
 
 from collections.abc import Iterator
 
@@ -29,9 +29,9 @@ def test_nothing_is_tied_to_what_another_workspace_has(ours: Player) -> None:
         ):
             assert ours.play(step).status < 300, step
     refused = [
-        # Stock MLflow looks at the experiments of a dataset only when they are added later.
+        # Stock MLflow checks the experiments of a dataset only if they are added later.
         (404, ask("one", "POST", f"{V3}/datasets/create", {"name": "of both", "experiment_ids": ["$experiment-one", "$experiment-two"]})),
-        # It writes the metric to the model of the other workspace.
+        # Stock MLflow writes the metric to the model in the other workspace.
         (400, ask("one", "POST", f"{V2}/runs/log-metric", {"run_id": "$run-one", "key": "m", "value": 1, "timestamp": 1, "model_id": "$model-two"})),
     ]
     for status, step in refused:

@@ -1,6 +1,8 @@
-"""What a user of the stock client does in a workspace, and what they see there: `python -m tests.workspaces.tour make TEAM` or `look IDS`.
+"""Uses a workspace with the stock client, and prints what it reads: `python -m
+tests.workspaces.tour make TEAM` or `look IDS`.
 
-The workspace is that of MLFLOW_WORKSPACE, unless `--set TEAM` sets one in the program. It prints JSON.
+The workspace is that of MLFLOW_WORKSPACE, unless `--set TEAM` sets one in the program. The output
+is JSON.
 """
 
 import json
@@ -20,7 +22,9 @@ def _double(model_input: list[str]) -> list[str]:
 
 
 def make(team: str) -> dict[str, Any]:
-    """Everything once, under the same names in each workspace; returns the ids, and what was read back."""
+    """Creates one entity of each kind, with the same names in each workspace. Returns the ids, and
+    what was read back.
+    """
     client = MlflowClient()
     experiment = mlflow.set_experiment(_EXPERIMENT)
     with mlflow.start_run(run_name=team, tags={"team": team}) as run:
@@ -58,7 +62,7 @@ def make(team: str) -> dict[str, Any]:
 
 
 def _seen(client: MlflowClient, experiment: str) -> dict[str, Any]:
-    """What is listed and searched."""
+    """Returns the results of lists and searches."""
     return {
         "experiments": sorted(found.name for found in client.search_experiments()),
         "runs": [run.info.run_name for run in client.search_runs([experiment])],
@@ -73,7 +77,7 @@ def _seen(client: MlflowClient, experiment: str) -> dict[str, Any]:
 
 
 def look(ids: dict[str, str]) -> dict[str, str]:
-    """What comes of asking for each of another workspace's ids."""
+    """Requests entities of another workspace by their ids, and returns the results or errors."""
     client = MlflowClient()
     asked = {
         "experiment": lambda: client.get_experiment(ids["experiment"]).name,
@@ -96,7 +100,7 @@ def _said(ask: Any) -> str:
     except MlflowException as error:
         return error.error_code
     except requests.HTTPError as error:
-        # Of files, as the client has it.
+        # The client raises this for artifact downloads.
         return f"status {error.response.status_code}"
 
 

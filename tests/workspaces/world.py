@@ -1,4 +1,4 @@
-"""Two servers with workspaces, one of them stock MLflow, and requests that both get."""
+"""Two servers with workspaces, one of which is stock MLflow, and requests that are sent to both."""
 
 import dataclasses
 import json
@@ -20,25 +20,28 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, subject_is_stoc
 V2, V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
 WORKSPACES = f"{V3}/workspaces"
 HEADER = "X-MLFLOW-WORKSPACE"
-#: Both sides keep artifacts themselves, and clients send them there.
+#: Both servers store artifacts themselves, and clients send them through the server.
 _SERVED = "mlflow-artifacts:/"
-#: Artifacts of the default workspace stay where they are without workspaces, so that nothing moves when workspaces are turned on.
+#: Artifacts of the default workspace have the same location as without workspaces, so that enabling
+#: workspaces does not move them.
 _OF_DEFAULT = (f"{_SERVED}workspaces/default/", _SERVED)
-#: Of an experiment, as no other number is.
+#: The id of an experiment, which no other number in a response resembles.
 _NUMBER = re.compile("[0-9]{3,}")
 _ASSESSMENT = re.compile("a-[0-9a-f]{32}")
 
 
 @dataclass(frozen=True)
 class Step:
-    """One request in a workspace, or without a word about workspaces. `$name` in it stands for what an earlier answer had."""
+    """A request in a workspace, or without a workspace header. `$name` in it refers to a value from
+    an earlier response.
+    """
 
     workspace: str | None
     method: str
     path: str
-    #: The query of GET, else the body: an object, or bytes as they are.
+    #: The query of a GET, and otherwise the body: an object, or raw bytes.
     content: Any = None
-    #: Names, and where in the answer what they stand for is: `run.info.run_id`.
+    #: Names, and the position of each value in the response, such as `run.info.run_id`.
     keep: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -49,13 +52,15 @@ class Step:
 
 
 def ask(workspace: str | None, method: str, path: str, content: Any = None, headers: Mapping[str, str] | None = None, **keep: str) -> Step:
-    """A step; `keep` names what later steps need of its answer."""
+    """Creates a step. `keep` names values of its response for later steps."""
     return Step(workspace, method, path, content, keep, headers or {})
 
 
 @dataclass(frozen=True)
 class Accepted:
-    """Steps whose answers may differ, both by patterns for the whole text, and why."""
+    """Steps whose responses may differ, with patterns for the whole text of each response, and the
+    reason.
+    """
 
     steps: str
     stock: str
@@ -63,7 +68,7 @@ class Accepted:
     reason: str
 
     def covers(self, step: Step, stock: Answer, ours: Answer) -> bool:
-        """Whether the answers to a step differ as it says."""
+        """Returns whether this entry accepts the responses to a step."""
         pairs = ((self.steps, str(step)), (self.stock, _text(stock)), (self.ours, _text(ours)))
         return all(re.fullmatch(pattern, text, re.DOTALL) for pattern, text in pairs)
 
@@ -74,7 +79,7 @@ def _text(answer: Answer) -> str:
 
 
 class Player:
-    """One of the two servers, and what its names stand for."""
+    """One of the two servers, and the values that were kept from its responses."""
 
     def __init__(self, side: Side, clock: Clock):
         self.side = side
@@ -82,7 +87,9 @@ class Player:
         self._placeholders = Placeholders(clock)
 
     def play(self, step: Step) -> Answer:
-        """Send a step; the answer has placeholders for what the server has chosen."""
+        """Sends a step's request. Returns the response with placeholders for values that the server
+        has chosen.
+        """
         answer = self.side.send(self._request(step))
         for name, place in step.keep.items():
             self.names[name] = str(_at(answer, place, step))
@@ -91,7 +98,7 @@ class Player:
         return dataclasses.replace(answer, body=self._placeholders.apply(self._neutral(answer.body)))
 
     def _neutral(self, value: Any) -> Any:
-        """Without what differs between servers and no placeholder is for."""
+        """Removes differences between the servers that placeholders do not cover."""
         if isinstance(value, dict):
             return {key: self._neutral(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -134,20 +141,22 @@ def _at(answer: Answer, place: str, step: Step) -> Any:
         for part in place.split("."):
             found = found[int(part) if isinstance(found, list) else part]
     except (KeyError, IndexError, TypeError):
-        raise AssertionError(f"{step}: no {place} in {answer.status} {answer.body}") from None
+        raise AssertionError(f"{step}: {place} is missing in {answer.status} {answer.body}") from None
     return found
 
 
 @dataclass
 class Pair:
-    """Stock MLflow and ours, each alone with its data."""
+    """Stock MLflow and this project's server, each with its own data."""
 
     stock: Player
     ours: Player
     clock: Clock
 
     def play(self, steps: list[Step], accepted: list[Accepted], is_sample: bool = False) -> list[str]:
-        """What differs between the answers and is not accepted, and what was accepted but does not differ. A sample may lack what does."""
+        """Returns the differences that are not accepted, and the accepted ones that did not occur.
+        In a sample, accepted differences need not occur.
+        """
         wrong, used = [], set()
         for step in steps:
             self.clock.tick()
@@ -160,14 +169,14 @@ class Pair:
                 wrong.append("\n    ".join([str(step), *map(str, found)]))
             else:
                 used.add(excuse)
-        # Two stock servers have no differences that could be accepted.
+        # Two stock servers must not differ at all.
         unused = [] if is_sample or subject_is_stock_mlflow() else [entry for entry in accepted if entry not in used]
-        return wrong + [f"accepted, but no step differs so: {entry}" for entry in unused]
+        return wrong + [f"accepted, but no step has this difference: {entry}" for entry in unused]
 
 
 @contextmanager
 def both(directory: Path) -> Iterator[Pair]:
-    """Start the two, with workspaces and without anything in them."""
+    """Starts both servers, with workspaces and without data."""
     stock = _stock(directory / "stock", FIRST_EXPERIMENT_OF_REFERENCE)
     try:
         ours = _subject(directory / "ours")
@@ -194,7 +203,9 @@ def _subject(directory: Path) -> StockMlflow | ServerlessMlflow:
 
 
 def _skip_numbers(side: Side) -> None:
-    """Let the ids of experiments have three digits, so that they are no other number of an answer."""
+    """Skips ids until those of experiments have three digits, so that they cannot be confused with
+    other numbers in a response.
+    """
     assert side.send(Request.of_json("POST", WORKSPACES, {"name": "skipped"})).status == 201
     for number in range(100):
         headers = {"Content-Type": "application/json", HEADER: "skipped"}
@@ -204,11 +215,11 @@ def _skip_numbers(side: Side) -> None:
 
 
 def start_ours(directory: Path, *options: str, workspaces: bool = True) -> ServerlessMlflow:
-    """Our server with workspaces, or without; it keeps artifacts itself."""
+    """Starts this project's server with or without workspaces. It stores artifacts itself."""
     mode = ("--workspaces",) if workspaces else ()
     return ServerlessMlflow(directory, options=(*mode, "--no-ui", *options), artifact_root=_SERVED)
 
 
 def proxied(path: str) -> str:
-    """Where the server takes and gives a file of `mlflow-artifacts:`."""
+    """Returns the path at which the server accepts and serves a file of `mlflow-artifacts:`."""
     return f"/api/2.0/mlflow-artifacts/artifacts/{quote(path, safe='/$')}"

@@ -1,6 +1,8 @@
-"""Logs a model with files, or loads it: `program.py log DIRECTORY` and `program.py load URI`, by any MLflow from 2.22 on.
+"""Logs a model with files, or loads it: `program.py log DIRECTORY` and `program.py load URI`, with
+any MLflow since 2.22.
 
-Each prints a line of JSON, its last one: the URI of the model and the digests of the files of DIRECTORY, or the digests of the files that came back.
+The last line of the output is JSON: the URI of the model and the digests of the files in DIRECTORY,
+or the digests of the loaded files.
 """
 
 import hashlib
@@ -14,7 +16,7 @@ from mlflow.pyfunc import PythonModel
 
 
 class Digests(PythonModel):
-    """Predicts the SHA-256 of each of its files."""
+    """A model that predicts the SHA-256 of each of its files."""
 
     def predict(self, context, model_input, params=None):
         return [f"{name} {hashlib.sha256(Path(path).read_bytes()).hexdigest()}" for name, path in sorted(context.artifacts.items())]
@@ -29,7 +31,7 @@ def log(directory: str) -> None:
             **{named: "model"},
             python_model=Digests(),
             artifacts={name: str(path) for name, path in files.items()},
-            # Nothing that would be looked for in this environment.
+            # Empty, so that MLflow does not inspect the environment.
             pip_requirements=[],
         )
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items()}

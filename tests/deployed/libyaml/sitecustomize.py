@@ -1,6 +1,7 @@
-"""Programs of the operator's read and write YAML by libyaml.
+"""Makes the operator's programs read and write YAML with libyaml.
 
-SAM reads the template seven times in each deployment. PyYAML's own parser takes a core six times as long, for the same objects.
+SAM reads the template seven times in each deployment. PyYAML's own parser produces the same
+objects, but takes six times as long.
 """
 
 try:
@@ -8,5 +9,5 @@ try:
 
     yaml.SafeLoader, yaml.SafeDumper = yaml.CSafeLoader, yaml.CSafeDumper
 except (ImportError, AttributeError):
-    # Another Python, without it.
+    # Another Python interpreter without libyaml.
     pass
