@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use access::Visible;
 use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, UPDATED};
 use entities::{entry_name, now_ms};
 use key_schema::rows;
@@ -10,7 +9,7 @@ use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
 use table::{Condition, Failure, Reason, Update, Write, number};
 
-use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, is_visible, listed};
+use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, listed};
 use crate::store::Store;
 
 /// MLflow's error where experiments are to be added to, or removed from, a dataset that is not there.
@@ -19,12 +18,9 @@ fn no_dataset(id: &str) -> Error {
 }
 
 impl Store {
-    /// The experiments of an evaluation dataset that may be seen, in the order in which they were added; none, if there is no such
-    /// dataset. One request.
-    pub async fn dataset_experiments(&self, visible: &Visible, id: &AskedDataset) -> Result<Vec<String>> {
-        let mut experiments = self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default();
-        experiments.retain(|experiment| is_visible(visible, experiment));
-        Ok(experiments)
+    /// The experiments of an evaluation dataset, in the order in which they were added; none, if there is no such dataset. One request.
+    pub async fn dataset_experiments(&self, id: &AskedDataset) -> Result<Vec<String>> {
+        Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
     }
 
     /// Adds an evaluation dataset to experiments, which must be there, deleted or not. Three requests, two while leases on the

@@ -1,10 +1,10 @@
 //! The item of a dataset, and the keys of the rows that belong to it.
 
-use access::{Granted, Guarded, Visible};
-use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME};
-use entities::{entry_key, entry_name};
+use access::Granted;
+use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME, WORKSPACE};
+use entities::{entry_key, entry_name, workspace_named};
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
-use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
+use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace};
 use sha2::{Digest, Sha256};
 use table::{Condition, Item, Map, text};
 
@@ -62,17 +62,20 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Whether a list may show a client's text for an experiment. A text that is no experiment's id is
-/// not guarded.
-pub(super) fn is_visible(visible: &Visible, experiment: &str) -> bool {
-    ExperimentId::parse(experiment).map_or(true, |experiment| visible.shows(&Guarded::Experiment(experiment)))
-}
-
 /// Whether the dataset of an item is one of these experiments, if there are any. The keys of their lists may hold a hash of a long name.
 pub(super) fn is_of_any(item: &Item, experiments: &[String]) -> bool {
     let held = item.map(EXPERIMENTS);
     let is_held = |experiment: &String| held.is_some_and(|held| held.contains_key(entry_name(experiment).as_ref()));
     experiments.is_empty() || experiments.iter().any(is_held)
+}
+
+/// Whether the dataset of an item is in this workspace.
+///
+/// # Errors
+/// An internal one, if the item cannot be read.
+pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
+    let named = workspace_named(item.get(WORKSPACE)).map_err(Error::internal)?;
+    Ok(named == *workspace)
 }
 
 /// The dataset that a request names. A text that no dataset can have as its id is the id of none, which not every call minds.
