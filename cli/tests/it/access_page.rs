@@ -40,7 +40,7 @@ calls, and what MLflow's page asks for that is not built has constant answers fo
 |---|---|---|---|---|
 ";
 
-fn all_rows() -> Vec<Endpoint> {
+pub(crate) fn all_rows() -> Vec<Endpoint> {
     DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
 }
 
@@ -89,7 +89,7 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
 }
 
 /// The row that a request goes to: of those that have its path, the one that says most of it.
-fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
+pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
     let of_method = rows.iter().filter(|row| row.method == method);
     let found = of_method.filter_map(|row| {
         let literal = row.paths.iter().filter_map(|own| literal_parts(own, path)).max()?;
