@@ -29,7 +29,7 @@ const HEAD: &str = "\
 
 Generated from a walk through all routes by `make docs`; do not edit. Each line is one thing that the authorizer is asked of a request: what is
 done, to what kind of entity, and what guards that. A request is refused if one of them is, but for lists, which leave out what may not be read, and for
-what is only shown in an answer about something else, which is left out likewise.
+what is only shown in an answer about something else, which is left out likewise. To read an evaluation dataset, the right to one of its experiments is enough.
 An authorizer that does not look at guards is not asked about what a request only names: the logged models of a run's inputs and outputs, and
 the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
 

@@ -85,9 +85,12 @@ pub(crate) async fn ask(
             None if need.tells_of_absence => Vec::new(),
             None => vec![one(need, Guarded::Absent(need.kind), None)],
             Some(_) => {
-                let ask = |(guard, stored): (Guarded, Option<Stored>)| match is_foreign(&stored) {
-                    true => one(need, Guarded::Absent(need.kind), None),
-                    false => one(need, guard, stored),
+                let ask = |(guard, stored): (Guarded, Option<Stored>)| {
+                    if is_foreign(&stored) {
+                        one(need, Guarded::Absent(need.kind), None)
+                    } else {
+                        one(need, guard, stored)
+                    }
                 };
                 guards.into_iter().zip(stored).map(ask).collect()
             }
