@@ -36,9 +36,11 @@ class Asked(NamedTuple):
 #: MLflow's checks look for fewer spellings than what they guard, and refuse the others to all but administrators.
 _UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours reads it, and asks whether they may"}
 _STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow sees no experiment behind a step; ours decides by where the path leads")
+#: A dataset of several experiments.
+_ONE_IS_ENOUGH = {(403, 200): "MLflow asks for the right to read all experiments of a dataset; ours for the right to read one of them"}
 #: Files of no experiment are the administrators'.
 _NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow gives everybody the default permission there")
-_SPACE = {(200, 403): "MLflow asks for the experiment of that text, finds no grant, and takes the default permission"}
+_SPACE = dict.fromkeys([(200, 403), (403, 200)], "MLflow asks for the experiment of that text, finds no grant, and takes the default permission")
 _NO_ID = {(403, 404): "nothing can have such an id, so ours says that to everybody"}
 _NAMED = {(200, 403): "MLflow does not ask for experiments that the dataset is not in"}
 _PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow asks for a registered model here, although it is a prompt; ours asks for what it is")
@@ -229,6 +231,18 @@ SPELLED = [
     Asked("GET", f"{V3}/scorers/get", {"experimentId": "$experiment1", "name": "scorer1"}),
 ]
 
+#: A dataset of two experiments.
+SHARED = [
+    Asked("GET", f"{V3}/datasets/$shared", accepted=_ONE_IS_ENOUGH),
+    Asked("GET", f"{V3}/datasets/$shared/records", accepted=_ONE_IS_ENOUGH),
+    Asked("GET", f"{V3}/datasets/$shared/experiment-ids", accepted=_ONE_IS_ENOUGH),
+    Asked("PATCH", f"{V3}/datasets/$shared/tags", {"tags": json.dumps({"k": "v"})}),
+    Asked("POST", f"{V3}/datasets/$shared/records", {"records": json.dumps([{"inputs": {"q": "x"}}])}),
+    Asked("DELETE", f"{V3}/datasets/$fresh", made=Made(
+        f"{V3}/datasets/create", {"name": "$unique", "experiment_ids": ["$experiment1", "$experiment2"]}, ("dataset", "dataset_id"),
+    )),
+]
+
 #: What is not there, and what names no experiment or model.
 MISSING = [
     Asked("GET", f"{V2}/experiments/get", {"experiment_id": "999999"}),
@@ -287,4 +301,4 @@ def is_elsewhere(path: str) -> bool:
 def all_further() -> list[Asked]:
     of_experiments = [asked for number in (1, 2, 3) for asked in of_experiment(number)]
     of_models = [asked for name in ("model1", "model2", "prompt1", "nothing") for asked in of_model(name)]
-    return [*of_experiments, *of_models, *SPELLED, *MISSING]
+    return [*of_experiments, *of_models, *SPELLED, *SHARED, *MISSING]

@@ -1,15 +1,18 @@
-"""Random grants, on MLflow's server and on ours: each request is refused by both or by none, and lists show the same."""
+"""Random grants, on MLflow's server and on ours: each request is refused by both or by none, and lists show the same.
+
+A list of ours shows what a single read allows. Where MLflow's list shows something else, its single read decides.
+"""
 
 import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.users.routes import Asked, all_further, is_elsewhere, location
-from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish, furnish_model
+from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish, furnish_model, make_workspaces
 
 _LEVELS = ["READ", "USE", "EDIT", "MANAGE", "DENY"]
 
@@ -91,39 +94,61 @@ _LISTS = [
 ]
 
 
+#: How a single entity of a list is read, by its name.
+_SINGLE = {
+    "experiments": lambda name: ("GET", f"{V2}/experiments/get-by-name", {"experiment_name": name}),
+    "registered_models": lambda name: ("GET", f"{V2}/registered-models/get", {"name": name}),
+}
+
+
+class Shown(NamedTuple):
+    """A request, and the parts of its answer that are left out where they are denied.
+
+    `single` reads what a list shows: where only one of the two shows it, MLflow's answer to that decides.
+    """
+
+    method: str
+    path: str
+    content: dict[str, Any]
+    parts: list[tuple[Any, ...]]
+    single: tuple[str, str, dict[str, Any]] | None = None
+
+
 def _metadata(*parts: Any) -> list[tuple[Any, ...]]:
     return [(*parts, "trace_metadata", key) for key in ("mlflow.sourceRun", "mlflow.modelId")]
 
 
-def _shown_of_experiment(number: int) -> list[tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]]:
+def _shown_of_experiment(number: int) -> list[Shown]:
     experiment, run, model, trace = f"$experiment{number}", f"$run{number}", f"$logged{number}", f"$trace{number}"
     asked = {"locations": [location(experiment)]}
     of_trace = [("trace", "trace_info", "assessments"), *_metadata("trace", "trace_info")]
     of_traces = [("traces", 0, "assessments"), *_metadata("traces", 0)]
+    one_run, one_model = ("GET", f"{V2}/runs/get", {"run_id": run}), ("GET", f"{V2}/logged-models/{model}", {})
+    in_experiment, by_run = {"experiment_ids": [experiment]}, f"source_run_id = '{run}'"
+    found_runs = {**in_experiment, "filter": f"attributes.run_id = '{run}'"}
     return [
-        ("GET", f"{V2}/runs/get", {"run_id": run}, [("run", "outputs", "model_outputs")]),
-        (
-            *("POST", f"{V2}/runs/search", {"experiment_ids": [experiment], "filter": f"attributes.run_id = '{run}'"}),
-            [("runs", 0), ("runs", 0, "outputs", "model_outputs")],
-        ),
-        ("GET", f"{V2}/logged-models/{model}", {}, [("model", "info", "source_run_id")]),
-        ("POST", f"{V2}/logged-models/search", {"experiment_ids": [experiment]}, [("models", 0, "info", "source_run_id")]),
-        ("POST", f"{V2}/logged-models/search", {"experiment_ids": [experiment], "filter": f"source_run_id = '{run}'"}, [("models", 0)]),
-        ("GET", f"{V3}/traces/{trace}", {}, of_trace),
-        ("POST", f"{V3}/traces/search", asked, of_traces),
-        ("POST", f"{V3}/traces/search", {**asked, "filter": "feedback.f = 'true'"}, [("traces", 0)]),
-        ("POST", f"{V3}/traces/search", {**asked, "filter": f"run_id = '{run}'"}, of_traces),
-        ("POST", f"{V3}/traces/search", {**asked, "order_by": ["run_id DESC"]}, of_traces),
-        ("POST", f"{V3}/traces/search", {**asked, "filter": f"metadata.`mlflow.modelId` = '{model}'"}, of_traces),
-        ("POST", f"{V3}/traces/delete-traces", {"experiment_id": experiment, "request_ids": ["tr-0"]}, []),
+        Shown(*one_run, [("run", "outputs", "model_outputs")]),
+        Shown("POST", f"{V2}/runs/search", found_runs, [("runs", 0), ("runs", 0, "outputs", "model_outputs")], one_run),
+        Shown(*one_model, [("model", "info", "source_run_id")]),
+        Shown("POST", f"{V2}/logged-models/search", in_experiment, [("models", 0), ("models", 0, "info", "source_run_id")], one_model),
+        Shown("POST", f"{V2}/logged-models/search", {**in_experiment, "filter": by_run}, [("models", 0)], one_model),
+        Shown("GET", f"{V3}/traces/{trace}", {}, of_trace),
+        Shown("POST", f"{V3}/traces/search", asked, of_traces),
+        Shown("POST", f"{V3}/traces/search", {**asked, "filter": "feedback.f = 'true'"}, [("traces", 0)]),
+        Shown("POST", f"{V3}/traces/search", {**asked, "filter": f"run_id = '{run}'"}, of_traces),
+        Shown("POST", f"{V3}/traces/search", {**asked, "order_by": ["run_id DESC"]}, of_traces),
+        Shown("POST", f"{V3}/traces/search", {**asked, "filter": f"metadata.`mlflow.modelId` = '{model}'"}, of_traces),
+        Shown("POST", f"{V3}/traces/delete-traces", {"experiment_id": experiment, "request_ids": ["tr-0"]}, []),
+        Shown("POST", f"{V3}/datasets/search", in_experiment, [("datasets", 0), ("datasets", 1)]),
+        Shown("GET", f"{V3}/datasets/search", in_experiment, [("datasets", 0)]),
     ]
 
 
-def _shown_of_model(name: str) -> list[tuple[str, str, dict[str, Any], list[tuple[Any, ...]]]]:
+def _shown_of_model(name: str) -> list[Shown]:
     latest = ("registered_model", "latest_versions")
     return [
-        ("GET", f"{V2}/registered-models/get", {"name": name}, [latest, (*latest, "*", "run_id")]),
-        ("GET", f"{V2}/model-versions/get", {"name": name, "version": "1"}, [("model_version", "run_id")]),
+        Shown("GET", f"{V2}/registered-models/get", {"name": name}, [latest, (*latest, "*", "run_id")]),
+        Shown("GET", f"{V2}/model-versions/get", {"name": name, "version": "1"}, [("model_version", "run_id")]),
     ]
 
 
@@ -135,22 +160,30 @@ _QUERY = """{
   d: mlflowGetExperiment(input: {experimentId: "$experiment2"}) { experiment { name } }
   e: mlflowGetMetricHistoryBulkInterval(input: {runIds: ["$run1", "$run2"], metricKey: "m", maxResults: 9}) { metrics { key } }
 }"""
-_SEARCH = """{
-  a: mlflowSearchRuns(input: {experimentIds: ["$experiment1"]}) { runs { info { runId } } }
-  b: mlflowSearchModelVersions(input: {filter: "name = 'model1'"}) { modelVersions { name } }
-}"""
+_HISTORY = ("data", "e")
+_SEARCH_RUNS = """{ a: mlflowSearchRuns(input: {experimentIds: ["$experiment1"], filter: "attributes.run_id = '$run1'"}) { runs { info { runId } } } }"""
+_SEARCH_VERSIONS = """{ b: mlflowSearchModelVersions(input: {filter: "name = 'model1'"}) { modelVersions { name } } }"""
+_ONE_RUN = ("GET", f"{V2}/runs/get", {"run_id": "$run1"})
+_ONE_MODEL = ("GET", f"{V2}/registered-models/get", {"name": "model1"})
+_ONE_VERSION = ("GET", f"{V2}/model-versions/get", {"name": "model1", "version": "1"})
+_ONE_SCORER = ("GET", f"{V3}/scorers/get", {"experiment_id": "$experiment1", "name": "scorer1"})
 
 #: Requests, and the parts of their answers that are left out where they are denied.
 _SHOWN = [
     *(request for number in (1, 2) for request in _shown_of_experiment(number)),
     *(request for name in ("model1", "prompt1") for request in _shown_of_model(name)),
-    ("GET", f"{V2}/registered-models/search", {"filter": "name = 'model1'"}, [("registered_models", 0, "latest_versions", "*", "run_id")]),
-    ("GET", f"{V2}/model-versions/search", {"filter": "name = 'model1'"}, [("model_versions", 0, "run_id")]),
-    ("GET", f"{V2}/model-versions/search", {"filter": "run_id = '$run1'"}, [("model_versions", 0)]),
-    ("GET", f"{V3}/scorers/list", {"experiment_id": "$experiment1"}, [("scorers", 0)]),
-    ("GET", f"{V3}/scorers/list", {}, [("scorers", 0)]),
-    ("POST", "/graphql", {"query": _QUERY}, [("data", alias) for alias in ("a", "b", "c", "d", "e")]),
-    ("POST", "/graphql", {"query": _SEARCH}, [("data", "a", "runs", 0), ("data", "b", "modelVersions", 0)]),
+    Shown(
+        *("GET", f"{V2}/registered-models/search", {"filter": "name = 'model1'"}),
+        [("registered_models", 0, "latest_versions", "*", "run_id")],
+        _ONE_MODEL,
+    ),
+    Shown("GET", f"{V2}/model-versions/search", {"filter": "name = 'model1'"}, [("model_versions", 0, "run_id")], _ONE_VERSION),
+    Shown("GET", f"{V2}/model-versions/search", {"filter": "run_id = '$run1' AND name = 'model1'"}, [("model_versions", 0)], _ONE_VERSION),
+    Shown("GET", f"{V3}/scorers/list", {"experiment_id": "$experiment1"}, [("scorers", 0)], _ONE_SCORER),
+    Shown("GET", f"{V3}/scorers/list", {}, [("scorers", 0)], _ONE_SCORER),
+    Shown("POST", "/graphql", {"query": _QUERY}, [("data", alias) for alias in ("a", "b", "c", "d", "e")]),
+    Shown("POST", "/graphql", {"query": _SEARCH_RUNS}, [("data", "a", "runs", 0)], _ONE_RUN),
+    Shown("POST", "/graphql", {"query": _SEARCH_VERSIONS}, [("data", "b", "modelVersions", 0)], _ONE_VERSION),
 ]
 
 
@@ -178,62 +211,126 @@ def _granted(choice: random.Random) -> list[tuple[str, str, str]]:
     return [(kind, resource, choice.choice(_LEVELS)) for kind, resource in chosen]
 
 
+def _of_role(choice: random.Random, has_workspaces: bool) -> list[tuple[str, str, str]]:
+    """What a role grants: with workspaces, often something for the workspace itself."""
+    of_workspace = [("workspace", "*", choice.choice(["USE", "USE", "MANAGE"]))] if has_workspaces and choice.random() < 0.5 else []
+    return [*of_workspace, *_granted(choice)]
+
+
 def _is_malformed(server: Server, asked: Asked, status: int) -> bool:
     """Whether ours refuses it to the administrator, too, for what it is: before anybody is asked for rights, as the operator guide says."""
     return status == 400 and server.ask(ADMIN, asked.method, asked.path, asked.content, asked.sent).status_code == 400
 
 
-def _decisions(pair: tuple[Server, Server], seed: int, users: int, requests: int) -> list[str]:
-    choice = random.Random(seed)
-    different = []
-    for number in range(users):
-        user = f"user{seed}x{number}"
-        direct, roles = _granted(choice), [_granted(choice) for _ in range(choice.randint(0, 2))]
-        for server in pair:
-            _administer(server, "POST", f"{V2}/users/create", {"username": user, "password": PASSWORD})
-            for kind, resource, level in direct:
-                granted = {"username": user, "resource_type": kind, "resource_id": resource, "permission": level}
+class _User(NamedTuple):
+    """A user on both servers, whose grants are in one workspace."""
+
+    name: str
+    pair: tuple[Server, Server]
+    direct: list[tuple[str, str, str]]
+    roles: list[list[tuple[str, str, str]]]
+
+    def make(self) -> None:
+        for server in self.pair:
+            _administer(server, "POST", f"{V2}/users/create", {"username": self.name, "password": PASSWORD})
+            for kind, resource, level in self.direct:
+                granted = {"username": self.name, "resource_type": kind, "resource_id": resource, "permission": level}
                 _administer(server, "POST", f"{V3}/users/permissions/grant", granted)
-            for index, of_role in enumerate(roles):
-                new = {"name": f"{user} {index}", "workspace": "default"}
+            for index, of_role in enumerate(self.roles):
+                new = {"name": f"{self.name} {index}", "workspace": server.workspace or "default"}
                 role = _administer(server, "POST", f"{V3}/roles/create", new)["role"]["id"]
                 for kind, pattern, level in of_role:
                     granted = {"role_id": role, "resource_type": kind, "resource_pattern": pattern, "permission": level}
                     _administer(server, "POST", f"{V3}/roles/permissions/add", granted)
-                _administer(server, "POST", f"{V3}/roles/assign", {"role_id": role, "username": user})
-        told = f"direct {direct}, roles {roles}"
+                _administer(server, "POST", f"{V3}/roles/assign", {"role_id": role, "username": self.name})
+
+    def administers(self, workspace: str | None) -> bool:
+        """Whether the user administers a workspace: that of the grants, if none is named."""
+        is_of_grants = workspace in (None, self.pair[0].workspace)
+        return is_of_grants and any(("workspace", "*", "MANAGE") in of_role for of_role in self.roles)
+
+    def __str__(self) -> str:
+        return f"in {self.pair[0].workspace} direct {self.direct}, roles {self.roles}"
+
+
+def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]:
+    """What differs between the answers to a request, which may be sent to another workspace than that of its ids."""
+    for server in user.pair:
+        if made := asked.made:
+            server.make("fresh", "POST", made.path, made.content, *made.pointer)
+    method, path, content = asked.method, asked.path, asked.content
+    stock, ours = (server.ask(user.name, method, path, content, asked.sent, workspace) for server in user.pair)
+    statuses = (stock.status_code, ours.status_code)
+    # Administrators of a workspace are told what is not there.
+    is_accepted = statuses in asked.accepted or (user.administers(workspace) and statuses == (403, 404))
+    if not is_accepted and (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(user.pair[1], asked, ours.status_code):
+        yield f"{method} {path} {asked.sent} {content} to {workspace}: stock {stock.status_code}, ours {ours.status_code}; {user}"
+    for server, answer in zip(user.pair, (stock, ours), strict=True):
+        if answer.status_code == 200 and method == "POST" and path.endswith("s/delete"):
+            _administer(server, "POST", path.replace("delete", "restore"), content)
+
+
+def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
+    """What differs between what answers show."""
+    method, path, content, parts, single = shown
+    stock, ours = (server.ask(user.name, method, path, content, "", workspace) for server in user.pair)
+    said = f"{method} {path} {content} to {workspace}"
+    if (stock.status_code == 403) != (ours.status_code == 403):
+        yield f"{said}: stock {stock.status_code}, ours {ours.status_code}; {user}"
+    elif stock.status_code == 200 and ours.status_code == 200:
+        is_foreign = workspace not in (None, user.pair[0].workspace)
+        for part in parts:
+            # A run that is not there has no points.
+            looked_at = (*part, "metrics") if is_foreign and part == _HISTORY else part
+            has = tuple(_has(answer.json(), looked_at) for answer in (stock, ours))
+            if has[0] == has[1]:
+                continue
+            if single is None or has[1] != (user.pair[0].ask(user.name, *single, "", workspace).status_code == 200):
+                yield f"{said}: {part} is there: stock {has[0]}, ours {has[1]}; {user}"
+
+
+def _lists(user: _User, workspace: str | None) -> Iterator[str]:
+    """What differs between lists of ours, and what MLflow lists, or else what its single reads allow."""
+    for method, path, content, field, name in _LISTS:
+        def listed(by: str, server: Server) -> list[str]:
+            rows = server.ask(by, method, path, content, "", workspace).json().get(field, [])  # noqa: B023
+            return sorted(row[name] for row in rows)  # noqa: B023
+
+        stock, ours = (listed(user.name, server) for server in user.pair)
+        if stock == ours:
+            continue
+        may_read = lambda one: user.pair[0].ask(user.name, *_SINGLE[field](one), "", workspace).status_code == 200  # noqa: B023, E731
+        allowed = [one for one in listed(ADMIN, user.pair[0]) if may_read(one)]
+        if ours != allowed:
+            yield f"{method} {path} to {workspace}: stock {stock}, and may read {allowed}; ours {ours}; {user}"
+
+
+def _decisions(places: list[tuple[Server, Server]], seed: int, users: int, requests: int) -> list[str]:
+    """What differs in some places: the workspaces of a pair of servers, or the pair itself. Two fifths of the requests go to another one."""
+    choice = random.Random(seed)
+    different = []
+    has_workspaces = len(places) > 1
+
+    def elsewhere() -> str | None:
+        return choice.choice(places)[0].workspace if has_workspaces and choice.random() < 0.6 else None
+
+    for number in range(users):
+        roles = [_of_role(choice, has_workspaces) for _ in range(choice.randint(int(has_workspaces), 2))]
+        user = _User(f"user{seed}x{number}", choice.choice(places), _granted(choice), roles)
+        user.make()
         for index, asked in enumerate(choice.sample(_REQUESTS, requests)):
-            for server in pair:
-                server.ids |= {"unique": f"{user}x{index}", "number": f"{seed:08x}{number:08x}{index:016x}"}
-                if made := asked.made:
-                    server.make("fresh", "POST", made.path, made.content, *made.pointer)
-            method, path, content = asked.method, asked.path, asked.content
-            stock, ours = (server.ask(user, method, path, content, asked.sent) for server in pair)
-            is_accepted = (stock.status_code, ours.status_code) in asked.accepted
-            if not is_accepted and (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(pair[1], asked, ours.status_code):
-                different.append(f"{method} {path} {asked.sent} {content}: stock {stock.status_code}, ours {ours.status_code}; {told}")
-            for server, answer in zip(pair, (stock, ours), strict=True):
-                if answer.status_code == 200 and method == "POST" and path.endswith("s/delete"):
-                    _administer(server, "POST", path.replace("delete", "restore"), content)
-        for method, path, content, parts in choice.sample(_SHOWN, min(requests, len(_SHOWN))):
-            stock, ours = (server.ask(user, method, path, content) for server in pair)
-            said = f"{method} {path} {content}"
-            if (stock.status_code == 403) != (ours.status_code == 403):
-                different.append(f"{said}: stock {stock.status_code}, ours {ours.status_code}; {told}")
-            elif stock.status_code == 200 and ours.status_code == 200:
-                for part in parts:
-                    has = tuple(_has(answer.json(), part) for answer in (stock, ours))
-                    if has[0] != has[1]:
-                        different.append(f"{said}: {part} is there: stock {has[0]}, ours {has[1]}; {told}")
-        for method, path, content, field, name in _LISTS:
-            stock, ours = (sorted(row[name] for row in server.ask(user, method, path, content).json().get(field, [])) for server in pair)
-            if stock != ours:
-                different.append(f"{method} {path}: stock {stock}, ours {ours}; {told}")
+            for server in user.pair:
+                server.ids |= {"unique": f"{user.name}x{index}", "number": f"{seed:08x}{number:08x}{index:016x}"}
+            different += _decision(user, asked, elsewhere())
+        for shown in choice.sample(_SHOWN, min(requests, len(_SHOWN))):
+            different += _shown(user, shown, elsewhere())
+        for workspace in {None, elsewhere()}:
+            different += _lists(user, workspace)
         name = choice.choice(["model1", "model2", "prompt1"])
-        answers = [server.ask(user, *_REMOVAL, {"name": name}) for server in pair]
+        answers = [server.ask(user.name, *_REMOVAL, {"name": name}) for server in user.pair]
         if (answers[0].status_code == 403) != (answers[1].status_code == 403):
-            different.append(f"{_REMOVAL} {name}: stock {answers[0].status_code}, ours {answers[1].status_code}; {told}")
-        for server, answer in zip(pair, answers, strict=True):
+            different.append(f"{_REMOVAL} {name}: stock {answers[0].status_code}, ours {answers[1].status_code}; {user}")
+        for server, answer in zip(user.pair, answers, strict=True):
             if answer.status_code == 200:
                 furnish_model(server, name)
     return different
@@ -248,7 +345,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
 
 
 def test_decisions(servers: tuple[Server, Server]) -> None:
-    different = _decisions(servers, seed=1, users=3, requests=12)
+    different = _decisions([servers], seed=1, users=3, requests=12)
     assert not different, f"{len(different)}:\n" + "\n".join(different)
 
 
@@ -258,7 +355,14 @@ def test_many_decisions(default_permission: str, tmp_path_factory: pytest.TempPa
     with both(tmp_path_factory.mktemp(default_permission), default_permission) as pair:
         for server in pair:
             furnish(server)
-        different = _decisions(pair, seed=2, users=40, requests=30)
+        different = _decisions([pair], seed=2, users=40, requests=30)
+    assert not different, f"{len(different)}:\n" + "\n".join(different)
+
+
+@pytest.mark.slow
+def test_many_decisions_in_workspaces(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with both(tmp_path_factory.mktemp("workspaces"), "NO_PERMISSIONS", workspaces=True) as pair:
+        different = _decisions(make_workspaces(pair), seed=3, users=40, requests=30)
     assert not different, f"{len(different)}:\n" + "\n".join(different)
 
 

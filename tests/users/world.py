@@ -16,22 +16,31 @@ from tests.support.servers import ServerlessMlflow, StockMlflow, binary
 ADMIN, PASSWORD = "admin", "correct horse battery"
 
 V2, V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
+HEADER = "X-MLFLOW-WORKSPACE"
+#: The workspaces of servers that have some. They have the same names in them.
+WORKSPACES = ("default", "team-a", "team-b")
 
 
 @dataclass
 class Server:
-    """One of the two, and what its ids stand for."""
+    """One of the two, or a workspace of it, and what the ids in it stand for."""
 
     url: str
     ids: dict[str, str] = field(default_factory=dict)
     session: requests.Session = field(default_factory=requests.Session)
+    workspace: str | None = None
+
+    def within(self, workspace: str) -> "Server":
+        """Return a workspace of the server."""
+        return Server(self.url, {}, self.session, workspace)
 
     def ask(
-        self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = ""
+        self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = "", workspace: str | None = None
     ) -> requests.Response:
         """Send a request as a user; `$name` in it stands for the id that the server has for that.
 
-        `sent` says what the content is: a query, a body, a span of the experiment named, or some bytes in its place.
+        `sent` says what the content is: a query, a body, a span of the experiment named, or some bytes in its place. `workspace` names
+        another workspace than this one.
         """
         filled = self._filled(dict(content or {}))
         of_request: dict[str, Any]
@@ -47,6 +56,8 @@ class Server:
                 of_request = {"data": _one_span(), "headers": headers}
             case other:
                 raise ValueError(other)
+        if named := workspace or self.workspace:
+            of_request["headers"] = {**of_request.get("headers", {}), HEADER: named}
         return self.session.request(
             method, self.url + self._filled(path), auth=(user, PASSWORD) if user else None, timeout=120, **of_request
         )
@@ -82,8 +93,8 @@ def _one_span() -> bytes:
 
 
 @contextmanager
-def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Server]]:
-    """Stock MLflow and ours, each with an administrator."""
+def both(directory: Path, default_permission: str, workspaces: bool = False) -> Iterator[tuple[Server, Server]]:
+    """Stock MLflow and ours, each with an administrator; with workspaces, or without."""
     settings = directory / "basic_auth.ini"
     directory.mkdir(parents=True, exist_ok=True)
     settings.write_text(
@@ -93,9 +104,12 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         # Otherwise each request costs half a second for the hash of its password.
         "auth_cache_ttl_seconds = 3600\n"
     )
+    mode = ["--enable-workspaces"] if workspaces else []
     stock = StockMlflow(
         directory / "stock",
-        options=["--app-name", "basic-auth"],
+        # Each workspace has its own part of what the server keeps.
+        artifact_options=["--artifacts-destination", str(directory / "stock" / "artifacts")] if workspaces else None,
+        options=["--app-name", "basic-auth", *mode],
         environment={
             "MLFLOW_AUTH_CONFIG_PATH": str(settings),
             "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
@@ -107,7 +121,9 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         command = [str(binary()), "admin", "create", ADMIN, "--data", str(data)]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, capture_output=True, timeout=120)
         options = ["--auth", "basic", "--default-permission", default_permission, "--no-ui", "--artifacts-past-users"]
-        ours = ServerlessMlflow(directory / "ours", options=options)
+        options += ["--workspaces"] if workspaces else []
+        root = {"artifact_root": "mlflow-artifacts:/"} if workspaces else {}
+        ours = ServerlessMlflow(directory / "ours", options=options, **root)
         try:
             yield Server(stock.url), Server(ours.url)
         finally:
@@ -128,7 +144,8 @@ def furnish(server: Server) -> None:
         outputs = {"run_id": f"$run{number}", "models": [{"model_id": f"$logged{number}", "step": 1}]}
         answer = server.ask(ADMIN, "POST", f"{V2}/runs/outputs", outputs)
         assert answer.status_code == 200, answer.text
-        trace = f"tr-{number:032x}"
+        place = WORKSPACES.index(server.workspace or "default")
+        trace = f"tr-{place:016x}{number:016x}"
         info = {
             "trace_id": trace,
             "trace_location": {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": f"${experiment}"}},
@@ -147,6 +164,8 @@ def furnish(server: Server) -> None:
         server.ids |= {f"logged{number}_rest": server.ids[f"logged{number}"][1:], f"trace{number}_rest": trace[2:]}
         dataset = {"name": f"dataset{number}", "experiment_ids": [f"${experiment}"]}
         server.make(f"dataset{number}", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")
+    dataset = {"name": "shared", "experiment_ids": ["$experiment1", "$experiment2"]}
+    server.make("shared", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")
     for name in ("model1", "model2", "prompt1"):
         furnish_model(server, name)
     scorer = {"experiment_id": "$experiment1", "name": "scorer1", "serialized_scorer": '{"instructions_judge_pydantic_data": {}}'}
@@ -166,3 +185,18 @@ def furnish_model(server: Server, name: str) -> None:
     version = {"name": name, "source": source, "tags": [*tags, *text], "run_id": "$run1"}
     answer = server.ask(ADMIN, "POST", f"{V2}/model-versions/create", version)
     assert answer.status_code == 200, answer.text
+
+
+def make_workspaces(pair: tuple[Server, Server]) -> list[tuple[Server, Server]]:
+    """Make workspaces on both servers, with the same names in each."""
+    places = []
+    for workspace in WORKSPACES:
+        if workspace != "default":
+            for server in pair:
+                answer = server.ask(ADMIN, "POST", f"{V3}/workspaces", {"name": workspace})
+                assert answer.status_code == 201, answer.text
+        within = (pair[0].within(workspace), pair[1].within(workspace))
+        for server in within:
+            furnish(server)
+        places.append(within)
+    return places

@@ -29,7 +29,7 @@ const HEAD: &str = "\
 
 Generated from a walk through all routes by `make docs`; do not edit. Each line is one thing that the authorizer is asked of a request: what is
 done, to what kind of entity, and what guards that. A request is refused if one of them is, but for lists, which leave out what may not be read, and for
-what is only shown in an answer about something else, which is left out likewise.
+what is only shown in an answer about something else, which is left out likewise. To read an evaluation dataset, the right to one of its experiments is enough.
 An authorizer that does not look at guards is not asked about what a request only names: the logged models of a run's inputs and outputs, and
 the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
 
@@ -44,7 +44,7 @@ calls, and what MLflow's page asks for that is not built has constant answers fo
 |---|---|---|---|---|
 ";
 
-fn all_rows() -> Vec<Endpoint> {
+pub(crate) fn all_rows() -> Vec<Endpoint> {
     DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
 }
 
@@ -93,7 +93,7 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
 }
 
 /// The row that a request goes to: of those that have its path, the one that says most of it.
-fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
+pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
     let of_method = rows.iter().filter(|row| row.method == method);
     let found = of_method.filter_map(|row| {
         let literal = row.paths.iter().filter_map(|own| literal_parts(own, path)).max()?;

@@ -12,6 +12,7 @@ mod foreign_runs;
 mod frame;
 mod front;
 mod health;
+mod lists;
 mod many_workspaces;
 mod memory;
 mod migration;

@@ -117,9 +117,13 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         "EVAL" | "EVALKEY" => {
             let of_this = |wanted: &Ask| {
                 let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;
-                creates || matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest)
+                // A search finds datasets by the experiments that it names.
+                let finds = wanted.action == Action::Read && wanted.kind == Resource::EvaluationDataset;
+                let searches = finds && matches!(wanted.guard, Guarded::Experiment(_) | Guarded::Workspace(_));
+                let is_named = matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest);
+                creates || searches || is_named
             };
-            lists(Resource::EvaluationDataset) || wanted.iter().any(of_this)
+            wanted.iter().any(of_this)
         }
         // The directory of the workspace: names and ids of entities that are created, listed,
         // renamed or deleted in it.

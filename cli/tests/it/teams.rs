@@ -110,6 +110,27 @@ async fn a_workspace_is_for_those_who_have_roles_there() {
     assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 200);
 }
 
+/// A dataset may name experiments that do not exist, and texts that are no ids. Workspaces have them in common.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dataset_of_no_experiment_belongs_to_its_workspace() {
+    let (_site, router) = teams().await;
+    let all = "/api/3.0/mlflow/datasets";
+    for named in ["999999999", "no id"] {
+        let new = json!({ "name": "d", "experiment_ids": [named] });
+        let (made, dataset) = ask(&router, "root", "team-a", &format!("POST {all}/create"), new).await;
+        assert_eq!(made, 200, "{dataset}");
+        let get = format!("GET {all}/{}", dataset["dataset"]["dataset_id"].as_str().unwrap());
+        assert_eq!(status(&router, "root", "team-a", &get, json!({})).await, 200, "{named}");
+        assert_eq!(status(&router, "root", "team-b", &get, json!({})).await, 404, "{named}");
+        assert_eq!(status(&router, "ann", "team-b", &get, json!({})).await, 403, "{named}");
+        let search = json!({ "experiment_ids": ["999999999", named] });
+        for user in ["ann", "root"] {
+            let (_, found) = ask(&router, user, "team-b", &format!("POST {all}/search"), search.clone()).await;
+            assert_eq!(found, json!({}), "{user}: {named}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn workspaces_are_made_by_administrators_and_seen_by_members() {
     let (_site, router) = teams().await;

@@ -4,7 +4,7 @@
 //! [`routes`] is its whole API on one page. A handler reads its request and asks the [`store`]
 //! where the artifacts of a run or a logged model are. `shared/storage/artifact-store` does the rest.
 //! `proxy.rs` serves `mlflow-artifacts:/`, `multipart.rs` uploads in parts and URLs to download
-//! there. `shared/artifact-access` says what a path needs, and `served_path.rs` resolves it.
+//! there. `shared/http/artifact-access` says what a path needs, and `served_path.rs` resolves it.
 //! `run.rs` serves the user interface, `presigned.rs` signs URLs for artifacts in a bucket.
 //!
 //! # A client uploads to a directory

@@ -20,14 +20,15 @@ const LONGEST_TIME: usize = 32;
 /// Bytes of the longest description.
 const LONGEST_DESCRIPTION: usize = 5_000;
 
-/// The roles that a new workspace gets (`_DEFAULT_WORKSPACE_ROLES`).
+/// The roles that a new workspace gets (`_DEFAULT_WORKSPACE_ROLES`). MLflow's description of the role `user` promises the right to read
+/// everything in the workspace, which its grant does not give.
 const ROLES: [(&str, Level, &str); 2] = [
     ("admin", Level::Manage, "Full MANAGE authority over the workspace."),
     (
         "user",
         Level::Use,
-        "Read every resource in the workspace and create new experiments and registered models; the creator-as-owner \
-         mechanism grants MANAGE on what you create, with no write or delete access to resources owned by other users.",
+        "Create new experiments and registered models. The creator of a resource gets MANAGE on it. Resources of other \
+         users are visible only if they are granted.",
     ),
 ];
 

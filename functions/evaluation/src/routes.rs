@@ -12,8 +12,8 @@ use crate::{datasets, scorers};
 pub fn routes() -> Vec<Route<Store>> {
     vec![
         Route::to::<datasets::Create>("POST", "datasets/create", Create(EvaluationDataset)).under(Paths::V3),
-        Route::to::<datasets::Search>("GET", "datasets/search", List(EvaluationDataset)).under(Paths::V3),
-        Route::to::<datasets::Search>("POST", "datasets/search", List(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Search>("GET", "datasets/search", Read(EvaluationDataset)).under(Paths::V3),
+        Route::to::<datasets::Search>("POST", "datasets/search", Read(EvaluationDataset)).under(Paths::V3),
         Route::to::<datasets::Get>("GET", "datasets/{dataset_id}", Read(EvaluationDataset)).under(Paths::V3),
         Route::to::<datasets::Delete>("DELETE", "datasets/{dataset_id}", Delete(EvaluationDataset)).under(Paths::V3),
         Route::to::<datasets::SetTags>("PATCH", "datasets/{dataset_id}/tags", Update(EvaluationDataset))

@@ -1,9 +1,9 @@
 //! The experiments of a dataset.
 
-use access::{Action, Needs, Resource, Scope, Target};
+use access::{Action, Needs, Scope, Target};
 use mlflow_api::evaluation_datasets::{DatasetExperiments, OneDataset};
 use mlflow_api::requests::evaluation_datasets as message;
-use mlflow_api::{Request, Result};
+use mlflow_api::{ExperimentId, Request, Result};
 use service::Endpoint;
 
 use super::lifecycle::{check_workspace, experiments};
@@ -20,15 +20,20 @@ impl Endpoint for Experiments {
         Ok(Self(AskedId::of(request)))
     }
 
-    /// The response contains those of the dataset's experiments that the caller may see.
     fn needs(&self) -> Needs {
-        Needs::list(Resource::Experiment).and(Action::Read, self.0.targets())
+        Needs::of(Action::Read, self.0.targets())
     }
 
+    /// Names those of its experiments that the caller may read. A text that is no experiment's id is not guarded.
     async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperiments> {
-        Ok(DatasetExperiments {
-            experiment_ids: store.dataset_experiments(scope.visible(), &self.0.granted(scope)?).await?,
-        })
+        let asked = self.0.granted(scope)?;
+        let mut experiment_ids = store.dataset_experiments(&asked).await?;
+        if let Some(dataset) = &asked.dataset {
+            experiment_ids.retain(|text| {
+                ExperimentId::parse(text).map_or(true, |experiment| scope.shows_experiment(dataset, experiment))
+            });
+        }
+        Ok(DatasetExperiments { experiment_ids })
     }
 }
 

@@ -148,20 +148,21 @@ impl Endpoint for Search {
         Ok(Self { experiments: experiments(&search.experiment_ids).collect(), search })
     }
 
-    /// A request without experiments reads the datasets of all experiments.
+    /// A request without experiments searches the datasets of all experiments. Searching by texts
+    /// that are not IDs of experiments requires permission to read all of them.
     fn needs(&self) -> Needs {
         let experiments = self.experiments.iter().copied().map(Target::Experiment);
-        let read = Needs::nothing()
+        Needs::nothing()
             .and_in(Action::Read, Resource::EvaluationDataset, experiments)
-            .or(Needs::read(Target::Any(Resource::EvaluationDataset)));
-        Needs::list(Resource::EvaluationDataset).and_all(read)
+            .or(Needs::read(Target::Any(Resource::EvaluationDataset)))
+            .showing([Resource::EvaluationDataset])
     }
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<Datasets> {
         let named = &mut self.search.experiment_ids;
         let is_here = |text: &String| match ExperimentId::parse(text) {
             Ok(experiment) => Ok(scope.listed_experiment(experiment)?.is_some()),
-            Err(_) => Ok(true),
+            Err(_) => Ok(scope.shows(Resource::EvaluationDataset)),
         };
         let here = named.iter().map(is_here).collect::<Result<Vec<_>>>()?;
         if !here.is_empty() && here.iter().all(|is_here| !is_here) {
@@ -169,7 +170,7 @@ impl Endpoint for Search {
         }
         let mut here = here.into_iter();
         named.retain(|_| here.next().unwrap_or_default());
-        store.dataset_search(scope.workspace(), scope.visible(), &self.search).await
+        store.dataset_search(scope.workspace(), &self.search).await
     }
 }
 

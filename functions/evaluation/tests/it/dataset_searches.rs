@@ -112,15 +112,25 @@ async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
         found
     };
     assert_eq!(experiments(&site.server).await.len(), 3);
-    let [open, closed] = [&seen, &hidden].map(|id| Guarded::Experiment(ExperimentId::parse(id).unwrap()));
-    let visible = Visible::Only(Arc::new([open].into()));
-    let judge = test_site::Judge::new(visible, move |(_, what): &(Action, Guarded)| *what != closed);
+    let closed = Guarded::Experiment(ExperimentId::parse(&hidden).unwrap());
+    let judge = test_site::Judge::new(Visible::nothing(), move |(_, what): &(Action, Guarded)| *what != closed);
+    let judge = judge.looking();
     let store = evaluation::store::Store::new(site.table.clone());
     let frame = service::Frame::guarded(store, Arc::new(judge));
     let guarded = test_site::Api(service::router(evaluation::routes(), &frame));
     assert_eq!(experiments(&guarded).await, [json!(seen), json!("no number")]);
     let dataset = guarded.get_at(&format!("/api/3.0/mlflow/datasets/{id}"), &[]).await.ok();
     assert!(!dataset.to_string().contains("experiment_ids"), "{dataset}");
-    let found = guarded.call_at("POST", "/api/3.0/mlflow/datasets/search", "{}".to_owned()).await;
-    assert_eq!(found.body.get("datasets"), None);
+    let search = async |experiment: &str| {
+        let named = json!({ "experiment_ids": [experiment] });
+        guarded.call_at("POST", "/api/3.0/mlflow/datasets/search", named.to_string()).await
+    };
+    let found = search(&seen).await.ok();
+    assert_eq!(found["datasets"][0]["dataset_id"], json!(id));
+    assert_eq!(search(&hidden).await.status, 403);
+    // To change it, the right to all of its experiments is needed.
+    let path = format!("/api/3.0/mlflow/datasets/{id}/tags");
+    let tags = json!({ "tags": "{}" }).to_string();
+    assert_eq!(guarded.call_at("PATCH", &path, tags).await.status, 403);
+    assert_eq!(guarded.call_at("DELETE", &format!("/api/3.0/mlflow/datasets/{id}"), String::new()).await.status, 403);
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Identity, Needs, Scope, Target, Visible};
+use access::{AdmitEverybody, Identity, Needs, Scope, Target};
 use embedded_engine::Engine;
 use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
 use ledger::{Bench, Ledger, Section, budget};
@@ -217,7 +217,7 @@ async fn many(ledger: &mut Ledger, bench: &Bench<Store>, experiment: ExperimentI
                     max_results: 50,
                     ..DatasetSearch::default()
                 };
-                let found = store.dataset_search(workspace, &Visible::Everything, &search).await.unwrap();
+                let found = store.dataset_search(workspace, &search).await.unwrap();
                 assert_eq!(found.datasets.len(), 50);
             })
             .await;

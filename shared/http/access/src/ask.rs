@@ -19,8 +19,10 @@ use crate::workspaces::check;
 /// workspace.
 pub(crate) struct Asked {
     pub(crate) resolved: Option<Resolved>,
-    /// Everything that has to be allowed.
+    /// What has to be allowed: all of it, or one of it.
     pub(crate) asks: Vec<Ask>,
+    /// Whether one of these is enough. An evaluation dataset may be read by callers who may read one of its experiments.
+    pub(crate) one_is_enough: bool,
 }
 
 /// The asks for each need, in their order; the caller; and the items that were read for the answer,
@@ -33,7 +35,9 @@ pub(crate) async fn ask(
     needs: &Needs,
     targets: Vec<Option<Resolved>>,
 ) -> Result<(Vec<Asked>, Identity, Read)> {
-    let listed = if looks { experiments_of_datasets(table, &targets).await? } else { HashMap::new() };
+    let mut targets = targets;
+    let listed =
+        if looks { experiments_of_datasets(table, &identity.workspace, &mut targets).await? } else { HashMap::new() };
     let guards: Vec<Vec<Guarded>> =
         needs.iter().zip(&targets).map(|(need, resolved)| guards(need, resolved.as_ref(), &listed)).collect();
     let (identity, read) = if looks {
@@ -72,14 +76,26 @@ pub(crate) async fn ask(
     let mut asked = Vec::new();
     for ((need, resolved), guards) in needs.iter().zip(targets).zip(guards) {
         let stored = guards.iter().map(stored).collect::<Result<Vec<_>>>()?;
-        let is_foreign = stored.iter().flatten().any(|stored| stored.workspace != identity.workspace);
-        let resolved = resolved.filter(|_| !is_foreign);
+        let is_foreign =
+            |stored: &Option<Stored>| stored.as_ref().is_some_and(|stored| stored.workspace != identity.workspace);
+        let is_dataset = matches!(resolved, Some(Resolved::EvaluationDataset(_)));
+        // A dataset that is here may name experiments that are elsewhere, or that were made there later.
+        let resolved = resolved.filter(|_| is_dataset || !stored.iter().any(is_foreign));
         let asks = match &resolved {
             None if need.tells_of_absence => Vec::new(),
             None => vec![one(need, Guarded::Absent(need.kind), None)],
-            Some(_) => guards.into_iter().zip(stored).map(|(guard, stored)| one(need, guard, stored)).collect(),
+            Some(_) => {
+                let ask = |(guard, stored): (Guarded, Option<Stored>)| {
+                    if is_foreign(&stored) {
+                        one(need, Guarded::Absent(need.kind), None)
+                    } else {
+                        one(need, guard, stored)
+                    }
+                };
+                guards.into_iter().zip(stored).map(ask).collect()
+            }
         };
-        asked.push(Asked { resolved, asks });
+        asked.push(Asked { resolved, asks, one_is_enough: is_dataset && !need.action.writes() });
     }
     Ok((asked, identity, read))
 }
@@ -115,10 +131,12 @@ fn guards(
     }
 }
 
-/// The experiments of the evaluation datasets that a request names. One request, if it names any.
+/// The experiments of the evaluation datasets that a request names. The targets that are datasets of another workspace become none. One
+/// request, if any is named.
 async fn experiments_of_datasets(
     table: &Table,
-    targets: &[Option<Resolved>],
+    workspace: &Workspace,
+    targets: &mut [Option<Resolved>],
 ) -> Result<HashMap<EvaluationDatasetId, Vec<ExperimentId>>> {
     let named = targets.iter().flatten().filter_map(|resolved| match resolved {
         Resolved::EvaluationDataset(dataset) => Some(dataset.clone()),
@@ -131,6 +149,13 @@ async fn experiments_of_datasets(
     let key = |dataset: &EvaluationDatasetId| Some(rows::EvaluationDataset::key(dataset));
     let keys: Vec<_> = named.iter().filter_map(key).collect();
     let items = table.get_many(&keys).await?;
+    for target in targets.iter_mut() {
+        let Some(Resolved::EvaluationDataset(dataset)) = target else { continue };
+        let item = key(dataset).and_then(|key| items.get(&key));
+        if item.map(Stored::of).transpose()?.is_some_and(|stored| stored.workspace != *workspace) {
+            *target = None;
+        }
+    }
     let listed = named.into_iter().map(|dataset| {
         let item = key(&dataset).and_then(|key| items.get(&key));
         let experiments = item.map(|item| experiments_of(item).collect()).unwrap_or_default();

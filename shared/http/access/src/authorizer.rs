@@ -20,7 +20,7 @@ pub trait Sight: Send + Sync + fmt::Debug {
     /// Whether an entity of this kind may be shown that this guards.
     fn shows(&self, kind: Resource, guarded: &Guarded) -> bool;
 
-    /// Every guard of this kind that may be shown, where it knows them all.
+    /// Every guard of this kind that may be shown, where it knows them all. For scorers, an experiment stands for all of its scorers.
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>>;
 }
 
@@ -66,12 +66,18 @@ impl Visible {
     }
 
     /// Every guard of a kind that may be shown, in any order, if these are at most a hundred: then a search looks at them, and not at all
-    /// that there is.
+    /// that there is. For scorers, an experiment stands for all of its scorers.
     #[must_use]
     pub fn few(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let all = match self {
             Self::Everything => None,
-            Self::Only(some) => Some(some.iter().filter(|guarded| guarded.resource() == kind).cloned().collect()),
+            Self::Only(some) => {
+                let is_of = |guarded: &Guarded| {
+                    let resource = guarded.resource();
+                    resource == kind || (kind, resource) == (Resource::Scorer, Resource::Experiment)
+                };
+                Some(some.iter().filter(|guarded| is_of(guarded)).cloned().collect())
+            }
             Self::Which(sight) => sight.all(kind),
         };
         all.filter(|all: &Vec<_>| all.len() <= FEW)

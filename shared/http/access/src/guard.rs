@@ -44,6 +44,14 @@ impl Guarded {
         }
     }
 
+    /// The experiment, if it is one.
+    pub(crate) const fn experiment(&self) -> Option<ExperimentId> {
+        match self {
+            Self::Experiment(experiment) => Some(*experiment),
+            _ => None,
+        }
+    }
+
     /// The key of the item that [`Stored`] is read from; for a workspace other than the default
     /// one, that of its own item.
     #[must_use]

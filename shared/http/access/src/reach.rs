@@ -64,6 +64,7 @@ impl Sight for InReach {
         let experiment = Guarded::Experiment(self.experiment);
         match kind {
             Resource::Experiment => Some(Some(experiment).filter(|it| self.visible.shows(it)).into_iter().collect()),
+            Resource::Scorer => Some(vec![experiment]),
             Resource::RegisteredModel | Resource::Prompt => Some(Vec::new()),
             _ => None,
         }

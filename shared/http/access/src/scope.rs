@@ -41,6 +41,8 @@ pub struct Scope {
     found: HashMap<Target, Outcome>,
     /// The kinds of entities in a target that the answer may show.
     shown: HashSet<(Resource, Target)>,
+    /// The experiments of evaluation datasets that answers may name; all experiments of datasets that are not among these.
+    experiments: HashMap<EvaluationDatasetId, HashSet<ExperimentId>>,
 }
 
 /// The answer of the authorizer to the needs of a request.
@@ -100,13 +102,17 @@ impl Scope {
             authorizer.authorize(&identity, &all, &read)
         };
         let mut allowed = answers.await?.into_iter();
-        let (mut found, mut shown) = (HashMap::new(), HashSet::new());
+        let (mut found, mut shown, mut experiments) = (HashMap::new(), HashSet::new(), HashMap::new());
         let mut may_list = true;
-        for (need, Asked { resolved, asks }) in needs.iter().zip(asked) {
+        for (need, Asked { resolved, asks, one_is_enough }) in needs.iter().zip(asked) {
             // All answers are taken, so that the next need gets its own.
-            let mut is_allowed = true;
-            for ask in &asks {
-                is_allowed &= allowed.next().unwrap_or(false) && identity.restriction.admits(ask);
+            let answers: Vec<_> =
+                asks.iter().map(|ask| allowed.next().unwrap_or(false) && identity.restriction.admits(ask)).collect();
+            let is_one = |is_allowed: &bool| *is_allowed;
+            let is_allowed = if one_is_enough { answers.iter().any(is_one) } else { answers.iter().all(is_one) };
+            if let Some(Resolved::EvaluationDataset(dataset)) = resolved.as_ref().filter(|_| looks && one_is_enough) {
+                let read = asks.iter().zip(answers).filter(|(_, is_allowed)| *is_allowed);
+                experiments.insert(dataset.clone(), read.filter_map(|(ask, _)| ask.guard.experiment()).collect());
             }
             let outcome = match (is_allowed, need.action, resolved) {
                 (_, Action::Show, resolved) => {
@@ -137,7 +143,7 @@ impl Scope {
             Visible::nothing()
         };
         let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
-        Ok(Decision::Allowed(Self { identity, along, visible, found, shown }))
+        Ok(Decision::Allowed(Self { identity, along, visible, found, shown, experiments }))
     }
 
     /// Whether the caller of this request may do something else as well, with entities that were
@@ -199,6 +205,12 @@ impl Scope {
     #[must_use]
     pub fn shows_in(&self, kind: Resource, target: &Target) -> bool {
         self.shown.contains(&(kind, target.clone()))
+    }
+
+    /// Whether the answer may name an experiment of an evaluation dataset: the caller may read it.
+    #[must_use]
+    pub fn shows_experiment(&self, dataset: &EvaluationDatasetId, experiment: ExperimentId) -> bool {
+        self.experiments.get(dataset).is_none_or(|experiments| experiments.contains(&experiment))
     }
 
     /// An experiment by its id. It need not be there.

@@ -156,7 +156,6 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
 
 fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     let of = |action| Requirement::of(GrantType::Experiment, experiment, action);
-    let listed = || in_list(GrantType::Experiment, experiment);
     match kind {
         Resource::Experiment if action == Action::Delete => {
             let tier = |tier| {
@@ -164,7 +163,8 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             };
             Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
         }
-        Resource::Experiment | Resource::Scorer if action == Action::List => Rule::needs([listed()]),
+        // Scorers are listed one by one: grants for the experiment say nothing about them.
+        Resource::Scorer if action == Action::List => Rule::needs([]),
         // For scorers, settings of the experiment.
         Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
         Resource::Assessment => of_assessment(action, experiment),
@@ -172,18 +172,11 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             let tier = type_of(kind);
             match action {
                 Action::Create => Rule::needs([of(Act::Update), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
-                Action::List => Rule::needs([listed(), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
                 _ => Rule::needs([of(Act::Read), in_tier(tier, experiment, act(action))]),
             }
         }
         _ => Rule::Administrators,
     }
-}
-
-/// The requirement of showing an entity in a list. Without a grant for its type, a grant for the
-/// workspace shows it, although that does not admit to it.
-fn in_list(kind: GrantType, id: &str) -> Requirement {
-    Requirement::of(kind, id, Act::Read).or(GrantType::Workspace, EVERYTHING, Act::Read)
 }
 
 /// The requirement of a grant for a tier, or else for the experiment.
@@ -224,12 +217,7 @@ fn of_scorer(action: Action, kind: Resource, experiment: &str, scorer: &str) -> 
             of(Act::NotDenied),
             Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
         ]),
-        (Action::List, _) => Rule::needs([
-            in_list(GrantType::Experiment, experiment),
-            in_list(GrantType::Scorer, scorer),
-            Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
-        ]),
-        (Action::Read, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
+        (Action::List | Action::Read, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
         (Action::Delete, Resource::ScorerVersion) => Rule::needs([of(Act::Read), version(Act::Delete)]),
         (Action::Delete, _) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
         _ => Rule::needs([of(act(action))]),
@@ -251,13 +239,11 @@ fn of_model(ask: &Ask, name: &str) -> Rule {
         (Resource::ModelVersion | Resource::PromptVersion, _) if ask.stored.is_none() => Rule::Administrators,
         (Resource::ModelVersion | Resource::PromptVersion, action) => match action {
             Action::Create => Rule::needs([of(Act::Update), not_denied]),
-            Action::List => Rule::needs([in_list(container, name), not_denied]),
-            Action::Read | Action::Show => Rule::needs([of(Act::Read), not_denied]),
+            Action::List | Action::Read | Action::Show => Rule::needs([of(Act::Read), not_denied]),
             _ => Rule::needs([of(Act::Read), version(act(action))]),
         },
         (_, Action::Delete) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
         (_, Action::Create) => Rule::needs([of(Act::NotDenied)]),
-        (_, Action::List) => Rule::needs([in_list(container, name)]),
         (_, action) => Rule::needs([of(act(action))]),
     }
 }

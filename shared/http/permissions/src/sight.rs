@@ -7,7 +7,7 @@ use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 use mlflow_api::{ExperimentId, RegisteredModelName};
 
 use crate::grants::{Grants, allows};
-use crate::rules::{Act, Rule, rule_of, type_of};
+use crate::rules::{Act, Rule, rule_of, scorer_of, type_of};
 
 /// The entities that a user with these grants may see.
 #[derive(Debug)]
@@ -43,10 +43,8 @@ impl Sight for ByGrants {
 
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let of = type_of(kind);
-        // A user who may read entities without a grant cannot name them all.
-        let for_all = if self.grants.at(of, EVERYTHING).is_some() { of } else { GrantType::Workspace };
-        let reads_others = allows(self.grants.effective(for_all, EVERYTHING, self.default), Act::Read);
-        if reads_others {
+        // Grants for single entities do not name all of them if the user may read others as well.
+        if !of.has_ids() || allows(self.grants.effective(of, EVERYTHING, self.default), Act::Read) {
             return None;
         }
         let guard = |id: &str| match of {
@@ -54,12 +52,9 @@ impl Sight for ByGrants {
             GrantType::RegisteredModel | GrantType::Prompt => {
                 Some(Guarded::RegisteredModel(RegisteredModelName::named(id)))
             }
+            GrantType::Scorer => scorer_of(id).map(|(experiment, name)| Guarded::Scorer(experiment, name)),
             _ => None,
         };
-        // Scorers are not named by their patterns.
-        if !matches!(of, GrantType::Experiment | GrantType::RegisteredModel | GrantType::Prompt) {
-            return None;
-        }
         let all = self.grants.ids(of).filter_map(guard).filter(|guarded| self.shows(kind, guarded));
         Some(all.collect())
     }
@@ -75,6 +70,10 @@ mod tests {
 
     fn experiment(number: u64) -> Guarded {
         Guarded::Experiment(ExperimentId::from_number(number).unwrap())
+    }
+
+    fn scorer(name: &str) -> Guarded {
+        Guarded::Scorer(ExperimentId::from_number(8).unwrap(), name.to_owned())
     }
 
     fn seeing(grants: &[(GrantType, &str, Level)], default: Level) -> Visible {
@@ -98,18 +97,29 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_for_the_workspace_shows_what_nothing_else_is_granted_for() {
+    fn a_grant_to_use_the_workspace_shows_nothing() {
         let member = (GrantType::Workspace, EVERYTHING, Level::Use);
-        let some = seeing(&[member, (GrantType::Experiment, "7", Level::Deny)], Level::NoPermissions);
-        assert!(!some.shows(&experiment(7)) && some.shows(&experiment(8)));
-        assert_eq!(some.few(Resource::Experiment), None);
-        let denied = seeing(&[member, (GrantType::Experiment, EVERYTHING, Level::Deny)], Level::NoPermissions);
-        assert!(!denied.shows(&experiment(8)));
-        assert_eq!(denied.few(Resource::Experiment), Some(Vec::new()));
+        let some = seeing(&[member, (GrantType::Experiment, "7", Level::Read)], Level::NoPermissions);
+        assert!(some.shows(&experiment(7)) && !some.shows(&experiment(8)));
+        assert_eq!(some.few(Resource::Experiment), Some(vec![experiment(7)]));
         let named = Guarded::RegisteredModel(RegisteredModelName::named("m"));
-        assert!(some.shows(&named) && some.shows_as(Resource::ModelVersion, &named));
-        let scorer = Guarded::Scorer(ExperimentId::from_number(8).unwrap(), "s".to_owned());
-        assert!(some.shows(&scorer) && !seeing(&[], Level::NoPermissions).shows(&scorer));
+        assert!(!some.shows(&named) && !some.shows_as(Resource::ModelVersion, &named));
+        assert!(!some.shows(&scorer("s")));
+    }
+
+    #[test]
+    fn scorers_are_shown_by_grants_of_their_own() {
+        let some = seeing(&[(GrantType::Scorer, "8/a%20b", Level::Read)], Level::NoPermissions);
+        assert!(some.shows(&scorer("a b")) && !some.shows(&scorer("s")) && !some.shows(&experiment(8)));
+        assert_eq!(some.few(Resource::Scorer), Some(vec![scorer("a b")]));
+        let of_experiment = seeing(&[(GrantType::Experiment, "8", Level::Manage)], Level::NoPermissions);
+        assert!(!of_experiment.shows(&scorer("s")));
+        assert_eq!(
+            seeing(&[(GrantType::Scorer, EVERYTHING, Level::Read)], Level::NoPermissions).few(Resource::Scorer),
+            None
+        );
+        let denied = [(GrantType::Scorer, "8/s", Level::Read), (GrantType::ScorerVersion, EVERYTHING, Level::Deny)];
+        assert_eq!(seeing(&denied, Level::NoPermissions).few(Resource::Scorer), Some(Vec::new()));
     }
 
     #[test]

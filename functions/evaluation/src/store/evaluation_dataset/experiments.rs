@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use access::Visible;
 use entities::attributes::{CREATED_BY, EXPERIMENTS, NAME, UPDATED};
 use entities::{entry_name, now_ms};
 use key_schema::rows;
@@ -10,7 +9,7 @@ use mlflow_api::evaluation_datasets::EvaluationDataset;
 use mlflow_api::{Error, EvaluationDatasetId, ExperimentId, Result};
 use table::{Condition, Failure, Reason, Update, Write, number};
 
-use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, is_visible, listed};
+use super::item::{AskedDataset, TRANSACTION, experiment_key, experiments_of, listed};
 use crate::store::Store;
 
 /// Returns MLflow's error about adding experiments to, or removing them from, a dataset that does
@@ -20,12 +19,10 @@ fn no_dataset(id: &str) -> Error {
 }
 
 impl Store {
-    /// Returns the visible experiments of an evaluation dataset, in the order in which they were
-    /// added. There are none if the dataset does not exist. Takes one request.
-    pub async fn dataset_experiments(&self, visible: &Visible, id: &AskedDataset) -> Result<Vec<String>> {
-        let mut experiments = self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default();
-        experiments.retain(|experiment| is_visible(visible, experiment));
-        Ok(experiments)
+    /// Returns the experiments of an evaluation dataset, in the order in which they were added. There
+    /// are none if the dataset does not exist. Takes one request.
+    pub async fn dataset_experiments(&self, id: &AskedDataset) -> Result<Vec<String>> {
+        Ok(self.dataset_item(id).await?.map(|(_, item)| experiments_of(&item)).unwrap_or_default())
     }
 
     /// Adds an evaluation dataset to experiments. The experiments must exist, but may be deleted.

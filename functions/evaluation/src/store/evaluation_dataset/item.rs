@@ -1,10 +1,10 @@
 //! The item of a dataset, and the keys of the rows that belong to the dataset.
 
-use access::{Granted, Guarded, Visible};
-use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME};
-use entities::{entry_key, entry_name};
+use access::Granted;
+use entities::attributes::{CHANGES, CREATED_BY, EXPERIMENTS, NAME, WORKSPACE};
+use entities::{entry_key, entry_name, workspace_named};
 use key_schema::{Key, Name, Ordinal, WideDigest, rows};
-use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
+use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace};
 use sha2::{Digest, Sha256};
 use table::{Condition, Item, Map, text};
 
@@ -62,12 +62,6 @@ pub(super) fn experiments_of(item: &Item) -> Vec<String> {
     experiments.into_iter().map(|(_, experiment)| experiment).collect()
 }
 
-/// Checks whether a list may show an experiment, given by a client's text. Texts that are not a
-/// valid id are not guarded.
-pub(super) fn is_visible(visible: &Visible, experiment: &str) -> bool {
-    ExperimentId::parse(experiment).map_or(true, |experiment| visible.shows(&Guarded::Experiment(experiment)))
-}
-
 /// Checks whether a dataset, given by its item, belongs to one of these experiments. Always true if
 /// there are none. This is not implied by the experiment's list, because its key may contain a hash
 /// of a long name.
@@ -75,6 +69,15 @@ pub(super) fn is_of_any(item: &Item, experiments: &[String]) -> bool {
     let held = item.map(EXPERIMENTS);
     let is_held = |experiment: &String| held.is_some_and(|held| held.contains_key(entry_name(experiment).as_ref()));
     experiments.is_empty() || experiments.iter().any(is_held)
+}
+
+/// Checks whether a dataset, given by its item, is in this workspace.
+///
+/// # Errors
+/// Returns an internal error if the item cannot be read.
+pub(super) fn is_in(item: &Item, workspace: &Workspace) -> Result<bool> {
+    let named = workspace_named(item.get(WORKSPACE)).map_err(Error::internal)?;
+    Ok(named == *workspace)
 }
 
 /// The dataset that a request refers to. A text that is not a valid id refers to no dataset, which

@@ -3,7 +3,6 @@
 use documents::content;
 use std::collections::{BTreeMap, BTreeSet};
 
-use access::{Guarded, Visible};
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
 use entities::read_all;
 use futures::future::ready;
@@ -18,7 +17,7 @@ use search::{
 };
 use table::{Item, Query};
 
-use super::item::{is_of_any, is_visible};
+use super::item::{is_in, is_of_any};
 use crate::store::Store;
 
 /// Number of lists, and of datasets, that are read concurrently.
@@ -90,21 +89,15 @@ impl Store {
     /// do not rule out. These are one page, unless the filter uses tags or the last change, or the
     /// order uses the latter. Each dataset with a schema, or with tags that are too large for its
     /// document, takes one more request.
-    pub async fn dataset_search(
-        &self,
-        workspace: &Workspace,
-        visible: &Visible,
-        search: &DatasetSearch,
-    ) -> Result<Datasets> {
+    pub async fn dataset_search(&self, workspace: &Workspace, search: &DatasetSearch) -> Result<Datasets> {
         limits::max_results(search.max_results)?;
         let fingerprint = Fingerprint::of_dataset_search(&search.experiment_ids, &search.filter, &search.order_by);
         let after = decode_page_token(fingerprint, &search.page_token)?;
         let (filter, order) = parse_dataset_search(&search.filter, &search.order_by)?;
         let page_size = usize::try_from(search.max_results).unwrap_or(usize::MAX);
 
-        let mut listed = self.datasets_listed(workspace, visible, &search.experiment_ids).await?;
-        let is_seen = |listed: &Listed| visible.shows(&Guarded::EvaluationDataset(listed.id.clone()));
-        listed.retain(|listed| is_seen(listed) && listed.may_pass(&filter));
+        let mut listed = self.datasets_listed(workspace, &search.experiment_ids).await?;
+        listed.retain(|listed| listed.may_pass(&filter));
         let in_order = is_known_from_lists(&filter, &order) && listed.iter().all(Listed::has_texts);
         if in_order {
             listed.sort_by_cached_key(|listed| order.key(listed));
@@ -112,9 +105,8 @@ impl Store {
         }
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        let named = search.experiment_ids.iter();
-        let experiments = named.filter(|experiment| is_visible(visible, experiment)).cloned().collect();
-        let wanted = Wanted { store, experiments, filter, order, after };
+        let experiments = search.experiment_ids.clone();
+        let wanted = Wanted { store, workspace: workspace.clone(), experiments, filter, order, after };
         let page = fill(&wanted, &listed, in_order, page_size, reading).await?;
         let (datasets, next_page_token) = page.finish(fingerprint)?;
         Ok(Datasets { datasets, next_page_token })
@@ -122,15 +114,9 @@ impl Store {
 
     /// Lists the datasets of these experiments, or of the whole workspace, without duplicates.
     /// Takes a request per MB of each list.
-    async fn datasets_listed(
-        &self,
-        workspace: &Workspace,
-        visible: &Visible,
-        experiments: &[String],
-    ) -> Result<Vec<Listed>> {
+    async fn datasets_listed(&self, workspace: &Workspace, experiments: &[String]) -> Result<Vec<Listed>> {
         let is_of_all = experiments.is_empty();
-        let experiments: BTreeSet<_> =
-            experiments.iter().map(String::as_str).filter(|text| is_visible(visible, text)).collect();
+        let experiments: BTreeSet<_> = experiments.iter().map(String::as_str).collect();
         let of_experiment = |experiment: &str| rows::ExperimentEvaluationDataset::all(&experiment.into()).range();
         let mut lists: Vec<_> = experiments.into_iter().map(of_experiment).collect();
         if is_of_all {
@@ -153,6 +139,9 @@ impl Store {
 /// The conditions that a dataset has to meet to be on a page.
 struct Wanted {
     store: Store,
+    /// Workspace that the dataset has to be in. The list of a text that is not the ID of an
+    /// experiment contains datasets of all workspaces.
+    workspace: Workspace,
     /// Experiments of which the dataset has to be in at least one. If empty, there is no such
     /// condition.
     experiments: Vec<String>,
@@ -171,6 +160,9 @@ impl Candidates for Wanted {
         let mut items = self.store.table.get_many(&keys).await?;
         let datasets = listed.iter().zip(&keys).filter_map(|(listed, key)| Some((&listed.id, items.remove(key)?)));
         let datasets = datasets.filter(|(_, item)| is_of_any(item, &self.experiments));
+        let here = datasets.map(|(id, item)| Ok((is_in(&item, &self.workspace)?, id, item)));
+        let here = here.collect::<Result<Vec<_>>>()?;
+        let datasets = here.into_iter().filter(|(is_here, ..)| *is_here).map(|(_, id, item)| (id, item));
         let datasets = datasets.map(|(id, item)| async move {
             let tags = self.store.dataset_tags(id, &item).await?;
             Ok::<_, Error>(Searched { id: id.clone(), item, tags })

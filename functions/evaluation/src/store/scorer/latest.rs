@@ -1,14 +1,14 @@
 //! Lists of scorers, each with its latest version. Lists that exceed the maximum size of a response
 //! are rejected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use access::{Granted, Guarded, Resource, Visible};
 use entities::attributes::NAME;
 use entities::read_all;
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{part, rows};
+use key_schema::{Name, part, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{ExperimentId, Result, Workspace};
@@ -34,13 +34,19 @@ impl Store {
     }
 
     /// Returns the latest versions of the visible scorers of several experiments, ignoring those
-    /// that are not active. Takes two requests per experiment.
+    /// that are not active. Takes two requests per experiment, or none for an experiment without a
+    /// visible scorer if the visible scorers are few.
     pub async fn scorer_list_of(
         &self,
         experiments: &[Granted<ExperimentId>],
         visible: &Visible,
     ) -> Result<Vec<wire::Scorer>> {
-        self.scorers_of_active(experiments.iter().map(|experiment| **experiment).collect(), visible).await
+        let mut once: BTreeSet<_> = experiments.iter().map(|experiment| **experiment).collect();
+        if let Some(few) = visible.few(Resource::Scorer) {
+            let shown: BTreeSet<_> = few.iter().filter_map(experiment_of).collect();
+            once.retain(|experiment| shown.contains(experiment));
+        }
+        self.scorers_of_active(once, visible).await
     }
 
     /// Returns the scorers of those of these experiments that are active.
@@ -52,20 +58,45 @@ impl Store {
 
     /// Returns the latest versions of the visible scorers of all active experiments in the
     /// workspace. Takes a request per MB of the list of scorers, and two for each experiment that
-    /// has any.
+    /// has a visible one. If the visible scorers are few and known by name, one request per 100 of
+    /// them replaces the list.
     pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
-        if let Some(few) = visible.few(Resource::Experiment) {
-            let experiments = few.into_iter().filter_map(|guarded| match guarded {
-                Guarded::Experiment(experiment) => Some(experiment),
-                _ => None,
-            });
-            return self.scorers_of_active(experiments.collect(), visible).await;
+        let rows = match visible.few(Resource::Scorer) {
+            Some(few) => self.scorers_listed(workspace, few).await?,
+            None => self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?,
+        };
+        let place = |row: &Item| {
+            let experiment = part::experiment_of_listed_scorer(&row.key()?.sk)?;
+            Some((experiment, row.get(NAME)?.to_owned()))
+        };
+        let listed = read_all(&rows, "a place in the list of scorers", place)?.into_iter();
+        let shown = listed.filter(|(experiment, name)| visible.shows(&Guarded::Scorer(*experiment, name.clone())));
+        self.scorers_of_active(shown.map(|(experiment, _)| experiment).collect(), visible).await
+    }
+
+    /// The rows of a few scorers in the list of the workspace, or of all scorers of a few experiments. What is in another workspace has
+    /// none. One request per 100 scorers, and one for each experiment.
+    async fn scorers_listed(&self, workspace: &Workspace, few: Vec<Guarded>) -> Result<Vec<Item>> {
+        let workspace = Name::from(workspace.as_str());
+        let (mut keys, mut experiments) = (Vec::new(), Vec::new());
+        for guarded in few {
+            match guarded {
+                Guarded::Scorer(experiment, name) => {
+                    keys.push(rows::WorkspaceScorer::key(&workspace, &experiment, &Name::from(name.as_str())));
+                }
+                Guarded::Experiment(experiment) => experiments.push(experiment),
+                _ => {}
+            }
         }
-        let rows = self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?;
-        let experiment = |row: &Item| part::experiment_of_listed_scorer(&row.key()?.sk);
-        let listed = read_all(&rows, "a place in the list of scorers", experiment)?;
-        let shown = |experiment: &ExperimentId| visible.shows(&Guarded::Experiment(*experiment));
-        self.scorers_of_active(listed.into_iter().filter(shown).collect(), visible).await
+        let of_scorers = if keys.is_empty() { HashMap::new() } else { self.table.get_many(&keys).await? };
+        let mut listed: Vec<_> = of_scorers.into_values().collect();
+        let range = |experiment: &ExperimentId| rows::WorkspaceScorer::all(&workspace).experiment(experiment).range();
+        let of_experiments = experiments.iter().map(|experiment| self.table.query(Query::of(range(experiment))));
+        let mut of_experiments = stream::iter(of_experiments.collect::<Vec<_>>()).buffered(AT_ONCE);
+        while let Some(rows) = of_experiments.try_next().await? {
+            listed.extend(rows);
+        }
+        Ok(listed)
     }
 
     async fn scorers_of(&self, experiments: &[ExperimentId], visible: &Visible) -> Result<Vec<wire::Scorer>> {
@@ -99,5 +130,13 @@ impl Store {
         }
         scorers.sort_by(|a, b| a.scorer_name.cmp(&b.scorer_name));
         Ok(scorers)
+    }
+}
+
+/// The experiment of a guard that shows scorers.
+fn experiment_of(guarded: &Guarded) -> Option<ExperimentId> {
+    match guarded {
+        Guarded::Experiment(experiment) | Guarded::Scorer(experiment, _) => Some(*experiment),
+        _ => None,
     }
 }

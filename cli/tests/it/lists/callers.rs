@@ -1,0 +1,231 @@
+//! The callers: users with grants of every level, for every type, and tokens that are narrowed.
+
+use access::{Only, Restriction};
+use mlflow_api::ExperimentId;
+use mlflow_api::auth::{EVERYTHING, GrantType, Level};
+use serde_json::json;
+use test_site::all_troubles;
+
+use super::world::{ADMIN, Asked, Ids, World};
+
+/// The levels of grants. No server grants `NO_PERMISSIONS`.
+const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
+
+/// Types that are granted one by one, and the resource that is granted.
+const RESOURCES: [(GrantType, &str); 4] = [
+    (GrantType::Experiment, "e1"),
+    (GrantType::Scorer, "e1/s"),
+    (GrantType::RegisteredModel, "m1"),
+    (GrantType::Prompt, "p1"),
+];
+
+/// Types that are granted as a whole.
+const TYPES: [GrantType; 12] = [
+    GrantType::Experiment,
+    GrantType::Run,
+    GrantType::LoggedModel,
+    GrantType::Trace,
+    GrantType::Assessment,
+    GrantType::Scorer,
+    GrantType::ScorerVersion,
+    GrantType::RegisteredModel,
+    GrantType::RegisteredModelVersion,
+    GrantType::Prompt,
+    GrantType::PromptVersion,
+    GrantType::Workspace,
+];
+
+/// Types whose grants reach all other entities.
+const CONTAINERS: [GrantType; 4] =
+    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
+
+/// A grant: the type, the resource by the name that this test has for it, and the level.
+pub(super) type Grant = (GrantType, &'static str, Level);
+
+/// A caller.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    /// What a failure calls the caller.
+    pub(super) told: String,
+    /// The value of the header that names the caller.
+    pub(super) sender: String,
+    /// The workspace of the requests.
+    pub(super) workspace: &'static str,
+    /// Whether the credentials are those of an administrator.
+    pub(super) is_admin: bool,
+    /// Whether the credentials are narrowed.
+    pub(super) is_narrowed: bool,
+}
+
+/// What a user is granted, and where.
+struct User {
+    granted_in: &'static str,
+    grants: Vec<Grant>,
+    asks_in: &'static str,
+}
+
+/// Every resource and type.
+fn targets() -> impl Iterator<Item = (GrantType, &'static str)> {
+    RESOURCES.into_iter().chain(TYPES.map(|kind| (kind, EVERYTHING)))
+}
+
+fn is_grantable((kind, _, level): &Grant) -> bool {
+    *kind != GrantType::Workspace || matches!(level, Level::Use | Level::Manage)
+}
+
+fn reading_everything() -> Vec<Grant> {
+    CONTAINERS.map(|kind| (kind, EVERYTHING, Level::Read)).to_vec()
+}
+
+/// Each grant, alone and with the right to read everything. A sample has each once.
+fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
+    let grants = targets().flat_map(|(kind, of)| LEVELS.map(|level| (kind, of, level))).filter(is_grantable);
+    let user = move |grants: Vec<Grant>| User { granted_in: workspace, grants, asks_in: workspace };
+    grants.enumerate().flat_map(move |(number, grant)| {
+        let with_all = reading_everything().into_iter().chain([grant]).collect();
+        // To be denied something means the most to a user who may read all the rest.
+        let means_less = usize::from((grant.2 == Level::Deny) == number.is_multiple_of(9));
+        let mut users = vec![user(vec![grant]), user(with_all)];
+        if !all_troubles() {
+            users.swap_remove(means_less);
+        }
+        users
+    })
+}
+
+/// Some grants that are drawn, the same in each run.
+fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
+    let users = if all_troubles() { 300 } else { 25 };
+    let all: Vec<_> = targets().collect();
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut draw = move |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        usize::try_from(state % below as u64).unwrap()
+    };
+    (0..users).map(move |_| {
+        let grants = (0..2 + draw(4)).map(|_| {
+            let (kind, of) = all[draw(all.len())];
+            (kind, of, LEVELS[draw(LEVELS.len())])
+        });
+        User { granted_in: workspace, grants: grants.filter(is_grantable).collect(), asks_in: workspace }
+    })
+}
+
+/// Users whose roles are in another workspace than that of their requests.
+fn of_another_workspace() -> Vec<User> {
+    let on_workspace = |level| vec![(GrantType::Workspace, EVERYTHING, level)];
+    let all = [reading_everything(), on_workspace(Level::Use), on_workspace(Level::Manage)];
+    all.map(|grants| User { granted_in: "other", grants, asks_in: "team" }).into()
+}
+
+/// Makes the users of a workspace, and returns them as callers. Where the grants of other users decide as here, a sample leaves those of
+/// single grants out.
+pub(super) async fn users(world: &World, workspace: &'static str, has_singles: bool) -> Vec<Caller> {
+    let user = |grants| User { granted_in: workspace, grants, asks_in: workspace };
+    let on_workspace = |level| user(vec![(GrantType::Workspace, EVERYTHING, level)]);
+    let mut all =
+        vec![user(Vec::new()), user(reading_everything()), on_workspace(Level::Use), on_workspace(Level::Manage)];
+    if has_singles || all_troubles() {
+        all.extend(singles(workspace));
+    }
+    all.extend(drawn(workspace));
+    if workspace == "team" {
+        all.extend(of_another_workspace());
+    }
+    let mut callers = Vec::new();
+    for (number, user) in all.into_iter().enumerate() {
+        callers.push(made(world, &format!("{workspace}{number}"), number, &user).await);
+    }
+    callers
+}
+
+/// Makes a user with these grants. Every other one gets them by a role.
+async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
+    let User { granted_in, grants, asks_in } = user;
+    world.user(name).await;
+    let (direct, of_role): (Vec<_>, Vec<_>) =
+        grants.iter().partition(|(kind, ..)| *kind != GrantType::Workspace && number.is_multiple_of(2));
+    let pattern = |of: &str| filled(&world.ids[*granted_in], of);
+    let v3 = "/api/3.0/mlflow";
+    let mut given = std::collections::BTreeSet::new();
+    for (kind, of, level) in direct {
+        // A user has one grant of their own for a resource.
+        if given.insert((kind, of)) {
+            let body = json!({
+                "username": name, "resource_type": kind.name(), "resource_id": pattern(of), "permission": level.name(),
+            });
+            world.make(granted_in, &format!("{v3}/users/permissions/grant"), body).await;
+        }
+    }
+    if !of_role.is_empty() {
+        let role = json!({ "name": name, "workspace": granted_in });
+        let role = world.make(granted_in, &format!("{v3}/roles/create"), role).await["role"]["id"].clone();
+        for (kind, of, level) in of_role {
+            if !given.insert((kind, of)) {
+                continue;
+            }
+            let body = json!({
+                "role_id": role, "resource_type": kind.name(), "resource_pattern": pattern(of), "permission": level.name(),
+            });
+            world.make(granted_in, &format!("{v3}/roles/permissions/add"), body).await;
+        }
+        world.make(granted_in, &format!("{v3}/roles/assign"), json!({ "username": name, "role_id": role })).await;
+    }
+    let told = grants.iter().map(|(kind, of, level)| format!("{} {of} {level}", kind.name())).collect::<Vec<_>>();
+    let told = format!("[{}] of {granted_in}, in {asks_in}", told.join(", "));
+    Caller { told, sender: name.to_owned(), workspace: asks_in, is_admin: false, is_narrowed: false }
+}
+
+fn filled(ids: &Ids, of: &str) -> String {
+    match of.split_once('/') {
+        Some((experiment, name)) => format!("{}/{name}", ids[experiment]),
+        None if of.starts_with('e') => ids[of].clone(),
+        None => of.to_owned(),
+    }
+}
+
+/// Tokens that are narrowed: of some users, and of an administrator.
+pub(super) async fn tokens(world: &World, workspace: &'static str) -> Vec<Caller> {
+    let on = |kind, of, level| vec![(kind, of, level)];
+    let mut but_runs = reading_everything();
+    but_runs.push((GrantType::Run, EVERYTHING, Level::Deny));
+    let owners =
+        [but_runs, on(GrantType::Experiment, "e1", Level::Manage), on(GrantType::Workspace, EVERYTHING, Level::Manage)];
+    let mut users = vec![(ADMIN.to_owned(), "administrator".to_owned())];
+    for (number, grants) in owners.into_iter().enumerate() {
+        let user = User { granted_in: workspace, grants, asks_in: workspace };
+        let caller = made(world, &format!("{workspace}-holder{number}"), number, &user).await;
+        users.push((caller.sender, caller.told));
+    }
+    let experiment = |workspace: &str, name: &str| Some(ExperimentId::parse(&world.ids[workspace][name]).unwrap());
+    let restrictions = [
+        Restriction { experiment: experiment(workspace, "e1"), only: Only::Everything },
+        Restriction { experiment: experiment(workspace, "e1"), only: Only::Reading },
+        Restriction { experiment: experiment("other", "e1"), only: Only::Everything },
+        Restriction { experiment: None, only: Only::Reading },
+        Restriction { experiment: None, only: Only::Ingest },
+    ];
+    let mut callers = Vec::new();
+    for (user, told) in &users {
+        for restriction in restrictions {
+            let sender = format!("{workspace}-token{}", callers.len());
+            world.know(&sender, user, restriction);
+            let told = format!("{told}, token {restriction:?}");
+            callers.push(Caller { told, sender, workspace, is_admin: user == ADMIN, is_narrowed: true });
+        }
+    }
+    callers
+}
+
+/// An administrator.
+pub(super) fn administrator(workspace: &'static str) -> Caller {
+    let told = format!("administrator in {workspace}");
+    Caller { told, sender: ADMIN.to_owned(), workspace, is_admin: true, is_narrowed: false }
+}
+
+/// A request by which the world knows a caller: what a caller is, a failure says.
+pub(super) fn request_of(caller: &Caller, asked: &Asked) -> String {
+    format!("{}: {} {} {}", caller.told, asked.method, asked.path, asked.body)
+}
