@@ -133,7 +133,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     assert_eq!(stored.workspace, Workspace::default());
     // Its versions are a prompt's, and name runs.
     let shown: Vec<_> = shown.iter().map(|ask| (ask.action, ask.kind)).collect();
-    assert_eq!(shown, [(Action::Show, Resource::Run), (Action::Show, Resource::PromptVersion)]);
+    assert_eq!(shown, [(Action::Show, Resource::PromptVersion), (Action::Show, Resource::Run)]);
 
     // A dataset is its experiments'; one without any is asked about itself.
     let experiment = Guarded::Experiment(ExperimentId::DEFAULT);

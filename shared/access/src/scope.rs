@@ -6,19 +6,17 @@ use std::sync::Arc;
 
 use entities::{ModelLocation, RunLocation, StoredTrace};
 use mlflow_api::{
-    Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId,
-    UserName, Workspace,
+    Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName, Workspace,
 };
 use table::Table;
 
 use crate::along::Along;
-use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
-use crate::guard::{Ask, Guarded};
+use crate::decisions::{Decided, Decisions};
 use crate::identity::{Caller, Identity};
 use crate::kind::{Action, Resource};
-use crate::needs::{Need, Needs, Target};
-use crate::resolve::{Resolved, resolve};
+use crate::needs::{Needs, Target};
+use crate::resolve::Resolved;
 
 /// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,10 +54,11 @@ impl Scope {
     /// Resolves the needs of a request, and asks the authorizer. One request for each run or logged
     /// model whose id was made elsewhere, for each name of an experiment, and per hundred traces.
     /// Where the authorizer looks at guards, one more for all of them, and one before that for
-    /// evaluation datasets.
+    /// evaluation datasets. Needs of more than a hundred entities are decided in batches.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
+    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED`](crate::MAX_NAMED)
+    /// entities. `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
     /// may not know that something is not there.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
@@ -67,22 +66,14 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
+        needs.check_number()?;
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
-        let targets =
-            resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
-        let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, targets).await?;
-        let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
-        let mut allowed = authorizer.authorize(&identity, &all, &read).await?.into_iter();
+        let mut decisions = Decisions::of(authorizer, identity, table, needs, looks).await?;
         let (mut found, mut shown) = (HashMap::new(), HashSet::new());
         let mut may_list = true;
-        for (need, Asked { resolved, asks }) in needs.iter().zip(asked) {
-            // All answers are taken, so that the next need gets its own.
-            let mut is_allowed = true;
-            for ask in &asks {
-                is_allowed &= allowed.next().unwrap_or(false) && identity.restriction.admits(ask);
-            }
+        for Decided { need, resolved, is_allowed } in std::mem::take(&mut decisions.decided) {
             let outcome = match (is_allowed, need.action, resolved) {
                 (_, Action::Show, resolved) => {
                     if is_allowed && resolved.is_some() {
@@ -92,11 +83,10 @@ impl Scope {
                 }
                 (true, _, Some(resolved)) => Outcome::Granted(resolved),
                 (true, _, None) => Outcome::Absent,
-                (false, Action::List, resolved) => {
+                (false, _, resolved) => {
                     may_list &= resolved != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
-                (false, _, _) => return Err(denied(&identity, need)),
             };
             // A hidden entity stays hidden, even if another need names it, too.
             match found.get_mut(&need.target) {
@@ -106,12 +96,9 @@ impl Scope {
             }
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible = if lists && may_list {
-            identity.restriction.narrow(authorizer.visible(&identity).await?)
-        } else {
-            Visible::nothing()
-        };
-        let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
+        let visible = if lists && may_list { decisions.visible().await? } else { Visible::nothing() };
+        let Decisions { identity, models, .. } = decisions;
+        let along = Along::of(authorizer, &identity, if looks { models } else { HashMap::new() });
         Ok(Self { identity, along, visible, found, shown })
     }
 
@@ -307,23 +294,4 @@ impl Scope {
             None => Err(Error::internal(format!("{target:?} is not among the needs of this request"))),
         }
     }
-}
-
-/// The registered models that were asked about, with their ids.
-fn models(asked: &[Ask]) -> HashMap<RegisteredModelName, Option<String>> {
-    let model = |ask: &Ask| match &ask.guard {
-        Guarded::RegisteredModel(name) => {
-            Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone())))
-        }
-        _ => None,
-    };
-    asked.iter().filter_map(model).collect()
-}
-
-/// The refusal, which is also logged. Texts that clients have chosen are escaped there.
-fn denied(identity: &Identity, need: &Need) -> Error {
-    let by = identity.caller.name();
-    let Need { action, kind, target, .. } = need;
-    tracing::info!(target: "audit", event = "denied", ?by, ?action, ?kind, ?target);
-    Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }

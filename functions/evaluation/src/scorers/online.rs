@@ -1,6 +1,6 @@
 //! On which traces scorers run by themselves. No protobuf message describes these requests.
 
-use access::{Action, Needs, Resource, Scope, Target};
+use access::{Action, MAX_NAMED, Needs, Resource, Scope, Target};
 use mlflow_api::checks::Check::{List, Required, Text, TextItems};
 use mlflow_api::scorers::{OneOnlineConfig, OnlineConfigs as Configs};
 use mlflow_api::{Error, Request, Result, ScorerId, python};
@@ -67,6 +67,9 @@ impl Endpoint for OnlineConfigs {
     fn read(request: &Request) -> Result<Self> {
         let fields = request.object(&[("scorer_ids", &[Required, List, TextItems])])?;
         let ids = fields.get("scorer_ids").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        if ids.len() > MAX_NAMED {
+            return Err(Error::invalid(format!("A request names at most {MAX_NAMED} scorers.")));
+        }
         Ok(Self(ids.iter().filter_map(Value::as_str).filter_map(ScorerId::parse).collect()))
     }
 
