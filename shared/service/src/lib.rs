@@ -45,6 +45,7 @@ mod room;
 mod route;
 mod router;
 mod signed_in;
+mod transport;
 mod workspaces;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
@@ -59,4 +60,5 @@ pub use request_line::{RequestLine, log, told, told_work};
 pub use route::{Paths, Route};
 pub use router::{joined, no_rows, router};
 pub use signed_in::signed_in;
+pub use transport::kept_to_tls;
 pub use workspaces::without_workspaces;
