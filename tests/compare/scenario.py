@@ -36,6 +36,7 @@ class Step:
     json: Any = None
     has_json: bool = False
     body: str | None = None
+    encoding: str = "utf-8"
     headers: dict[str, str | None] = field(default_factory=dict)
     variables: dict[str, Any] = field(default_factory=dict)
     capture: dict[str, str] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class Step:
     def _body(self, known: dict[str, Any]) -> bytes | None:
         if self.has_json:
             return json.dumps(substitute(self.json, known)).encode()
-        return None if self.body is None else substitute(self.body, known).encode()
+        return None if self.body is None else substitute(self.body, known).encode(substitute(self.encoding, known))
 
 
 @dataclass(frozen=True)

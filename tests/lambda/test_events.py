@@ -137,6 +137,19 @@ def test_query_is_decoded_once(invoke):
     assert "'100% of a/b & c+d é %2F'" in body["message"]
 
 
+def test_a_query_need_not_be_escaped(gateway, invoke):
+    call(gateway, "registered-models/create", {"name": '<"größer"> than ASCII'})
+    status, body = invoke("registry", "unescaped-query")
+    assert status == 200
+    assert [model["name"] for model in body["registered_models"]] == ['<"größer"> than ASCII']
+
+
+def test_an_event_that_is_no_request_is_refused(invoke):
+    status, body = invoke("registry", "unreadable-header")
+    assert (status, body["error_code"]) == (400, "BAD_REQUEST")
+    assert body["message"].startswith("The request cannot be read")
+
+
 # An HTTP API decodes the path before it hands it over, a function URL does not.
 @pytest.mark.parametrize("event", ["unknown-path", "encoded-path", "decoded-path"])
 def test_unknown_path(invoke, event):

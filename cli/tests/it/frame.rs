@@ -134,7 +134,7 @@ async fn an_authorizer_that_looks_is_told_what_the_table_says_of_guards() {
     assert_eq!(stored.workspace, Workspace::default());
     // Its versions belong to a prompt, and refer to runs.
     let shown: Vec<_> = shown.iter().map(|ask| (ask.action, ask.kind)).collect();
-    assert_eq!(shown, [(Action::Show, Resource::Run), (Action::Show, Resource::PromptVersion)]);
+    assert_eq!(shown, [(Action::Show, Resource::PromptVersion), (Action::Show, Resource::Run)]);
 
     // The guard of a dataset is its experiment. A dataset without experiments is its own guard.
     let experiment = Guarded::Experiment(ExperimentId::DEFAULT);

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use access::Entry;
 use artifact_store::Artifacts;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use domain::{Endpoint, Surroundings, UiFiles};
 use domains::DOMAINS;
 use embedded_engine::Engine;
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderMap, Request, StatusCode};
 use table::Table;
 use tower::ServiceExt;
@@ -94,5 +95,17 @@ async fn every_get_has_a_head() {
         let (of_head, headers_of_head, body) = send(&app, "HEAD", &path).await;
         let kind = |headers: &HeaderMap| headers.get(CONTENT_TYPE).cloned();
         assert_eq!((of_head, kind(&headers_of_head), body.len()), (status, kind(&headers), 0), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_with_users_keeps_browsers_to_tls() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = everything(directory.path()).await;
+    for (path, is_secure) in [("/health", true), ("/nothing", true), ("//api//nothing", true), ("/health", false)] {
+        let mut request = Request::get(path).body(Body::empty()).unwrap();
+        request.extensions_mut().insert(Entry { is_secure, ..Entry::default() });
+        let response = app.clone().oneshot(request).await.unwrap();
+        assert_eq!(response.headers().contains_key(STRICT_TRANSPORT_SECURITY), is_secure, "{path}");
     }
 }

@@ -23,6 +23,7 @@ mod principals;
 mod probe;
 mod program;
 mod proxy;
+mod refusals;
 mod released;
 mod sessions;
 mod site;

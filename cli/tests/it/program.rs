@@ -268,3 +268,35 @@ fn the_engine_says_where_it_listens_and_with_what_key() {
     let answer = ask(&address, "POST /", &format!("host: {address}\r\n{scan}{anybody}\r\n{{}}"));
     assert!(answer.starts_with("http/1.1 403") && answer.contains("unrecognizedclientexception"), "{answer}");
 }
+
+/// The program with so many file descriptors.
+fn with_descriptors(descriptors: u32, arguments: &[&str]) -> Program {
+    let limited = format!("ulimit -n {descriptors} && exec \"$0\" \"$@\"");
+    let program = env!("CARGO_BIN_EXE_mlflow-serverless");
+    Program::of("sh", &[&["-c", &limited, program][..], arguments].concat(), &[])
+}
+
+#[test]
+fn connections_that_send_nothing_keep_nobody_out() {
+    let program = with_descriptors(256, &["serve", "--memory", "--port", "0"]);
+    let address = program.address();
+    let half = |_| {
+        let mut connection = TcpStream::connect(&address).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(connection, "GET /health HTTP/1.1\r\nhost: x\r\n").unwrap();
+        connection
+    };
+    let mut halves: Vec<_> = (0..300).map(half).collect();
+    let host = format!("host: {address}\r\n");
+    for _ in 0..3 {
+        assert!(ask(&address, "GET /health", &host).starts_with("http/1.1 200"));
+    }
+    // The first ones have made room for the last ones, which still may send the rest.
+    let ended = |connection: &mut TcpStream| connection.read(&mut [0; 1]).map_or(true, |bytes| bytes == 0);
+    assert!(halves.iter_mut().take(200).all(ended));
+    let last = halves.last_mut().unwrap();
+    write!(last, "connection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    last.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}

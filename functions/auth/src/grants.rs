@@ -66,7 +66,7 @@ impl Endpoint for Grant {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
         let (pattern, level) = (parameters.text("resource_id")?, parameters.text("permission")?);
         no_workspace(&kind)?;
@@ -99,7 +99,7 @@ impl Endpoint for Revoke {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
         let pattern = parameters.text("resource_id")?;
         no_workspace(&kind)?;
@@ -132,7 +132,7 @@ impl Endpoint for Get {
     type Answer = EffectivePermission;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let (user, kind) = (Named::of(&parameters)?, parameters.text("resource_type")?);
         let pattern = parameters.text("resource_id")?;
         no_workspace(&kind)?;
@@ -177,7 +177,7 @@ impl Endpoint for List {
     type Answer = UserPermissions;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)).map(Self)
+        Named::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {

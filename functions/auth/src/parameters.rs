@@ -7,7 +7,11 @@ use serde_json::{Map, Value};
 pub(crate) struct Parameters(Map<String, Value>);
 
 impl Parameters {
-    pub(crate) fn of(request: &Request) -> Self {
+    /// Reads the parameters. A body of another type than JSON has none.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE` for a body that says that it is JSON, and is no JSON object.
+    pub(crate) fn of(request: &Request) -> Result<Self> {
         let is_json = request.content_type.as_deref().is_some_and(is_json);
         let has_body = match request.method.as_str() {
             "GET" => false,
@@ -15,14 +19,13 @@ impl Parameters {
             _ => true,
         };
         if has_body {
-            // A body that is no JSON object has no parameters.
-            return Self(if is_json { request.json_object().unwrap_or_default() } else { Map::new() });
+            return Ok(Self(if is_json { request.json_object()? } else { Map::new() }));
         }
         let mut all = Map::new();
         for (name, value) in &request.query {
             all.entry(name.clone()).or_insert_with(|| Value::String(value.clone()));
         }
-        Self(all)
+        Ok(Self(all))
     }
 
     /// A parameter that may be missing.
@@ -99,6 +102,7 @@ mod tests {
             query: vec![("role_id".to_owned(), "9".to_owned())],
             ..Request::default()
         })
+        .unwrap()
     }
 
     #[test]
@@ -112,12 +116,22 @@ mod tests {
         assert_eq!(number(&body("DELETE", "text/plain", r#"{"role_id": 7}"#)), Ok("9".to_owned()));
         assert_eq!(number(&body("DELETE", "application/json", r#"{"role_id": 7}"#)), Ok("7".to_owned()));
         assert_eq!(number(&body("GET", "application/json", r#"{"role_id": 7}"#)), Ok("9".to_owned()));
-        for nothing in ["", "[]", "{}", "nothing"] {
+        for nothing in ["", "null", "{}"] {
             assert!(
                 number(&body("POST", "application/json", nothing))
                     .unwrap_err()
                     .starts_with("Missing value for required")
             );
+        }
+        for (text, message) in [("nothing", "is not JSON."), ("[]", "must be a JSON object.")] {
+            let request = Request {
+                method: "PATCH".to_owned(),
+                content_type: Some("application/json".to_owned()),
+                body: text.into(),
+                ..Request::default()
+            };
+            let error = Parameters::of(&request).map(drop).unwrap_err();
+            assert_eq!(error.message, format!("The request body {message}"));
         }
         let wrong = body("POST", "application/json", r#"{"role_id": "x"}"#);
         assert_eq!(number(&wrong), Err("Parameter 'role_id' must be an integer. Got: 'x'".to_owned()));

@@ -97,7 +97,7 @@ impl Endpoint for Create {
     type Answer = OneRole;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let (name, workspace) = (parameters.required("name")?, parameters.required("workspace")?);
         let name = filled(name, "Role name cannot be empty.")?;
         let workspace = filled(workspace, "Workspace cannot be empty.")?;
@@ -126,7 +126,7 @@ impl Endpoint for Get {
     type Answer = OneRole;
 
     fn read(request: &Request) -> Result<Self> {
-        Parameters::of(request).number("role_id").map(Self)
+        Parameters::of(request)?.number("role_id").map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -181,7 +181,7 @@ impl Endpoint for Change {
     type Answer = OneRole;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let role = parameters.number("role_id")?;
         let name = parameters.get("name");
         if name.is_none() && parameters.get("description").is_none() {
@@ -213,7 +213,7 @@ impl Endpoint for Delete {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        Parameters::of(request).number("role_id").map(Self)
+        Parameters::of(request)?.number("role_id").map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -240,7 +240,7 @@ impl Endpoint for AddPermission {
     type Answer = OneRolePermission;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let role = parameters.number("role_id")?;
         let (kind, pattern) = (parameters.text("resource_type")?, parameters.text("resource_pattern")?);
         let (level, kind) = granted(&parameters.text("permission")?, &kind)?;
@@ -268,7 +268,7 @@ impl Endpoint for RemovePermission {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        Parameters::of(request).number("role_permission_id").map(Self)
+        Parameters::of(request)?.number("role_permission_id").map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -290,7 +290,7 @@ impl Endpoint for Permissions {
     type Answer = RolePermissions;
 
     fn read(request: &Request) -> Result<Self> {
-        Parameters::of(request).number("role_id").map(Self)
+        Parameters::of(request)?.number("role_id").map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -313,7 +313,7 @@ impl Endpoint for ChangePermission {
     type Answer = OneRolePermission;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         Ok(Self { grant: parameters.number("role_permission_id")?, level: parameters.text("permission")? })
     }
 
@@ -339,7 +339,7 @@ impl Endpoint for Assign {
     type Answer = OneAssignment;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         Ok(Self { user: Named::of(&parameters)?, role: parameters.number("role_id")? })
     }
 
@@ -366,7 +366,7 @@ impl Endpoint for Unassign {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         Ok(Self { user: Named::of(&parameters)?, role: parameters.number("role_id")? })
     }
 
@@ -390,7 +390,7 @@ impl Endpoint for OfUser {
     type Answer = Roles;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)).map(Self)
+        Named::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -409,7 +409,7 @@ impl Endpoint for Users {
     type Answer = Assignments;
 
     fn read(request: &Request) -> Result<Self> {
-        Parameters::of(request).number("role_id").map(Self)
+        Parameters::of(request)?.number("role_id").map(Self)
     }
 
     fn needs(&self) -> Needs {

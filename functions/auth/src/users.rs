@@ -79,7 +79,7 @@ impl Endpoint for Create {
         if !request.content_type.as_deref().is_some_and(is_json) {
             return Ok(Self::Refused("Invalid content type. Must be application/json"));
         }
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let (name, password) = (parameters.text("username")?, parameters.text("password")?);
         if name.is_empty() || password.is_empty() {
             return Ok(Self::Refused("Username and password cannot be empty."));
@@ -116,7 +116,7 @@ impl Endpoint for Get {
     type Answer = OneUser;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)).map(Self)
+        Named::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {
@@ -270,7 +270,7 @@ impl Endpoint for UpdatePassword {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let current = parameters.get("current_password").and_then(Value::as_str).filter(|text| !text.is_empty());
         Ok(Self {
             user: Named::of(&parameters)?,
@@ -321,7 +321,7 @@ impl Endpoint for UpdateAdmin {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        let parameters = Parameters::of(request);
+        let parameters = Parameters::of(request)?;
         let user = Named::of(&parameters)?;
         match parameters.required("is_admin")? {
             Value::Bool(is_admin) => Ok(Self { user, is_admin: *is_admin }),
@@ -351,7 +351,7 @@ impl Endpoint for Delete {
     type Answer = Done;
 
     fn read(request: &Request) -> Result<Self> {
-        Named::of(&Parameters::of(request)).map(Self)
+        Named::of(&Parameters::of(request)?).map(Self)
     }
 
     fn needs(&self) -> Needs {

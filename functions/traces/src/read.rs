@@ -1,5 +1,7 @@
 //! Reading traces.
 
+use std::collections::HashSet;
+
 use access::{Action, Granted, Needs, Resource, Scope, Target};
 use entities::StoredTrace;
 use mlflow_api::requests::traces as message;
@@ -104,7 +106,7 @@ impl Endpoint for Get {
 /// The traces that a request names; those that cannot be, or are of other experiments than it lets pass, are left out.
 struct Batch {
     traces: Vec<TraceId>,
-    experiments: Option<Vec<ExperimentId>>,
+    experiments: Option<HashSet<ExperimentId>>,
 }
 
 impl Batch {
@@ -114,12 +116,9 @@ impl Batch {
         if message.trace_ids.len() > most {
             return Err(Error::invalid(format!("A request for spans names at most {most} traces.")));
         }
-        let mut traces: Vec<TraceId> = Vec::new();
-        for id in message.trace_ids.iter().filter_map(|id| TraceId::parse(id)) {
-            if !traces.contains(&id) {
-                traces.push(id);
-            }
-        }
+        let mut seen = HashSet::new();
+        let traces = message.trace_ids.iter().filter_map(|id| TraceId::parse(id));
+        let traces = traces.filter(|id| seen.insert(id.clone())).collect();
         let experiments = message.experiment_ids.map(|ids| ids.iter().map(|id| ExperimentId::parse(id)).collect());
         Ok(Self { traces, experiments: experiments.transpose()? })
     }

@@ -10,6 +10,7 @@ mod absent;
 mod declaration;
 #[cfg(feature = "embedded")]
 mod embedded;
+mod files;
 mod headers;
 mod index;
 
@@ -35,10 +36,12 @@ pub const IS_EMBEDDED: bool = cfg!(feature = "embedded");
 /// how to get it. If artifacts are in a bucket, the page may read files from the bucket's origin.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
-    let files = ServeDir::new(directory)
-        .precompressed_gzip()
-        .append_index_html_on_directories(false)
-        .ignore_multi_range_requests(true);
+    let files = files::serve(
+        ServeDir::new(directory)
+            .precompressed_gzip()
+            .append_index_html_on_directories(false)
+            .ignore_multi_range_requests(true),
+    );
     let page = get(move |request: Request| {
         let build = build.clone();
         async move { index::serve(index::read(&build).await, &request) }

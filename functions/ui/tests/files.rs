@@ -113,6 +113,15 @@ async fn nothing_beside_the_build_is_served() {
 }
 
 #[tokio::test]
+async fn a_name_that_no_file_can_have_is_not_there() {
+    let build = build();
+    for name in ["n".repeat(300), format!("static/{}", "n".repeat(300)), "a/".repeat(2_500), "%00".to_owned()] {
+        let (status, ..) = get(&build, &format!("/static-files/{name}"), &[]).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn where_no_build_is_the_page_says_how_to_get_it() {
     let empty = tempfile::tempdir().unwrap();
     let (status, _, body) = get(&empty, "/", &[]).await;

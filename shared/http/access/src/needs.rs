@@ -1,6 +1,11 @@
 //! The needs of an endpoint.
 
-use mlflow_api::{EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, RunId, TraceId, UserName};
+use std::collections::HashSet;
+
+use mlflow_api::limits::SEARCHED_EXPERIMENTS;
+use mlflow_api::{
+    Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
+};
 
 use crate::kind::{Action, Permission, Resource};
 
@@ -65,9 +70,17 @@ pub struct Need {
     pub only_if_looked_at: bool,
 }
 
+/// The largest number of entities that one request may name for one action: as many as a search takes experiments
+/// ([`SEARCHED_EXPERIMENTS`]).
+pub const MAX_NAMED: usize = SEARCHED_EXPERIMENTS;
+
 /// All that an endpoint needs for one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Needs(Vec<Need>);
+pub struct Needs {
+    needs: Vec<Need>,
+    /// Whether the request names more than [`MAX_NAMED`] entities for one action. The entities beyond are not collected.
+    is_too_many: bool,
+}
 
 impl Needs {
     /// Nothing: the answer says no word about anybody's data. Only routes that nothing guards may need nothing.
@@ -127,35 +140,28 @@ impl Needs {
     /// These needs and others. Targets that are named twice are needed once.
     #[must_use]
     pub fn and(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
-        self.with(targets.into_iter().map(|target| (action, target.resource(), target)))
+        self.with(targets.into_iter().map(|target| (action, target.resource(), target)), false)
     }
 
     /// These needs and others, of entities of a kind in those that are named.
     #[must_use]
     pub fn and_in(self, action: Action, kind: Resource, targets: impl IntoIterator<Item = Target>) -> Self {
-        self.with(targets.into_iter().map(|target| (action, kind, target)))
+        self.with(targets.into_iter().map(|target| (action, kind, target)), false)
     }
 
     /// These needs and others of entities that are only named: nothing of them is read or changed, so that a scope does not hold them. They
     /// are needed where the authorizer looks at guards, and cost nothing where it does not.
     #[must_use]
-    pub fn and_naming(mut self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
-        let needs = targets.into_iter().map(|target| Need {
-            action,
-            kind: target.resource(),
-            target,
-            tells_of_absence: false,
-            only_if_looked_at: true,
-        });
-        self.0.extend(needs);
-        self
+    pub fn and_naming(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
+        let needs = targets.into_iter().map(|target| (action, target.resource(), target));
+        self.with(needs, true)
     }
 
     /// These needs, and to show entities of some kinds in the answer, or their ids, whatever is in it: the scope says which it may
     /// ([`Scope::shows`](crate::Scope::shows)). A refusal of that fails no request.
     #[must_use]
     pub fn showing(self, kinds: impl IntoIterator<Item = Resource>) -> Self {
-        self.with(kinds.into_iter().map(|kind| (Action::Show, kind, Target::Any(kind))))
+        self.with(kinds.into_iter().map(|kind| (Action::Show, kind, Target::Any(kind))), false)
     }
 
     /// The same of entities of a kind that are in those that are named ([`Scope::shows_in`](crate::Scope::shows_in)).
@@ -164,23 +170,29 @@ impl Needs {
         self.and_in(Action::Show, kind, targets)
     }
 
-    fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>) -> Self {
-        let mut seen: std::collections::HashSet<Need> = self.0.iter().cloned().collect();
-        let needs = needs.map(|(action, kind, target)| Need {
-            action,
-            kind,
-            target,
-            tells_of_absence: false,
-            only_if_looked_at: false,
-        });
-        self.0.extend(needs.filter(|need| seen.insert(need.clone())));
+    /// Adds the needs that are not there yet, at most [`MAX_NAMED`] of them.
+    fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>, only_if_looked_at: bool) -> Self {
+        let mut seen: HashSet<Need> = self.needs.iter().cloned().collect();
+        let before = self.needs.len();
+        for (action, kind, target) in needs {
+            let need = Need { action, kind, target, tells_of_absence: false, only_if_looked_at };
+            if !seen.insert(need.clone()) {
+                continue;
+            }
+            if self.needs.len() - before == MAX_NAMED {
+                self.is_too_many = true;
+                break;
+            }
+            self.needs.push(need);
+        }
         self
     }
 
     /// These needs and others.
     #[must_use]
     pub fn and_all(mut self, others: Self) -> Self {
-        self.0.extend(others.0);
+        self.needs.extend(others.needs);
+        self.is_too_many |= others.is_too_many;
         self
     }
 
@@ -192,13 +204,27 @@ impl Needs {
 
     /// Those that count for an authorizer that looks at guards, or does not.
     pub(crate) fn counting(&self, looks: bool) -> Self {
-        Self(self.0.iter().filter(|need| looks || !need.only_if_looked_at).cloned().collect())
+        let counts = |need: &&Need| looks || !need.only_if_looked_at;
+        Self { needs: self.needs.iter().filter(counts).cloned().collect(), is_too_many: self.is_too_many }
+    }
+
+    /// Refuses a request that names too many entities.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMETER_VALUE`, if it names more than [`MAX_NAMED`] for one action.
+    pub(crate) fn check_number(&self) -> Result<()> {
+        if self.is_too_many {
+            return Err(Error::invalid(format!(
+                "A request names at most {MAX_NAMED} entities. Send several requests."
+            )));
+        }
+        Ok(())
     }
 
     /// The same needs of a request that tells everybody if there is no such entity, as MLflow does in few places.
     #[must_use]
     pub fn telling_of_absence(mut self) -> Self {
-        for need in &mut self.0 {
+        for need in &mut self.needs {
             need.tells_of_absence = true;
         }
         self
@@ -207,12 +233,12 @@ impl Needs {
     /// Whether nothing is needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.needs.is_empty()
     }
 
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Need> {
-        self.0.iter()
+        self.needs.iter()
     }
 
     /// Whether they hold at least the permission of a route, and nothing where nothing guards
@@ -258,5 +284,24 @@ mod tests {
         }
         assert!(!Needs::nothing().include(Permission::List(Resource::Run)));
         assert!(Needs::nothing().include(Permission::Open) && Needs::nothing().include(Permission::SignedIn));
+    }
+
+    #[test]
+    fn a_request_names_a_bounded_number_of_entities() {
+        let experiments = |number: usize| {
+            let ids = (0..number as u64).map(|id| Target::Experiment(ExperimentId::from_number(id).unwrap()));
+            ids.chain([Target::Experiment(ExperimentId::DEFAULT)])
+        };
+        let most = Needs::of(Action::Read, experiments(MAX_NAMED)).and(Action::List, experiments(MAX_NAMED));
+        assert_eq!((most.iter().count(), most.check_number()), (2 * MAX_NAMED, Ok(())));
+        for more in [
+            Needs::of(Action::Read, experiments(MAX_NAMED + 1)),
+            Needs::nothing().and_naming(Action::Read, experiments(3 * MAX_NAMED)),
+            Needs::nothing().and_all(Needs::nothing().and_in(Action::Read, Resource::Run, experiments(MAX_NAMED + 1))),
+        ] {
+            assert_eq!(more.iter().count(), MAX_NAMED);
+            let error = more.counting(true).check_number().unwrap_err();
+            assert_eq!(error.message, "A request names at most 10000 entities. Send several requests.");
+        }
     }
 }

@@ -23,13 +23,18 @@ impl Restriction {
             (Some(_), Guarded::Workspace(_)) => ask.action == Action::List,
             (Some(_), _) => false,
         };
-        let is_about_users = matches!(ask.kind, Resource::User | Resource::Role) || ask.action == Action::Share;
-        is_in_reach
-            && match self.only {
-                Only::Everything => !(is_about_users && ask.action.writes()),
-                Only::Reading => matches!(ask.action, Action::List | Action::Read | Action::Show),
-                Only::Ingest => (ask.action, ask.kind) == (Action::Create, Resource::Trace),
-            }
+        is_in_reach && self.allows(ask.action, ask.kind)
+    }
+
+    /// Whether it allows an action on some entity of a kind.
+    #[must_use]
+    pub(crate) fn allows(&self, action: Action, kind: Resource) -> bool {
+        let is_about_users = matches!(kind, Resource::User | Resource::Role) || action == Action::Share;
+        match self.only {
+            Only::Everything => self.experiment.is_none() || !(is_about_users && action.writes()),
+            Only::Reading => matches!(action, Action::List | Action::Read | Action::Show),
+            Only::Ingest => (action, kind) == (Action::Create, Resource::Trace),
+        }
     }
 
     /// Narrows a list that the user may see to the part within the reach of the credentials.

@@ -12,13 +12,12 @@ use mlflow_api::{
 use table::Table;
 
 use crate::along::Along;
-use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
-use crate::guard::{Ask, Guarded};
+use crate::decisions::{Decided, Decisions, Refusal};
 use crate::identity::{Caller, Identity};
 use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
-use crate::resolve::{Resolved, resolve};
+use crate::resolve::Resolved;
 
 /// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,13 +44,6 @@ pub struct Scope {
     experiments: HashMap<EvaluationDatasetId, HashSet<ExperimentId>>,
 }
 
-/// The answer of the authorizer to the needs of a request.
-enum Decision {
-    Allowed(Scope),
-    /// The first need that was refused, and the caller.
-    Denied(Identity, Need),
-}
-
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Resolved),
@@ -65,10 +57,11 @@ impl Scope {
     /// Resolves the needs of a request, and asks the authorizer. One request for each run or logged
     /// model whose id was made elsewhere, for each name of an experiment, and per hundred traces.
     /// Where the authorizer looks at guards, one more for all of them, and one before that for
-    /// evaluation datasets.
+    /// evaluation datasets. Needs of more than a hundred entities are decided in batches.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
+    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED`](crate::MAX_NAMED)
+    /// entities. `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
     /// may not know that something is not there.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
@@ -76,9 +69,10 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        match Self::decide(authorizer, identity, table, needs, false).await? {
-            Decision::Allowed(scope) => Ok(scope),
-            Decision::Denied(identity, need) => Err(denied(&identity, &need)),
+        match Self::decide(authorizer, identity, table, needs, false).await {
+            Ok(scope) => Ok(scope),
+            Err(Refusal::Denied(identity, need)) => Err(denied(&identity, &need)),
+            Err(Refusal::Failed(error)) => Err(error),
         }
     }
 
@@ -88,31 +82,18 @@ impl Scope {
         table: &Table,
         needs: &Needs,
         further: bool,
-    ) -> Result<Decision> {
+    ) -> std::result::Result<Self, Refusal> {
+        needs.check_number()?;
         // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
-        let targets =
-            resolve(table, &identity.workspace, &needs.iter().map(|need| &need.target).collect::<Vec<_>>()).await?;
-        let (asked, identity, read) = ask(authorizer.as_ref(), looks, identity, table, needs, targets).await?;
-        let all: Vec<_> = asked.iter().flat_map(|one| &one.asks).cloned().collect();
-        let answers = if further {
-            authorizer.authorize_further(&identity, &all, &read)
-        } else {
-            authorizer.authorize(&identity, &all, &read)
-        };
-        let mut allowed = answers.await?.into_iter();
+        let mut decisions = Decisions::of(authorizer, identity, table, needs, (looks, further)).await?;
         let (mut found, mut shown, mut experiments) = (HashMap::new(), HashSet::new(), HashMap::new());
         let mut may_list = true;
-        for (need, Asked { resolved, asks, one_is_enough }) in needs.iter().zip(asked) {
-            // All answers are taken, so that the next need gets its own.
-            let answers: Vec<_> =
-                asks.iter().map(|ask| allowed.next().unwrap_or(false) && identity.restriction.admits(ask)).collect();
-            let is_one = |is_allowed: &bool| *is_allowed;
-            let is_allowed = if one_is_enough { answers.iter().any(is_one) } else { answers.iter().all(is_one) };
-            if let Some(Resolved::EvaluationDataset(dataset)) = resolved.as_ref().filter(|_| looks && one_is_enough) {
-                let read = asks.iter().zip(answers).filter(|(_, is_allowed)| *is_allowed);
-                experiments.insert(dataset.clone(), read.filter_map(|(ask, _)| ask.guard.experiment()).collect());
+        for Decided { need, resolved, is_allowed, experiments: readable, .. } in std::mem::take(&mut decisions.decided)
+        {
+            if let (Some(Resolved::EvaluationDataset(dataset)), Some(readable)) = (&resolved, readable) {
+                experiments.insert(dataset.clone(), readable);
             }
             let outcome = match (is_allowed, need.action, resolved) {
                 (_, Action::Show, resolved) => {
@@ -123,11 +104,10 @@ impl Scope {
                 }
                 (true, _, Some(resolved)) => Outcome::Granted(resolved),
                 (true, _, None) => Outcome::Absent,
-                (false, Action::List, resolved) => {
+                (false, _, resolved) => {
                     may_list &= resolved != Some(Resolved::Workspace);
                     Outcome::Hidden
                 }
-                (false, _, _) => return Ok(Decision::Denied(identity, need.clone())),
             };
             // A hidden entity stays hidden, even if another need names it, too.
             match found.get_mut(&need.target) {
@@ -137,31 +117,29 @@ impl Scope {
             }
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible = if lists && may_list {
-            identity.restriction.narrow(authorizer.visible(&identity).await?)
-        } else {
-            Visible::nothing()
-        };
-        let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
-        Ok(Decision::Allowed(Self { identity, along, visible, found, shown, experiments }))
+        let visible = if lists && may_list { decisions.visible().await? } else { Visible::nothing() };
+        let Decisions { identity, models, .. } = decisions;
+        let along = Along::of(authorizer, &identity, if looks { models } else { HashMap::new() });
+        Ok(Self { identity, along, visible, found, shown, experiments })
     }
 
-    /// Whether the caller of this request may do something else as well, with entities that were
-    /// not known when the request was authorized. A refusal is neither an error nor logged.
+    /// Checks whether the caller of this request may do something else as well, with entities that
+    /// were not known when the request was authorized. A refusal is neither an error nor logged.
     ///
     /// Takes the same requests as [`enter`](Self::enter), and none if the authorizer does not look
     /// at guards. Users and grants that were read a moment ago are not read again.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn may(&self, table: &Table, needs: &Needs) -> Result<bool> {
         let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
             return Ok(true);
         };
-        Ok(match Self::decide(authorizer, identity.clone(), table, needs, true).await? {
-            Decision::Allowed(scope) => scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_))),
-            Decision::Denied(..) => false,
-        })
+        match Self::decide(authorizer, identity.clone(), table, needs, true).await {
+            Ok(scope) => Ok(scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_)))),
+            Err(Refusal::Denied(..)) => Ok(false),
+            Err(Refusal::Failed(error)) => Err(error),
+        }
     }
 
     /// The caller, with workspace and credentials.
@@ -364,18 +342,8 @@ impl Scope {
     }
 }
 
-/// The registered models that were asked about, with their ids.
-fn models(asked: &[Ask]) -> HashMap<RegisteredModelName, Option<String>> {
-    let model = |ask: &Ask| match &ask.guard {
-        Guarded::RegisteredModel(name) => {
-            Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone())))
-        }
-        _ => None,
-    };
-    asked.iter().filter_map(model).collect()
-}
-
-/// The refusal, which is also logged. Texts that clients have chosen are escaped there.
+/// Returns the error for a denied need, which is also logged. Texts that clients have chosen are
+/// escaped in the log.
 fn denied(identity: &Identity, need: &Need) -> Error {
     let by = identity.caller.name();
     let Need { action, kind, target, .. } = need;

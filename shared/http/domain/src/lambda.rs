@@ -21,5 +21,5 @@ pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Resu
     let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
     let around = Surroundings::from_environment(&functions).await?;
     let router = gateway::entered(mount(served, called, &around).await?);
-    lambda_http::run(service::told(router, service::log)).await
+    service::run_lambda(service::told(router, service::log)).await
 }

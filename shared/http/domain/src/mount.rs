@@ -35,15 +35,22 @@ pub async fn mount(
     let mut routers = routers.into_iter();
     let first = routers.next().ok_or("no domain is to be served")?;
     let router = service::joined(first, routers);
+    let router = reached(router, served, &around);
+    // Passwords are not to be sent without TLS.
+    Ok(if around.basic.is_some() { service::kept_to_tls(router) } else { router })
+}
+
+/// The router as clients reach it.
+fn reached(router: Router, served: &[&'static Domain], around: &Surroundings) -> Router {
     if !around.is_lambda {
-        return Ok(service::front(router));
+        return service::front(router);
     }
     // Answers fit into what a Lambda may answer.
     let has_long_answers = served.iter().any(|domain| domain.has_long_answers);
-    Ok(match around.artifacts.aside().filter(|_| has_long_answers) {
+    match around.artifacts.aside().filter(|_| has_long_answers) {
         Some(aside) => service::within_lambda_or_aside(router, aside),
         None => service::within_lambda(router),
-    })
+    }
 }
 
 fn each(served: &[&'static Domain], called: &[&'static Domain]) -> impl Iterator<Item = (&'static Domain, bool)> {

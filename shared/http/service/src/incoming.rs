@@ -13,13 +13,16 @@ use http::Method;
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http_body::Body as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use mlflow_api::{Error, ErrorCode, Request, Result};
+use mlflow_api::{Error, ErrorCode, Request, Result, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::room::{BodyRoom, Compression, PATIENCE, SMALL};
 
 /// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
 pub(crate) const LONGEST_BODY: usize = 32 << 20;
+
+/// Bytes of room for a value in JSON, as of a body that is as long: values take about ten times as much.
+const VALUE: usize = 16;
 
 /// How long a client may send nothing in the middle of a body: the received part takes room that
 /// others need.
@@ -79,6 +82,7 @@ impl Incoming {
     /// not come.
     pub(crate) async fn whole(self) -> Result<(Request, BodyRoom)> {
         let compression = Compression::named(self.request.header("content-encoding"));
+        let announced = self.announced();
         let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let mut arriving = Arriving::new(self.body, length, STILL, SLOWEST);
         let mut room = BodyRoom::none();
@@ -91,10 +95,18 @@ impl Incoming {
             }
             arriving.collect(usize::MAX).await?;
         }
-        let read = arriving.read;
+        // A compressed body says itself whether it is broken.
+        let announced = announced.filter(|_| compression == Compression::None);
+        let read = as_sent(arriving.read, announced)?;
         room.keep(read.len());
-        room.wait_to_work(compression.of(&read, LONGEST_BODY)).await?;
+        let values = json::most_values(&read).saturating_mul(VALUE);
+        room.wait_to_work(compression.of(&read, LONGEST_BODY).max(values)).await?;
         Ok((Request { body: read, ..self.request }, room))
+    }
+
+    /// The length of the body that the client announced.
+    fn announced(&self) -> Option<u64> {
+        self.arrived.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
     /// The request with a body of at most so many bytes, for those of whom nothing is known: it takes nobody's room.
@@ -117,9 +129,7 @@ impl Incoming {
     /// API Gateway hands it to a Lambda as a text. Bytes that are no UTF-8 were replaced in it.
     pub(crate) fn stream(self) -> Result<BodyStream> {
         let length = self.body.size_hint().exact();
-        let announced =
-            self.arrived.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        if let (Some(length), Some(announced)) = (length, announced)
+        if let (Some(length), Some(announced)) = (length, self.announced())
             && length != announced
         {
             let message =
@@ -128,6 +138,40 @@ impl Incoming {
         }
         Ok(BodyStream { length, chunks: chunks(self.body, STALLED) })
     }
+}
+
+/// A body as the client sent it, given the length that the client announced.
+///
+/// API Gateway takes a body that is called JSON for a text in UTF-8, and puts U+FFFD in place of bytes that are none. In UTF-16 and
+/// UTF-32, these are the byte order mark and most characters that are not of ASCII. The mark can be restored.
+///
+/// # Errors
+/// `BAD_REQUEST` for JSON in UTF-16 or UTF-32 that has lost characters.
+fn as_sent(body: Vec<u8>, announced: Option<u64>) -> Result<Vec<u8>> {
+    let is_as_sent = |body: &[u8]| announced.is_none_or(|length| u64::try_from(body.len()) == Ok(length));
+    if is_as_sent(&body) {
+        return Ok(body);
+    }
+    if let Some(body) = with_mark(&body).filter(|body| is_as_sent(body)) {
+        return Ok(body);
+    }
+    if !body.contains(&0) {
+        return Ok(body);
+    }
+    let message = "The request body was read as a text in UTF-8 on its way, and is broken. Send JSON in UTF-8.";
+    Err(Error::new(ErrorCode::BadRequest, message))
+}
+
+/// A body in UTF-16 or UTF-32 with its byte order mark, where that was replaced; `None` for other bodies.
+fn with_mark(body: &[u8]) -> Option<Vec<u8>> {
+    let lost = "\u{fffd}\u{fffd}".as_bytes();
+    let (zeros, mark, rest) = match body.strip_prefix(lost) {
+        // The first character is of ASCII.
+        Some(rest @ [0, _, ..]) if !rest.starts_with(&[0, 0]) => (&[][..], [0xfe, 0xff], rest),
+        Some(rest) => (&[][..], [0xff, 0xfe], rest),
+        None => (&[0, 0][..], [0xfe, 0xff], body.strip_prefix(&[0, 0])?.strip_prefix(lost)?),
+    };
+    Some([zeros, &mark, rest].concat())
 }
 
 /// A body, chunk by chunk, unless it pauses for too long. Only waiting for the client counts as a
@@ -229,6 +273,36 @@ mod tests {
             Ok(is_all) => Ok(is_all.then_some(arriving.read.len()).unwrap()),
             Err(error) => Err(error.code.http_status()),
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_that_was_read_as_text_is_restored() {
+        let text = "\u{feff}{\"a\": 1}";
+        let utf_16 = |unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
+        let utf_32 = |unit: fn(u32) -> [u8; 4]| text.chars().map(u32::from).flat_map(unit).collect::<Vec<u8>>();
+        for sent in
+            [utf_16(u16::to_le_bytes), utf_16(u16::to_be_bytes), utf_32(u32::to_le_bytes), utf_32(u32::to_be_bytes)]
+        {
+            let announced = Some(sent.len() as u64);
+            let read = String::from_utf8_lossy(&sent).into_owned().into_bytes();
+            assert!(read != sent);
+            assert_eq!(as_sent(read, announced), Ok(sent.clone()));
+            assert_eq!(as_sent(sent.clone(), announced), Ok(sent.clone()));
+            assert_eq!(as_sent(sent.clone(), None), Ok(sent));
+        }
+    }
+
+    #[test]
+    fn a_body_that_has_lost_characters_on_its_way_is_refused() {
+        for text in ["{\"a\": \"größer\"}", "\u{feff}{\"a\": \"größer\"}"] {
+            let sent: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let read = String::from_utf8_lossy(&sent).into_owned().into_bytes();
+            let error = as_sent(read, Some(sent.len() as u64)).unwrap_err();
+            assert!(error.message.ends_with("Send JSON in UTF-8."), "{error:?}");
+        }
+        // In UTF-8, the rest of a text is as it was.
+        let read = "{\"a\": \"\u{fffd}\"}".as_bytes().to_vec();
+        assert_eq!(as_sent(read.clone(), Some(10)), Ok(read));
     }
 
     /// Pauses and limits are so far apart that no busy machine confuses them.

@@ -4,7 +4,8 @@
 //! [`router`] makes the axum router that Lambda's adapter, the laptop's server and the tests run
 //! alike.
 //!
-//! 1. `lambda.rs` refuses a path that `lambda_http` has read as another one. `front.rs` drops
+//! 1. In a Lambda, `lambda_event.rs` mends or refuses events that `lambda_http` would panic on.
+//!    `lambda.rs` refuses a path that `lambda_http` has read as another one. `front.rs` drops
 //!    slashes before the first, redirects paths with doubled slashes inside, and answers `OPTIONS`.
 //! 2. The router finds the route. Most are under `/api/2.0/mlflow/…` and
 //!    `/ajax-api/2.0/mlflow/…` alike. `.under(Paths::…)` names other paths: version 3.0, below
@@ -14,7 +15,7 @@
 //!    gateway knows of the sender. It says who is calling, in which workspace, and what the
 //!    credentials leave out. It answers 401 if it does not know. Open routes ask nobody.
 //!    `signed_in` asks the same for the page.
-//! 4. **Read** ([`Endpoint::read`]): a body has at most 32 MB. Large bodies of all requests share
+//! 4. **Read** ([`Endpoint::read`]): a body has at most 32 MB, and 500,000 JSON values. Large bodies of all requests share
 //!    64 MB. Of decompressed ones, 16 MB are worked on at a time, or one longer body (`room.rs`).
 //!    Long ones are read on other threads.
 //! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and asks the
@@ -38,11 +39,13 @@ mod endpoint;
 mod front;
 mod incoming;
 mod lambda;
+mod lambda_event;
 mod request_line;
 mod room;
 mod route;
 mod router;
 mod signed_in;
+mod transport;
 mod workspaces;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
@@ -52,8 +55,10 @@ pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use front::front;
 pub use incoming::BodyStream;
 pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
+pub use lambda_event::run_lambda;
 pub use request_line::{RequestLine, log, told, told_work};
 pub use route::{Paths, Route};
 pub use router::{joined, no_rows, router};
 pub use signed_in::signed_in;
+pub use transport::kept_to_tls;
 pub use workspaces::without_workspaces;

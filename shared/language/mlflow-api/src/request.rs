@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::checks::{self, FieldChecks};
 use crate::fields::Declared;
-use crate::json::{DEEPEST, Json, Unreadable, read_value};
+use crate::json::{self, DEEPEST, Json, MAX_VALUES, Unreadable, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
 use crate::{Error, Result};
 
@@ -91,8 +91,7 @@ impl Request {
 
     /// Reads the request as a message of these fields and runs the endpoint's checks.
     ///
-    /// A GET with arguments is read from them, everything else from the JSON body; a body that is missing or no JSON is read
-    /// as an empty object.
+    /// A GET with arguments is read from them, everything else from the JSON body. A missing body is an empty object.
     fn message_in_order(
         &self,
         fields: &'static [Field],
@@ -140,7 +139,7 @@ impl Request {
         Ok(object)
     }
 
-    /// The body as a JSON object, whatever the method, for GraphQL; a body that is missing or no JSON is an empty one.
+    /// The body as a JSON object, whatever the method, for GraphQL. A missing body is an empty object.
     pub fn json_object(&self) -> Result<Map<String, Value>> {
         match self.json()? {
             Value::Object(object) => Ok(object),
@@ -194,23 +193,23 @@ impl Request {
         Ok(object)
     }
 
-    /// The body as JSON.
+    /// The body as JSON, in any encoding that Python reads. A body without anything is an empty object.
     fn json(&self) -> Result<Value> {
         self.check_content_type()?;
-        // To Python, these are numbers; here, a body that is no JSON is an empty one.
-        if matches!(self.body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
+        let body = json::in_utf8(&self.body).map_err(|_| no_json())?;
+        if body.trim_ascii().is_empty() {
+            return Ok(Value::Object(Map::new()));
+        }
+        // To Python, these are numbers.
+        if matches!(body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
-        let value = match read_value(&self.body) {
-            Ok(value) => value,
-            Err(Unreadable::TooDeep) => return Err(unreadable_json()),
-            Err(Unreadable::NoJson) if is_json(&self.body) => return Err(unreadable_json()),
-            // MLflow takes a text that is no JSON for an empty object.
-            Err(Unreadable::NoJson) => Value::Null,
-        };
-        // Old clients send JSON that was encoded twice.
-        let value = match value {
-            Value::String(text) => read_value(text.as_bytes()).map_err(|_| not_an_object())?,
+        let value = match read_body(&body)? {
+            // Old clients send JSON that was encoded twice.
+            Value::String(text) => {
+                drop(body);
+                read_body(text.as_bytes()).map_err(|error| if error == no_json() { not_an_object() } else { error })?
+            }
             value => value,
         };
         Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
@@ -228,9 +227,22 @@ impl Request {
     }
 }
 
+/// The value of a body.
+fn read_body(json: &[u8]) -> Result<Value> {
+    read_value(json).map_err(|unreadable| match unreadable {
+        Unreadable::NoJson if !is_json(json) => no_json(),
+        Unreadable::NoJson | Unreadable::TooDeep => unreadable_json(),
+        Unreadable::TooMany => Error::invalid(format!("The request body has more than {MAX_VALUES} JSON values.")),
+    })
+}
+
 /// Whether bytes are JSON to Python: it takes numbers of any size, and NaN.
 fn is_json(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| Json::parse(text).is_some())
+}
+
+fn no_json() -> Error {
+    Error::invalid("The request body is not JSON.")
 }
 
 fn unreadable_json() -> Error {
@@ -269,13 +281,52 @@ mod tests {
         assert_eq!(post(r#"{"run_id": "r"}"#).unwrap().string("run_id"), "r");
         assert_eq!(post(r#""{\"run_id\": \"r\"}""#).unwrap().string("run_id"), "r");
         let missing = "Missing value for required parameter 'run_id'. See the API docs for more information about request parameters.";
-        for body in ["", "null", "{", "{}", r#"{"run_id": ""}"#, r#"{"runId": "r"}"#] {
+        for body in ["", " \n", "\u{feff}", "null", "{}", r#"{"run_id": ""}"#, r#"{"runId": "r"}"#] {
             assert_eq!(post(body).unwrap_err().message, missing, "{body}");
         }
         assert_eq!(post("[1]").unwrap_err().message, missing);
         for body in ["7", "true", "NaN", " -Infinity ", r#""text""#] {
             assert_eq!(post(body).unwrap_err().message, "The request body must be a JSON object.", "{body}");
         }
+    }
+
+    #[test]
+    fn a_body_that_is_not_json_is_not_an_empty_one() {
+        for body in ["{", "run_id=r", r#"{"run_id": "r"} x"#, "\u{feff}\u{feff}{}", "{\"run_id\": \"\u{1}\"}", "\0"] {
+            assert_eq!(post(body).unwrap_err().message, "The request body is not JSON.", "{body}");
+        }
+    }
+
+    #[test]
+    fn bodies_are_read_in_other_encodings() {
+        let request = |body: Vec<u8>| Request {
+            method: "PUT".to_owned(),
+            content_type: Some("application/json".to_owned()),
+            body,
+            ..Request::default()
+        };
+        let text = "\u{feff}{\"run_id\": \"größer\"}";
+        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for body in [text.as_bytes().to_vec(), wide.clone()] {
+            assert_eq!(request(body).message(FIELDS, CHECKS).unwrap().string("run_id"), "größer");
+        }
+        let broken = request(wide[..wide.len() - 1].to_vec()).message(FIELDS, CHECKS).unwrap_err();
+        assert_eq!(broken.message, "The request body is not JSON.");
+    }
+
+    #[test]
+    fn a_body_has_a_bounded_number_of_values() {
+        let list = |values: usize| format!("{{\"run_id\": \"r\", \"x\": [{}0]}}", "0,".repeat(values));
+        // The object, its two entries and the list count.
+        let most = MAX_VALUES - 5;
+        assert_eq!(post(&list(most)).unwrap().string("run_id"), "r");
+        let twice = Value::from(list(most + 1)).to_string();
+        for body in [list(most + 1), twice] {
+            assert_eq!(post(&body).unwrap_err().message, "The request body has more than 500000 JSON values.");
+        }
+        // The content of a text does not count.
+        let text = format!("{{\"run_id\": \"{}\"}}", "[,".repeat(MAX_VALUES));
+        assert!(post(&text).is_ok());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use mlflow_api::json::{DEEPEST, Object, Unreadable};
+use mlflow_api::json::{DEEPEST, MAX_TEXT_VALUES, Object, Unreadable};
 use mlflow_api::{Error, Json, Result, python};
 
 /// Options that determine where a scorer's language model client sends requests
@@ -26,6 +26,9 @@ pub(super) fn check(serialized: &str) -> Result<()> {
         Unreadable::NoJson => Error::invalid("serialized_scorer must be valid JSON"),
         Unreadable::TooDeep => {
             Error::invalid(format!("serialized_scorer has more than {DEEPEST} arrays and objects within each other."))
+        }
+        Unreadable::TooMany => {
+            Error::invalid(format!("serialized_scorer has more than {MAX_TEXT_VALUES} JSON values."))
         }
     })?;
     if has_code(&scorer) {

@@ -4,14 +4,18 @@
 //! infinities, keys in their order. `serde_json` keeps none of these. Half a surrogate pair is no
 //! Unicode: JavaScript writes it where it cuts a text, and U+FFFD takes its place.
 //!
-//! `serde_json` reads bodies. [`read_value`] also reads those that it refuses.
+//! `serde_json` reads bodies. [`read_value`] also reads those that it refuses, and [`in_utf8`] those in other encodings than UTF-8.
 
+mod encoding;
 mod reader;
+mod size;
 #[cfg(test)]
 mod tests;
 mod value;
 mod values;
 
+pub use encoding::{in_utf8, is_wide};
 pub use reader::{DEEPEST, Unreadable};
+pub use size::{MAX_TEXT_VALUES, MAX_VALUES, marks, most_values, values};
 pub use value::{Json, Object};
 pub use values::{read_value, without_halves};

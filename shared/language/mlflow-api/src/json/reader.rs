@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::CharIndices;
 
+use super::size::{MAX_TEXT_VALUES, values};
 use super::value::{Json, Object};
 use crate::{Error, Result};
 
@@ -17,20 +18,23 @@ pub enum Unreadable {
     NoJson,
     /// It has more arrays and objects within each other than [`DEEPEST`].
     TooDeep,
+    /// It has more values than [`MAX_TEXT_VALUES`].
+    TooMany,
 }
 
 impl Json {
-    /// Reads a text; `None` if it is no JSON, or too deep.
+    /// Reads a text of any number of values, such as one that is stored; `None` if it is no JSON, or too deep.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        Self::read(text).ok()
+        Self::read_with(text, char::REPLACEMENT_CHARACTER).ok()
     }
 
-    /// Reads a text.
+    /// Reads a text of a client.
     ///
     /// # Errors
     /// Why it is not read.
     pub fn read(text: &str) -> std::result::Result<Self, Unreadable> {
+        check_number(text)?;
         Self::read_with(text, char::REPLACEMENT_CHARACTER)
     }
 
@@ -43,14 +47,15 @@ impl Json {
             Error::invalid(match unreadable {
                 Unreadable::NoJson => format!("{what} is not valid JSON."),
                 Unreadable::TooDeep => format!("{what} has more than {DEEPEST} arrays and objects within each other."),
+                Unreadable::TooMany => format!("{what} has more than {MAX_TEXT_VALUES} JSON values."),
             })
         })
     }
 
-    /// The same as [`Json::parse`], but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`.
+    /// The same as [`Json::read`], but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`.
     #[must_use]
     pub fn parse_lossy(text: &str) -> Option<Self> {
-        Self::read_with(text, '?').ok()
+        check_number(text).and_then(|()| Self::read_with(text, '?')).ok()
     }
 
     fn read_with(text: &str, half: char) -> std::result::Result<Self, Unreadable> {
@@ -61,6 +66,12 @@ impl Json {
         });
         value.ok_or(if reader.is_too_deep { Unreadable::TooDeep } else { Unreadable::NoJson })
     }
+}
+
+fn check_number(text: &str) -> std::result::Result<(), Unreadable> {
+    // As a rule, a text is too short for that.
+    let is_too_many = text.len() > MAX_TEXT_VALUES && values(text.as_bytes()) > MAX_TEXT_VALUES;
+    if is_too_many { Err(Unreadable::TooMany) } else { Ok(()) }
 }
 
 /// Reads from the front of a text. `None` means the text is no JSON, or too deep.

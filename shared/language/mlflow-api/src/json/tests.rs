@@ -74,7 +74,7 @@ fn the_deepest_values_fit_on_a_stack() {
     for (open, close) in [("[", "]"), ("{\"a\": ", "}")] {
         let text = format!("{}1{}", open.repeat(DEEPEST), close.repeat(DEEPEST));
         let deeper = format!("{open}{text}{close}");
-        let endless = open.repeat(500_000);
+        let endless = open.repeat(200_000);
         on_a_workers_stack(move || {
             let value = Json::parse(&text).unwrap();
             assert!(value.clone() == value && value.print() == text && value.print_unicode() == text);

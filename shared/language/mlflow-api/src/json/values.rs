@@ -5,18 +5,18 @@ use std::borrow::Cow;
 use serde_json::{Map, Number, Value};
 
 use super::reader::Unreadable;
+use super::size::{MAX_VALUES, values};
 use super::value::Json;
-
-/// Values in JSON that is deeper than `serde_json` reads, about: on the way, each takes some 90 bytes of memory.
-const MOST_DEEP: usize = 2_000_000;
 
 /// Reads JSON. It also reads JSON that `serde_json` refuses: half a surrogate pair, and more than
 /// 128 arrays and objects within each other.
 ///
 /// # Errors
-/// Why it is not read. A number that is out of range, or none, is no JSON here. JSON that is deeper
-/// than 128 and has more than two million values counts as too deep.
+/// Why it is not read. A number that is out of range, or none, is no JSON here.
 pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
+    if json.len() > MAX_VALUES && values(json) > MAX_VALUES {
+        return Err(Unreadable::TooMany);
+    }
     if let Ok(value) = serde_json::from_slice(json) {
         return Ok(value);
     }
@@ -26,10 +26,6 @@ pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
         return Ok(value);
     }
     let text = std::str::from_utf8(json).map_err(|_| Unreadable::NoJson)?;
-    // Those in texts count, too.
-    if json.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count() > MOST_DEEP {
-        return Err(Unreadable::TooDeep);
-    }
     value(Json::read(text)?).ok_or(Unreadable::NoJson)
 }
 

@@ -1,11 +1,11 @@
 //! Counts the parts of a body before it is read. A span of two bytes takes hundreds of bytes in
 //! memory, and repeated text compresses to almost nothing. Counting takes no memory per part.
 
+use mlflow_api::json::marks;
 use prost::bytes::Buf;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
 use crate::refusal::Refusal;
-use crate::text::marks;
 
 /// Maximum number of messages in an export: spans, events, links, attributes with their values,
 /// values in lists, and names of attributes. Each takes up to 300 bytes in memory. JSON has about

@@ -9,6 +9,7 @@ mod resource;
 
 use std::sync::Arc;
 
+use mlflow_api::json::in_utf8;
 use opentelemetry_proto::tonic::trace::v1::{Span, TracesData};
 use prost::Message;
 
@@ -37,6 +38,7 @@ pub fn read(format: Format, content_encoding: Option<&str>, body: &[u8]) -> Resu
     let body = body::decompressed(content_encoding, body)?;
     let data = match format {
         Format::Json => {
+            let body = in_utf8(&body).map_err(|_| Refusal::format())?;
             count::check_json(&body)?;
             json::parse(&body).ok_or_else(Refusal::format)?
         }

@@ -1,0 +1,206 @@
+//! Connections of clients, with little memory for each, for a bounded time, and in a bounded number.
+
+mod limits;
+mod open;
+mod stalling;
+
+use std::future::Future;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::Entry;
+use axum::Router;
+use axum::serve::Listener;
+use http::HeaderMap;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tower::ServiceExt;
+
+use limits::Limits;
+use open::{Open, Place};
+use stalling::Stalling;
+
+/// Bytes that are read from a connection, or wait to be written to it, at a time; the longest head of a request, too. Unless told otherwise,
+/// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread (`docs/adr/0021-artifacts.md`).
+const BUFFER: usize = 64 << 10;
+
+/// How long a connection may stay open without progress.
+#[derive(Clone, Copy)]
+struct Timeouts {
+    /// Time in which the head of a request has to come, after the connection was opened or after the answer before.
+    head: Duration,
+    /// Time for which a client may read nothing of an answer.
+    stall: Duration,
+}
+
+/// Load balancers of AWS keep idle connections for 60 seconds.
+const TIMEOUTS: Timeouts = Timeouts { head: Duration::from_secs(75), stall: Duration::from_mins(1) };
+
+/// Answers all connections until the end, and then the requests that have come by then.
+///
+/// Connections time out ([`TIMEOUTS`]), and their number is bounded ([`Limits`]): for a new connection, one is closed that waits
+/// for a request. If none waits, the new one is closed.
+///
+/// The proxy at this address is trusted about where a request came from; other peers are not.
+pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
+    mut listener: L,
+    app: Router,
+    proxy: Option<IpAddr>,
+    end: impl Future<Output = ()>,
+) {
+    let (ending, _) = watch::channel(());
+    let proxy = proxy.map(|proxy| proxy.to_canonical());
+    let open = Open::new(Limits::of_process(), proxy);
+    let mut connections = JoinSet::new();
+    let mut end = pin!(end);
+    loop {
+        tokio::select! {
+            () = &mut end => break,
+            (stream, peer) = listener.accept() => {
+                let peer = peer.ip().to_canonical();
+                let Some(place) = open.enter(peer) else {
+                    tracing::warn!(%peer, "a connection is closed: there are too many with requests in progress");
+                    continue;
+                };
+                let client = Client { peer, is_proxy: Some(peer) == proxy, place };
+                connections.spawn(connection(stream, client, app.clone(), TIMEOUTS, ending.subscribe()));
+            }
+            // Those that have ended are forgotten.
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    drop(listener);
+    ending.send_replace(());
+    while connections.join_next().await.is_some() {}
+}
+
+/// The address that a proxy has added: the last one, as everything before it was sent by the client.
+fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
+    let last = last.rsplit(',').next()?.trim();
+    last.parse().ok().or_else(|| last.parse::<SocketAddr>().ok().map(|address| address.ip()))
+}
+
+/// Whether a proxy says that it speaks TLS with the client.
+fn is_forwarded_from_tls(headers: &HeaderMap) -> bool {
+    let last = headers.get_all("x-forwarded-proto").iter().next_back().and_then(|scheme| scheme.to_str().ok());
+    let last = last.and_then(|schemes| schemes.rsplit(',').next());
+    last.is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https"))
+}
+
+/// The other end of a connection.
+struct Client {
+    peer: IpAddr,
+    /// Whether it is the trusted proxy.
+    is_proxy: bool,
+    place: Place,
+}
+
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    Client { peer, is_proxy, place }: Client,
+    app: Router,
+    timeouts: Timeouts,
+    mut ending: watch::Receiver<()>,
+) {
+    let place = Arc::new(place);
+    let of_service = Arc::clone(&place);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let in_progress = of_service.request();
+        let forwarded = is_proxy.then(|| forwarded_for(request.headers())).flatten();
+        let is_secure = is_proxy && is_forwarded_from_tls(request.headers());
+        request.extensions_mut().insert(Entry { peer: Some(forwarded.unwrap_or(peer)), gateway: None, is_secure });
+        let answer = app.clone().oneshot(request);
+        async move { answer.await.map(|answer| answer.map(|body| in_progress.until_sent(body))) }
+    });
+    let mut connection = pin!(
+        http1::Builder::new()
+            .max_buf_size(BUFFER)
+            .timer(TokioTimer::new())
+            .header_read_timeout(timeouts.head)
+            .serve_connection(TokioIo::new(Stalling::new(stream, timeouts.stall)), service)
+    );
+    let outcome = tokio::select! {
+        outcome = &mut connection => outcome,
+        () = place.evicted() => return tracing::debug!(%peer, "a connection makes room for another one"),
+        _ = ending.changed() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        tracing::debug!(%error, "a connection has broken");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn the_last_address_is_the_proxys_own_word() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(forwarded_for(&headers), None);
+        headers.append("x-forwarded-for", "1.1.1.1, 2.2.2.2".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([2, 2, 2, 2].into()));
+        headers.append("x-forwarded-for", "3.3.3.3".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([3, 3, 3, 3].into()));
+        headers.append("x-forwarded-for", "4.4.4.4:1234".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), Some([4, 4, 4, 4].into()));
+        headers.append("x-forwarded-for", "nowhere".parse().unwrap());
+        assert_eq!(forwarded_for(&headers), None);
+    }
+
+    /// Longer than any test takes.
+    const LONG: Duration = Duration::from_hours(1);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    /// The answer on a connection that times out after this was sent, if its client reads. Returns when the connection has ended.
+    async fn answer(timeouts: Timeouts, sent: &str, reads: bool) -> String {
+        let slow = || async {
+            tokio::time::sleep(SHORT * 10).await;
+            "slow"
+        };
+        let app = Router::new().route("/slow", get(slow)).route("/", get(|| async { "x".repeat(1 << 20) }));
+        let (mut client, server) = tokio::io::duplex(1_024);
+        let (_ending, end) = watch::channel(());
+        let peer = IpAddr::from([10, 0, 0, 1]);
+        let place = Open::new(Limits { total: 2, per_address: 2 }, None).enter(peer).unwrap();
+        let of_peer = Client { peer, is_proxy: false, place };
+        let ended = tokio::spawn(connection(server, of_peer, app, timeouts, end));
+        client.write_all(sent.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        if reads {
+            client.read_to_string(&mut answer).await.unwrap();
+        }
+        ended.await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn a_connection_without_the_head_of_a_request_ends() {
+        let timeouts = Timeouts { head: SHORT, stall: LONG };
+        assert_eq!(answer(timeouts, "", true).await, "");
+        assert_eq!(answer(timeouts, "GET / HTTP/1.1\r\nhost: x", true).await, "");
+        // The time that the server takes does not count, and the connection waits for one more request.
+        let slow = answer(timeouts, "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n", true).await;
+        assert!(slow.starts_with("HTTP/1.1 200") && slow.ends_with("slow"), "{slow}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_ends_whose_client_does_not_read() {
+        let timeouts = Timeouts { head: LONG, stall: SHORT };
+        answer(timeouts, "GET / HTTP/1.1\r\nhost: x\r\n\r\n", false).await;
+    }
+}

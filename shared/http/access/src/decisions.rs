@@ -1,0 +1,402 @@
+//! Decides the needs of a request in batches, so that a refusal reads little.
+//!
+//! A request may name [`MAX_NAMED`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are looked up
+//! and authorized before any other is read, and each further batch is twice as large. So a caller
+//! without rights is refused after the first batch. A caller who may touch some of the entities is
+//! refused after reading at most about twice as many more. A request that names no more than
+//! [`FIRST_BATCH`] entities takes one batch.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use entities::attributes::WORKSPACE;
+use mlflow_api::{Error, ExperimentId, RegisteredModelName, Workspace};
+use table::{Item, Table, TableKey};
+
+use crate::ask::{experiments_of_datasets, guards, one};
+use crate::authorizer::{Authorizer, Visible};
+use crate::guard::{Ask, Guarded, Read, Stored};
+use crate::identity::Identity;
+use crate::kind::{Action, Resource};
+use crate::needs::{Need, Needs, Target};
+use crate::resolve::{Resolved, resolve};
+use crate::workspaces::check;
+
+/// Targets, and then guards, in the first batch. With users, a guard takes two reads: its item, and the caller's grant.
+const FIRST_BATCH: usize = 100;
+
+/// Why a request is not served.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The caller may not do what this need says.
+    Denied(Identity, Need),
+    /// The needs cannot be decided.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<table::Failure> for Refusal {
+    fn from(failure: table::Failure) -> Self {
+        Self::Failed(failure.into())
+    }
+}
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// The decision about one need. Only a need to list or to show may be refused.
+#[derive(Debug)]
+pub(crate) struct Decided<'a> {
+    pub(crate) need: &'a Need,
+    /// `None` if there is no such entity, or none in the caller's workspace.
+    pub(crate) resolved: Option<Resolved>,
+    pub(crate) is_allowed: bool,
+    /// Whether one allowed guard is enough: an evaluation dataset may be read by callers who may read
+    /// one of its experiments.
+    one_is_enough: bool,
+    /// Of an evaluation dataset that is read, the experiments that the caller may read.
+    pub(crate) experiments: Option<HashSet<ExperimentId>>,
+}
+
+impl<'a> Decided<'a> {
+    fn new(need: &'a Need, resolved: Option<Resolved>) -> Self {
+        let is_dataset = matches!(resolved, Some(Resolved::EvaluationDataset(_)));
+        let one_is_enough = is_dataset && !need.action.writes();
+        Self { need, resolved, is_allowed: !one_is_enough, one_is_enough, experiments: None }
+    }
+
+    /// Records the answer about one guard.
+    fn record(&mut self, is_allowed: bool) {
+        if self.one_is_enough {
+            self.is_allowed |= is_allowed;
+        } else {
+            self.is_allowed &= is_allowed;
+        }
+    }
+
+    fn is_of_dataset(&self) -> bool {
+        matches!(self.resolved, Some(Resolved::EvaluationDataset(_)))
+    }
+
+    /// Checks whether the need has been refused, and a refusal is an error.
+    fn is_refused(&self) -> bool {
+        !self.is_allowed && !is_optional(self.need)
+    }
+}
+
+/// The decisions about the needs of one request.
+pub(crate) struct Decisions<'a> {
+    authorizer: &'a dyn Authorizer,
+    table: &'a Table,
+    needs: &'a Needs,
+    /// Whether the items of guards are read.
+    looks: bool,
+    /// Whether the request has been authorized before, and this is about what it turned out to touch.
+    further: bool,
+    /// The caller, by the most recent read.
+    pub(crate) identity: Identity,
+    pub(crate) decided: Vec<Decided<'a>>,
+    /// The registered models that the authorizer was asked about, with their ids.
+    pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
+    /// The entities that lists may show to this caller, if that was needed to decide.
+    visible: Option<(Identity, Visible)>,
+    /// Whether the workspace of the request is known to exist.
+    is_workspace_known: bool,
+    /// Size of the next batch.
+    size: usize,
+}
+
+/// A need with one of the guards of its target; without, if there is no such entity.
+type Guarding = (usize, Option<Guarded>);
+
+impl<'a> Decisions<'a> {
+    /// Decides all needs of a request.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED` if a need other than to list or to show is refused; a workspace that does not exist or is being deleted.
+    pub(crate) async fn of(
+        authorizer: &'a Arc<dyn Authorizer>,
+        identity: Identity,
+        table: &'a Table,
+        needs: &'a Needs,
+        (looks, further): (bool, bool),
+    ) -> Result<Self> {
+        let mut decisions = Self {
+            authorizer: authorizer.as_ref(),
+            table,
+            needs,
+            looks,
+            further,
+            identity,
+            decided: Vec::new(),
+            models: HashMap::new(),
+            visible: None,
+            is_workspace_known: false,
+            size: FIRST_BATCH,
+        };
+        decisions.check_restriction().await?;
+        let groups = decisions.without_unlisted(by_target(needs)).await?;
+        let mut rest = groups.as_slice();
+        loop {
+            let (batch, later) = rest.split_at(rest.len().min(decisions.size));
+            decisions.decide(batch.concat()).await?;
+            if later.is_empty() {
+                return Ok(decisions);
+            }
+            rest = later;
+            decisions.size *= 2;
+        }
+    }
+
+    /// The entities that lists may show to the caller.
+    pub(crate) async fn visible(&self) -> mlflow_api::Result<Visible> {
+        match &self.visible {
+            Some((identity, visible)) if *identity == self.identity => Ok(visible.clone()),
+            _ => Ok(self.identity.restriction.narrow(self.authorizer.visible(&self.identity).await?)),
+        }
+    }
+
+    /// Refuses needs that the caller's credentials cannot have for any entity. No entity is read.
+    async fn check_restriction(&mut self) -> Result<()> {
+        let needs = self.needs;
+        let refused = |identity: &Identity| {
+            let allows = |need: &&Need| identity.restriction.allows(need.action, need.kind);
+            needs.iter().find(|need| !is_optional(need) && !allows(need))
+        };
+        if refused(&self.identity).is_none() {
+            return Ok(());
+        }
+        // Credentials that have become invalid are answered 401.
+        self.identity = self.authorizer.confirm(self.identity.clone()).await?;
+        refused(&self.identity).map_or(Ok(()), |need| Err(self.denied(need)))
+    }
+
+    /// Leaves out the experiments of a long list that the caller's grants do not show. They are not read.
+    async fn without_unlisted(&mut self, groups: Vec<Vec<&'a Need>>) -> Result<Vec<Vec<&'a Need>>> {
+        let listed = groups.iter().filter(|group| listed_experiment(group).is_some()).count();
+        if !self.looks || listed <= FIRST_BATCH {
+            return Ok(groups);
+        }
+        self.identity = self.authorizer.confirm(self.identity.clone()).await?;
+        let visible = self.visible().await?;
+        self.visible = Some((self.identity.clone(), visible.clone()));
+        let is_hidden = |group: &Vec<&Need>| {
+            listed_experiment(group).is_some_and(|guard| {
+                let mut listed = group.iter().filter(|need| need.action == Action::List);
+                !listed.any(|need| visible.shows_as(need.kind, &guard))
+            })
+        };
+        let (hidden, shown) = groups.into_iter().partition::<Vec<_>, _>(is_hidden);
+        let hidden = hidden.into_iter().flatten();
+        self.decided.extend(hidden.map(|need| Decided { is_allowed: false, ..Decided::new(need, None) }));
+        Ok(shown)
+    }
+
+    async fn decide(&mut self, batch: Vec<&'a Need>) -> Result<()> {
+        let targets: Vec<_> = batch.iter().map(|need| &need.target).collect();
+        let mut targets = resolve(self.table, &self.identity.workspace, &targets).await?;
+        let listed = if self.looks {
+            experiments_of_datasets(self.table, &self.identity.workspace, &mut targets).await?
+        } else {
+            HashMap::new()
+        };
+        let guards: Vec<_> =
+            batch.iter().zip(&targets).map(|(need, resolved)| guards(need, resolved.as_ref(), &listed)).collect();
+        let mut decided: Vec<_> =
+            batch.into_iter().zip(targets).map(|(need, resolved)| Decided::new(need, resolved)).collect();
+        let mut guarding = Vec::new();
+        for (place, (decided, guards)) in decided.iter_mut().zip(guards).enumerate() {
+            let guards = self.without_hidden(decided, guards).await?;
+            if guards.is_empty() {
+                guarding.push((place, None));
+            }
+            guarding.extend(guards.into_iter().map(|guard| (place, Some(guard))));
+        }
+        // The target of a need may have many guards, as an evaluation dataset has of many experiments.
+        let mut rest = guarding.as_slice();
+        loop {
+            let (part, later) = self.split(rest);
+            self.decide_part(&mut decided, part).await?;
+            if later.is_empty() {
+                break;
+            }
+            rest = later;
+            self.size *= 2;
+        }
+        if let Some(refused) = decided.iter().find(|decided| decided.is_refused()) {
+            return Err(self.denied(refused.need));
+        }
+        self.decided.extend(decided);
+        Ok(())
+    }
+
+    /// Returns the guards to read for a need. For an evaluation dataset of many experiments, these are
+    /// the first ones that the caller's grants show: one of them is enough, and the experiments that
+    /// the caller may not read are not read.
+    async fn without_hidden(&mut self, decided: &mut Decided<'a>, guards: Vec<Guarded>) -> Result<Vec<Guarded>> {
+        if !decided.one_is_enough || !self.looks {
+            return Ok(guards);
+        }
+        if guards.len() <= FIRST_BATCH {
+            decided.experiments = Some(HashSet::new());
+            return Ok(guards);
+        }
+        self.identity = self.authorizer.confirm(self.identity.clone()).await?;
+        let visible = self.visible().await?;
+        self.visible = Some((self.identity.clone(), visible.clone()));
+        let mut shown: Vec<_> = guards.into_iter().filter(|guard| visible.shows(guard)).collect();
+        decided.experiments = Some(shown.iter().filter_map(Guarded::experiment).collect());
+        shown.truncate(FIRST_BATCH);
+        Ok(shown)
+    }
+
+    /// The part with the guards of the next batch, and the rest.
+    fn split<'b>(&self, guarding: &'b [Guarding]) -> (&'b [Guarding], &'b [Guarding]) {
+        let mut guards = HashSet::new();
+        let mut end = guarding.len();
+        for (place, (_, guard)) in guarding.iter().enumerate().filter(|_| self.looks) {
+            guards.extend(guard);
+            if guards.len() > self.size {
+                end = place;
+                break;
+            }
+        }
+        guarding.split_at(end)
+    }
+
+    async fn decide_part(&mut self, decided: &mut [Decided<'a>], part: &[Guarding]) -> Result<()> {
+        let read = if self.looks { self.read(part).await? } else { Read::new() };
+        let mut stored = Vec::new();
+        for (place, guard) in part {
+            let found = guard.as_ref().map(|guard| self.stored(guard, &read)).transpose()?.flatten();
+            let is_foreign = found.as_ref().is_some_and(|found| found.workspace != self.identity.workspace);
+            // A dataset of this workspace may name experiments that are in another one, or were
+            // created there later.
+            if let Some(decided) = decided.get_mut(*place).filter(|decided| is_foreign && !decided.is_of_dataset()) {
+                decided.resolved = None;
+            }
+            stored.push((found, is_foreign));
+        }
+        let (mut places, mut asks) = (Vec::new(), Vec::new());
+        for ((place, guard), (stored, is_foreign)) in part.iter().zip(stored) {
+            let Some(Decided { need, resolved, .. }) = decided.get(*place) else { continue };
+            let ask = match (resolved, guard) {
+                (Some(_), Some(_)) if is_foreign => one(need, Guarded::Absent(need.kind), None),
+                (Some(_), Some(guard)) => one(need, guard.clone(), stored),
+                _ if need.tells_of_absence || places.last() == Some(place) => continue,
+                _ => one(need, Guarded::Absent(need.kind), None),
+            };
+            places.push(*place);
+            asks.push(ask);
+        }
+        let allowed = if self.further {
+            self.authorizer.authorize_further(&self.identity, &asks, &read).await?
+        } else {
+            self.authorizer.authorize(&self.identity, &asks, &read).await?
+        };
+        // An ask without an answer is refused.
+        let allowed = allowed.into_iter().chain(std::iter::repeat(false));
+        for ((place, ask), is_allowed) in places.into_iter().zip(&asks).zip(allowed) {
+            let Some(decided) = decided.get_mut(place) else { continue };
+            let is_allowed = is_allowed && self.identity.restriction.admits(ask);
+            decided.record(is_allowed);
+            if let (true, Some(experiments)) = (is_allowed, &mut decided.experiments) {
+                experiments.extend(ask.guard.experiment());
+            }
+            // Further guards cannot change this.
+            if !decided.one_is_enough && decided.is_refused() {
+                return Err(self.denied(decided.need));
+            }
+        }
+        self.models.extend(asks.iter().filter_map(model));
+        Ok(())
+    }
+
+    fn denied(&self, need: &Need) -> Refusal {
+        Refusal::Denied(self.identity.clone(), need.clone())
+    }
+
+    fn stored(&self, guard: &Guarded, read: &Read) -> mlflow_api::Result<Option<Stored>> {
+        let key = guard.key(&self.identity.workspace).filter(|_| !matches!(guard, Guarded::Workspace(_)));
+        let item = key.and_then(|key| read.get(&TableKey::here(key)));
+        item.map(Stored::of).transpose()
+    }
+
+    /// Reads the caller and guards, and once the item of the workspace, unless a guard shows that there is such a workspace.
+    async fn read(&mut self, part: &[Guarding]) -> Result<Read> {
+        let mut wanted: HashSet<_> = part.iter().filter_map(|(_, guard)| guard.clone()).collect();
+        // The default one is always there.
+        let is_elsewhere = self.identity.workspace != Workspace::default() && !self.needs.is_empty();
+        let here = Guarded::Workspace(Resource::Workspace);
+        let is_writing = self.needs.iter().any(|need| need.action.writes());
+        let says_nothing = |guard: &Guarded| guard.key(&self.identity.workspace).is_none();
+        let is_asked = is_writing || part.iter().any(|(_, guard)| guard.is_none()) || wanted.iter().any(says_nothing);
+        if is_elsewhere && is_asked && !self.is_workspace_known {
+            wanted.insert(here.clone());
+        }
+        let is_looked_at = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
+        let mut read = self.read_guards(&wanted.into_iter().collect::<Vec<_>>()).await?;
+        if is_elsewhere && is_looked_at {
+            check(&self.identity.workspace, &read, self.needs)?;
+        } else if is_elsewhere && !self.is_workspace_known && !holds_any_of(&read, &self.identity.workspace)? {
+            // If nothing is found, the workspace may not exist, either.
+            read.extend(self.read_guards(&[here]).await?);
+            check(&self.identity.workspace, &read, self.needs)?;
+        }
+        self.is_workspace_known = true;
+        Ok(read)
+    }
+
+    async fn read_guards(&mut self, guards: &[Guarded]) -> Result<Read> {
+        let (identity, read) = self.authorizer.read(self.identity.clone(), self.table, guards).await?;
+        self.identity = identity;
+        Ok(read)
+    }
+}
+
+/// Whether a refusal of a need is no error.
+fn is_optional(need: &Need) -> bool {
+    matches!(need.action, Action::List | Action::Show)
+}
+
+/// The needs of each target, in the order in which targets are first named.
+fn by_target(needs: &Needs) -> Vec<Vec<&Need>> {
+    let mut places: HashMap<&Target, usize> = HashMap::new();
+    let mut groups: Vec<Vec<&Need>> = Vec::new();
+    for need in needs.iter() {
+        let place = *places.entry(&need.target).or_insert(groups.len());
+        match groups.get_mut(place) {
+            Some(group) => group.push(need),
+            None => groups.push(vec![need]),
+        }
+    }
+    groups
+}
+
+/// The guard of an experiment that a request only lists, or shows in a list.
+fn listed_experiment(group: &[&Need]) -> Option<Guarded> {
+    let is_listed = group.iter().all(|need| is_optional(need)) && group.iter().any(|need| need.action == Action::List);
+    match group.first()?.target {
+        Target::Experiment(experiment) if is_listed => Some(Guarded::Experiment(experiment)),
+        _ => None,
+    }
+}
+
+/// Whether anything that was read says that it is in this workspace.
+fn holds_any_of(read: &Read, workspace: &Workspace) -> mlflow_api::Result<bool> {
+    let is_here = |item: &Item| Ok(item.has(WORKSPACE) && Stored::of(item)?.workspace == *workspace);
+    read.values().map(is_here).find(|found| !matches!(found, Ok(false))).unwrap_or(Ok(false))
+}
+
+fn model(ask: &Ask) -> Option<(RegisteredModelName, Option<String>)> {
+    match &ask.guard {
+        Guarded::RegisteredModel(name) => {
+            Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone())))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,124 @@
+//! The events of API Gateway, before they become requests.
+
+use axum::Router;
+use lambda_http::aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use lambda_http::lambda_runtime::LambdaEvent;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{Adapter, Service, service_fn};
+use mlflow_api::{Error, ErrorCode};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use serde_json::value::RawValue;
+use url::Url;
+
+use crate::answer::error_response;
+use crate::router::protected;
+
+/// Characters that a URI cannot have in its query. Clients need not escape them.
+const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+
+/// Answers the events of API Gateway until the sandbox ends.
+///
+/// `lambda_http` panics on an event that is no request to it, and the runtime fails one whose headers hold control characters. Clients
+/// would get a 500, so such events are answered here, with 400.
+///
+/// # Errors
+/// The runtime's API fails.
+pub async fn run_lambda(router: Router) -> Result<(), lambda_http::Error> {
+    let refuse = || async {
+        let message =
+            "The request cannot be read: its host is no name, its headers hold control characters, or it is too long.";
+        error_response(&Error::new(ErrorCode::BadRequest, message))
+    };
+    let mut refusing = Adapter::from(protected(Router::new().fallback(refuse)));
+    let mut serving = Adapter::from(router);
+    let handler = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
+        let (payload, context) = event.into_parts();
+        match readable(payload.get()) {
+            Some(request) => serving.call(LambdaEvent::new(LambdaRequest::ApiGatewayV2(request), context)),
+            None => refusing
+                .call(LambdaEvent::new(LambdaRequest::ApiGatewayV2(ApiGatewayV2httpRequest::default()), context)),
+        }
+    });
+    lambda_http::lambda_runtime::run(handler).await
+}
+
+/// An event that `lambda_http` reads as a request; `None` if it is none. The query gets the escapes that its client has left away.
+fn readable(event: &str) -> Option<ApiGatewayV2httpRequest> {
+    let mut request: ApiGatewayV2httpRequest = serde_json::from_str(event).ok()?;
+    if let Some(query) = &mut request.raw_query_string {
+        *query = utf8_percent_encode(query, NOT_IN_QUERIES).to_string();
+    }
+    let header = |name: http::HeaderName| request.headers.get(name).and_then(|value| value.to_str().ok());
+    let host = header(http::header::HOST).or(request.request_context.domain_name.as_deref()).unwrap_or("localhost");
+    let scheme = header(http::HeaderName::from_static("x-forwarded-proto")).unwrap_or("https");
+    let path = request.raw_path.as_deref().unwrap_or_default();
+    let url = Url::parse(&format!("{scheme}://{host}{path}")).ok()?;
+    let query = request.raw_query_string.as_deref().unwrap_or_default();
+    http::Uri::try_from(format!("{url}?{query}")).is_ok().then_some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::extract::Request;
+    use axum::routing::get;
+    use http_body_util::BodyExt;
+    use serde_json::{Value, json};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    fn event(query: &str, header: (&str, &str)) -> Value {
+        json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": "/a b", "rawQueryString": query, "isBase64Encoded": false,
+            "headers": { "host": "id.execute-api.eu-central-1.amazonaws.com", "x-forwarded-proto": "https", header.0: header.1 },
+            "requestContext": {
+                "accountId": "1", "apiId": "id", "stage": "$default", "requestId": "r", "timeEpoch": 0,
+                "http": { "method": "GET", "path": "/a b", "protocol": "HTTP/1.1", "sourceIp": "::1" },
+            },
+        })
+    }
+
+    /// The query that a router gets, decoded.
+    async fn query(event: &Value) -> Option<Vec<(String, String)>> {
+        let request = readable(&event.to_string())?;
+        let request: lambda_http::Request = LambdaRequest::ApiGatewayV2(request).into();
+        let echo = |request: Request| async move { request.uri().query().unwrap_or_default().to_owned() };
+        let answer = Router::new().route("/{*path}", get(echo)).oneshot(request.map(|_| Body::empty())).await.unwrap();
+        let query = answer.into_body().collect().await.unwrap().to_bytes();
+        Some(mlflow_api::Request::parse_query(std::str::from_utf8(&query).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn a_query_need_not_be_escaped() {
+        for (sent, expected) in [
+            ("", None),
+            ("a=1&b=%3C%22%20%2B", Some("<\" +")),
+            ("b=<\"> {}|\\^`'[]", Some("<\"> {}|\\^`'[]")),
+            ("b=größer\u{7f}", Some("größer\u{7f}")),
+            ("b=%zz%&c", Some("%zz%")),
+            ("b=a#b", Some("a#b")),
+        ] {
+            let read = query(&event(sent, ("accept", "*/*"))).await.unwrap();
+            let value = read.iter().find(|(name, _)| name == "b").map(|(_, value)| value.as_str());
+            assert_eq!(value, expected, "{sent}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_no_request_is_not_read() {
+        for header in [
+            ("user-agent", "a\u{1}b"),
+            ("user-agent", "a\nb"),
+            ("host", "a b"),
+            ("host", "256.1.1.1"),
+            ("host", "a:99999"),
+            ("x-forwarded-proto", "no scheme"),
+        ] {
+            assert_eq!(query(&event("a=1", header)).await, None, "{header:?}");
+        }
+        let long = "x".repeat(70_000);
+        assert_eq!(query(&event(&long, ("accept", "*/*"))).await, None);
+        assert!(readable("{}").is_none());
+    }
+}
