@@ -22,11 +22,24 @@ pub enum Write {
     Delete(Key, Condition),
     /// Changes nothing; the condition must hold.
     Check(Key, Condition),
+    /// A write to another table of the same account, by its name.
+    Elsewhere(String, Box<Write>),
+}
+
+impl Write {
+    /// The table and the write itself. `here` is the table of the transaction.
+    fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
+        match self {
+            Self::Elsewhere(table, write) => write.of(table),
+            write => (here, write),
+        }
+    }
 }
 
 impl Table {
     /// Makes all the writes or none. One request; two write units per KB of each item, checked ones included.
     ///
+    /// Parts for other tables ([`Table::of_others`]) are in the same transaction.
     /// Sent twice, it happens once: the request carries a token that DynamoDB remembers for ten minutes.
     ///
     /// # Errors
@@ -35,9 +48,15 @@ impl Table {
         self.transact_noting(&mut false, writes).await
     }
 
+    /// The same write to this table, as part of a transaction of another table.
+    #[must_use]
+    pub fn of_others(&self, write: Write) -> Write {
+        Write::Elsewhere(self.name.clone(), Box::new(write))
+    }
+
     /// The same; sets `lost` if the answer to an attempt was lost.
     pub(crate) async fn transact_noting(&self, lost: &mut bool, writes: &[Write]) -> Result<()> {
-        let parts = writes.iter().map(part).collect::<std::result::Result<Vec<_>, _>>();
+        let parts = writes.iter().map(|write| part(write, &self.name)).collect::<std::result::Result<Vec<_>, _>>();
         let parts = parts.map_err(|error| Failure::Unexpected(error.to_string()))?;
         let token = ulid::Ulid::generate().to_string();
         let answer = self
@@ -46,7 +65,7 @@ impl Table {
                 self.count("TransactWriteItems");
                 self.client
                     .transact_write_items()
-                    .set_transact_items(Some(self.named(parts.clone())))
+                    .set_transact_items(Some(parts.clone()))
                     .client_request_token(&token)
                     .set_return_consumed_capacity(self.wanted())
                     .set_return_item_collection_metrics(self.sizes_wanted())
@@ -57,40 +76,18 @@ impl Table {
         self.look_at_sizes_of(answer.item_collection_metrics());
         Ok(())
     }
-
-    /// The parts with the table's name in each.
-    fn named(&self, parts: Vec<TransactWriteItem>) -> Vec<TransactWriteItem> {
-        let name = |table: &mut String| table.clone_from(&self.name);
-        parts
-            .into_iter()
-            .map(|mut part| {
-                if let Some(put) = &mut part.put {
-                    name(&mut put.table_name);
-                }
-                if let Some(update) = &mut part.update {
-                    name(&mut update.table_name);
-                }
-                if let Some(delete) = &mut part.delete {
-                    name(&mut delete.table_name);
-                }
-                if let Some(check) = &mut part.condition_check {
-                    name(&mut check.table_name);
-                }
-                part
-            })
-            .collect()
-    }
 }
 
-fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamodb::error::BuildError> {
+fn part(write: &Write, here: &str) -> std::result::Result<TransactWriteItem, aws_sdk_dynamodb::error::BuildError> {
     let mut expressions = Expressions::default();
     let part = TransactWriteItem::builder();
+    let (table, write) = write.of(here);
     Ok(match write {
         Write::Put(item, condition) => {
             let condition = expressions.condition(condition);
             part.put(
                 Put::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_item(Some(item.0.clone()))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -104,7 +101,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(&update.condition);
             part.update(
                 SdkUpdate::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(&update.key)))
                     .update_expression(change)
                     .set_condition_expression(condition)
@@ -118,7 +115,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(condition);
             part.delete(
                 Delete::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(key)))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -131,7 +128,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(condition).unwrap_or_default();
             part.condition_check(
                 ConditionCheck::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(key)))
                     .condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -140,6 +137,8 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
                     .build()?,
             )
         }
+        // `Write::of` returns none.
+        Write::Elsewhere(..) => part,
     }
     .build())
 }
