@@ -22,8 +22,8 @@ fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Refuses grants that MLflow lets only administrators of the server make one by one
-/// (`validate_can_manage_resource`).
+/// Refuses the pattern of a scorer that names no experiment, unless an administrator of the server
+/// sends it (`validate_can_manage_resource`).
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE`.
@@ -33,9 +33,6 @@ fn check_grantable(scope: &Scope, kind: GrantType, pattern: &str) -> Result<()> 
     }
     match kind {
         GrantType::Scorer if !pattern.contains('/') => Err(Error::invalid(NO_SCORER)),
-        GrantType::Prompt => {
-            Err(Error::invalid("resource_type 'prompt' is not supported by the per-user permission convenience APIs."))
-        }
         _ => Ok(()),
     }
 }
@@ -46,12 +43,15 @@ fn to_manage(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == EVERYTHING => None,
         GrantType::Experiment => ExperimentId::parse(pattern).ok().map(Target::Experiment),
-        GrantType::RegisteredModel => Some(Target::RegisteredModel(RegisteredModelName::named(pattern))),
+        // MLflow lets nobody but administrators of the server share a prompt.
+        GrantType::RegisteredModel | GrantType::Prompt => {
+            Some(Target::RegisteredModel(RegisteredModelName::named(pattern)))
+        }
         GrantType::Scorer => scorer_of(pattern).map(|(experiment, name)| Target::Scorer(experiment, name)),
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));
-    Needs::read(Target::Any(Resource::User)).and(Action::Share, [target])
+    Needs::of(Action::Share, [target])
 }
 
 pub(crate) struct Grant {

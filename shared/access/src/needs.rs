@@ -221,6 +221,7 @@ impl Needs {
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
         match permission.action() {
+            _ if permission == Permission::Share => self.iter().any(|need| need.action == Action::Share),
             Some((action, kind)) => {
                 self.iter().any(|need| need.action == action && (need.kind == kind || need.kind.guard() == kind))
             }
