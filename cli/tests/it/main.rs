@@ -23,6 +23,7 @@ mod probe;
 mod program;
 mod proxy;
 mod released;
+mod reused_names;
 mod sessions;
 mod site;
 mod swapped;

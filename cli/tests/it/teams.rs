@@ -9,6 +9,7 @@ use http::Request;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
 use serde_json::{Value, json};
+use table::Table;
 use test_site::{Api, Site};
 use workspaces::{Change, Workspaces};
 
@@ -18,22 +19,36 @@ const PASSWORD: &str = "a password of teams";
 
 /// A server with workspaces and users, `root` its administrator. On a server without workspaces,
 /// users without a grant may read.
-async fn server() -> (Site, Router) {
+pub(crate) async fn server() -> (Site, Router) {
     let site = Site::new().await;
-    let access = site.table.beside(format!("{TABLE}-access"));
-    access.create_access_if_missing().await.unwrap();
-    let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
-    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
-    let around = around.with_users(site.table.clone(), access.clone(), Level::Read).with_workspaces();
-    let store = auth::store::Store::new(site.table.clone(), access, around.basic.clone().unwrap());
+    site.table.beside(format!("{TABLE}-access")).create_access_if_missing().await.unwrap();
+    let around = around(&site.table);
+    let store = store(&around);
     for (name, is_admin) in [("root", true), ("ann", false), ("bob", false)] {
         store.user_create(&UserName::new(name).unwrap(), PASSWORD.to_owned(), is_admin).await.unwrap();
     }
-    (site, domain::mount(&of_table(), &[], &around).await.unwrap())
+    let router = over(&site.table).await;
+    (site, router)
+}
+
+fn around(table: &Table) -> Surroundings {
+    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
+    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
+    around.with_users(table.clone(), table.beside(format!("{TABLE}-access")), Level::Read).with_workspaces()
+}
+
+fn store(around: &Surroundings) -> auth::store::Store {
+    let table = around.table().unwrap().clone();
+    auth::store::Store::new(table, around.access.clone().unwrap(), around.basic.clone().unwrap())
+}
+
+/// Another process of that server, over a table that may have faults.
+pub(crate) async fn over(table: &Table) -> Router {
+    domain::mount(&of_table(), &[], &around(table)).await.unwrap()
 }
 
 /// Status and body of the answer to a user in a workspace.
-async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
     use base64::Engine as _;
     let (method, path) = call.split_once(' ').unwrap();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/2.0/mlflow/{path}") };
@@ -44,22 +59,22 @@ async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Val
     (answer.status, answer.body)
 }
 
-async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> u16 {
+pub(crate) async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> u16 {
     ask(router, user, workspace, call, body).await.0
 }
 
 /// The id of a role of a workspace.
-async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
+pub(crate) async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
     let (_, all) =
         ask(router, "root", "", &format!("GET /api/3.0/mlflow/roles/list?workspace={workspace}"), json!({})).await;
     let all = all["roles"].as_array().unwrap().clone();
     all.iter().find(|role| role["name"] == name).unwrap()["id"].as_u64().unwrap()
 }
 
-const ROOM: &str = "/api/3.0/mlflow/workspaces";
+pub(crate) const ROOM: &str = "/api/3.0/mlflow/workspaces";
 
 /// Two teams; ann uses `team-a` and administers `team-b`.
-async fn teams() -> (Site, Router) {
+pub(crate) async fn teams() -> (Site, Router) {
     let (site, router) = server().await;
     for name in ["team-a", "team-b"] {
         assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": name })).await, 201);
@@ -217,6 +232,10 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
     let around = around.with_users(site.table.clone(), access, Level::NoPermissions);
     let router = domain::mount(&of_table(), &[], &around).await.unwrap();
+    Workspaces::new(site.table.clone())
+        .create(&mlflow_api::Workspace::parse("ws1").unwrap(), &Change::default())
+        .await
+        .unwrap();
     let create = "POST /api/3.0/mlflow/roles/create";
     let call = async |user: &'static str, call: &str, body: Value| {
         use base64::Engine as _;

@@ -4,17 +4,17 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use entities::{ModelLocation, RunLocation, StoredTrace};
+use entities::{ModelLocation, RunLocation, StoredTrace, WorkspaceIdentity};
 use mlflow_api::{
     Error, ErrorCode, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId,
     UserName, Workspace,
 };
-use table::Table;
+use table::{Table, TableKey};
 
 use crate::along::Along;
 use crate::ask::{Asked, ask};
 use crate::authorizer::{Authorizer, Visible};
-use crate::guard::{Ask, Guarded};
+use crate::guard::{Ask, Guarded, Read, workspace_key};
 use crate::identity::{Caller, Identity};
 use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
@@ -111,7 +111,8 @@ impl Scope {
         } else {
             Visible::nothing()
         };
-        let along = Along::of(authorizer, &identity, if looks { models(&all) } else { HashMap::new() });
+        let models = if looks { models(&all) } else { HashMap::new() };
+        let along = Along::of(authorizer, &identity, models, within(&identity.workspace, &read));
         Ok(Self { identity, along, visible, found, shown })
     }
 
@@ -307,6 +308,11 @@ impl Scope {
             None => Err(Error::internal(format!("{target:?} is not among the needs of this request"))),
         }
     }
+}
+
+/// The identity of the workspace of a request, if its item was read.
+fn within(workspace: &Workspace, read: &Read) -> Option<WorkspaceIdentity> {
+    read.get(&TableKey::here(workspace_key(workspace))).and_then(WorkspaceIdentity::of)
 }
 
 /// The registered models that were asked about, with their ids.

@@ -47,7 +47,8 @@ rows! {
     /// A role, with all that it grants.
     Role = "ROLE#" <role: Ordinal> / "R#META" {
         NAME: Text required "name",
-        IN_WORKSPACE: Text required "its workspace",
+        IN_WORKSPACE: Text required "the name of its workspace",
+        WORKSPACE_ID: Text "the id of its workspace; missing in the default workspace, and in one made by 0.1.0",
         DESCRIPTION: Text "what somebody wrote about it",
         VERSION: Count required "how often the item has changed",
         GRANTS: Texts required "by the id of a grant: level, type, what tells the resource from others of its name, and pattern",
@@ -58,7 +59,7 @@ rows! {
         USER_ID: Count required "the user's id: one of the same name who came later does not have the role",
         ASSIGNMENT: Count required "the id of the assignment"
     };
-    /// Claims the name of a role in a workspace.
+    /// Claims the name of a role in a workspace, named by its id where roles belong to it by that.
     RoleName = "ROLES" / "RNAME#" <workspace: Name> "#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key",
         ROLE: Count required "the role that has it"

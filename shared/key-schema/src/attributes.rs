@@ -121,6 +121,7 @@ names! {
     BEHIND: Text = "behind",
     BLOCK_SPANS: Bytes = "spans",
     BYTES: Number = "bytes",
+    BY_ID: Count = "by_id",
     CALLS: ByteStrings = "calls",
     CHANGES: Number = "version",
     CHARTED: Bytes = "charted",
@@ -141,6 +142,7 @@ names! {
     DELETED_TIME: Number = "deleted_time",
     DESCRIPTION: Text = "description",
     DIGEST: Text = "digest",
+    DIRECTORY: Text = "directory",
     DIGESTS: Bytes = "digests",
     DISABLED: Count = "disabled",
     DUE: Number = "due",
@@ -258,6 +260,7 @@ names! {
     WAITS: Number = "waits",
     WIDE: Number = "wide",
     WORKSPACE: Text = "workspace",
+    WORKSPACE_ID: Text = "workspace_id",
     WRITTEN: Number = "written",
 }
 

@@ -399,6 +399,8 @@ rows! {
     /// A workspace, a document.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META" {
         ID: Text required "tells it from every other workspace, whatever their names were",
+        BY_ID: Count "1, if roles and grants belong to it by its id; missing of a workspace made by 0.1.0, to which they belong by its name",
+        DIRECTORY: Text "its directory of artifacts, where that is not its name: an earlier workspace had the name",
         CREATED: Number required "when it was created, in ms",
         DESCRIPTION: Text "description",
         LOCATION: Text "where its new experiments keep their artifacts, where that is not below the server's own place",
@@ -417,6 +419,8 @@ rows! {
     };
     /// Lists all workspaces but the default one, and those that nobody can name any more and whose contents are to be removed.
     ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1, if it has quotas" };
+    /// A name that a deleted workspace had.
+    FormerWorkspace = "WORKSPACES" / "WSUSED#" <workspace: Name>;
     /// Claims the name of an experiment, and lists the workspace's experiments by name, (LSI1) newest first and (LSI2) by their last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {
         NAME: Text required "the name, which may be cut in the key",

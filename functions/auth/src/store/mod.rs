@@ -1,6 +1,8 @@
 //! The data of the auth function: users and roles in the table of access, and the grants of users
 //! themselves in that of data.
 
+mod assignments;
+mod first_roles;
 mod form;
 mod grants;
 mod ids;
@@ -14,6 +16,7 @@ mod workspaces;
 use permissions::{Basic, Passwords};
 use table::Table;
 
+pub(crate) use first_roles::FirstRoles;
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
 pub use sessions::{Ended, SESSION};
