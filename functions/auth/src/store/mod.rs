@@ -19,8 +19,8 @@ use table::Table;
 pub(crate) use first_roles::FirstRoles;
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
-pub use sessions::{Ended, SESSION};
-pub use tokens::NewToken;
+pub use sessions::{Ended, MOST_SESSIONS, SESSION};
+pub use tokens::{MOST_TOKENS, NewToken};
 pub use users::Found;
 pub use workspaces::WorkspaceStore;
 
