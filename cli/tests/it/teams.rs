@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use access::AdmitEverybody;
+use access::{AdmitEverybody, Only, Restriction};
+use auth::store::NewToken;
 use axum::Router;
 use domain::Surroundings;
 use http::Request;
@@ -277,4 +278,40 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     assert_eq!(call("ann", "POST /api/3.0/mlflow/roles/assign", assign).await.0, 200);
     let (status, of_bob) = call("ann", "GET /api/3.0/mlflow/users/roles/list?username=bob", json!({})).await;
     assert_eq!((status, of_bob["roles"][0]["id"].clone()), (200, role));
+}
+
+/// The workspaces that are listed for a token, and the status where each of both is asked for.
+async fn seen_with(router: &Router, token: &str) -> (Vec<String>, [u16; 2]) {
+    let get = async |path: String| {
+        let request = Request::builder().uri(path).header("authorization", format!("Bearer {token}"));
+        Api(router.clone()).send(request.body(axum::body::Body::empty()).unwrap()).await
+    };
+    let all = get(ROOM.to_owned()).await;
+    assert_eq!(all.status, 200);
+    let names = all.body["workspaces"].as_array().cloned().unwrap_or_default();
+    let names = names.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+    (names, [get(format!("{ROOM}/team-a")).await.status, get(format!("{ROOM}/team-b")).await.status])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_narrowed_token_sees_the_workspaces_that_it_is_for() {
+    let (site, router) = teams().await;
+    let experiment = ask(&router, "ann", "team-b", "POST experiments/create", json!({ "name": "x" })).await.1;
+    let experiment = experiment["experiment_id"].as_str().unwrap();
+    let experiment = Some(mlflow_api::ExperimentId::parse(experiment).unwrap());
+    let store = store(&around(&site.table));
+    for (user, all) in [("ann", vec!["team-a", "team-b"]), ("root", vec!["default", "team-a", "team-b"])] {
+        for (restriction, expected, got) in [
+            (Restriction::default(), all.clone(), [200, 200]),
+            (Restriction { experiment: None, only: Only::Reading }, all.clone(), [200, 200]),
+            (Restriction { experiment: None, only: Only::Ingest }, vec![], [403, 403]),
+            (Restriction { experiment, only: Only::Everything }, vec!["team-b"], [403, 403]),
+            (Restriction { experiment, only: Only::Ingest }, vec![], [403, 403]),
+        ] {
+            let new = NewToken { name: "t".to_owned(), restriction, days: None };
+            let token = store.token_create(&UserName::new(user).unwrap(), new).await.unwrap().0.token();
+            let seen = seen_with(&router, &token).await;
+            assert_eq!(seen, (expected.iter().map(ToString::to_string).collect(), got), "{user}: {restriction:?}");
+        }
+    }
 }

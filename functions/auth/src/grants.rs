@@ -4,14 +4,14 @@ use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
     Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, check_length, granted,
 };
-use mlflow_api::{Error, ErrorCode, ExperimentId, RegisteredModelName, Request, Result};
+use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
 use crate::audit::changed;
 use crate::parameters::Parameters;
 use crate::store::{Store, permissions_of};
-use crate::users::{Named, Seen, caller, may_read_oneself};
+use crate::users::{Named, Seen, caller, denied, may_read_oneself};
 
 const NO_WORKSPACE: &str = "resource_type 'workspace' is not supported by the per-user permission convenience APIs. \
                             Use set_workspace_permission / delete_workspace_permission for workspace-wide grants.";
@@ -22,19 +22,19 @@ fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Refuses the pattern of a scorer that names no experiment, unless an administrator of the server
-/// sends it (`validate_can_manage_resource`).
+/// Refuses what only administrators of the server may grant: rights to a resource that is not in the
+/// workspace (`validate_can_manage_resource`). One or two requests.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
-fn check_grantable(scope: &Scope, kind: GrantType, pattern: &str) -> Result<()> {
+/// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for the pattern of a scorer that names no experiment.
+async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern: &str) -> Result<()> {
     if pattern == EVERYTHING || scope.caller().user().is_none_or(|user| user.is_admin) {
         return Ok(());
     }
-    match kind {
-        GrantType::Scorer if !pattern.contains('/') => Err(Error::invalid(NO_SCORER)),
-        _ => Ok(()),
+    if kind == GrantType::Scorer && !pattern.contains('/') {
+        return Err(Error::invalid(NO_SCORER));
     }
+    if store.has_resource(scope, kind, pattern).await? { Ok(()) } else { Err(denied()) }
 }
 
 /// The needs of granting something for a resource: to manage it. Grants for all of a type, and for
@@ -80,7 +80,7 @@ impl Endpoint for Grant {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
-        check_grantable(scope, self.kind, &self.pattern)?;
+        check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.grant(scope.along(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
@@ -113,7 +113,7 @@ impl Endpoint for Revoke {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
-        check_grantable(scope, self.kind, &self.pattern)?;
+        check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.revoke(scope.along(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
@@ -162,7 +162,7 @@ impl Endpoint for Get {
             let workspace = scope.workspace();
             let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;
             if !is_there || !administered.contains(workspace.as_str()) {
-                return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
+                return Err(denied());
             }
         }
         let level = store.effective(scope.identity(), &self.user.name()?, self.kind, &self.pattern).await?;

@@ -228,7 +228,8 @@ impl Seen {
     }
 }
 
-fn denied() -> Error {
+/// MLflow's refusal.
+pub(crate) fn denied() -> Error {
     Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }
 
