@@ -12,6 +12,7 @@ mod foreign_runs;
 mod frame;
 mod front;
 mod health;
+mod levels;
 mod many_workspaces;
 mod memory;
 mod migration;

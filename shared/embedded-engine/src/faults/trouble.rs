@@ -1,6 +1,7 @@
 //! The kinds of trouble.
 
 use super::refusal::{conflict, is_batch, refusals};
+use crate::operations::writes;
 
 /// The trouble that a call meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Trouble {
     Conflict,
     /// It is a batch, and only the first half of it is executed; others pass.
     Halved,
+    /// It is a write, which its caller has no right to, and it is not executed; others pass.
+    Denied,
 }
 
 impl Trouble {
@@ -25,6 +28,7 @@ impl Trouble {
         match self {
             Self::Conflict => conflict(operation).is_some(),
             Self::Halved => is_batch(operation),
+            Self::Denied => writes(operation),
             Self::Throttled | Self::Disconnected | Self::AnswerLost => !refusals(operation).is_empty(),
         }
     }
