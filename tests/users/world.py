@@ -27,7 +27,7 @@ class Server:
     session: requests.Session = field(default_factory=requests.Session)
 
     def ask(
-        self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = ""
+        self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = "", workspace: str | None = None
     ) -> requests.Response:
         """Send a request as a user; `$name` in it stands for the id that the server has for that.
 
@@ -47,6 +47,8 @@ class Server:
                 of_request = {"data": _one_span(), "headers": headers}
             case other:
                 raise ValueError(other)
+        if workspace is not None:
+            of_request["headers"] = {**of_request.get("headers", {}), "X-MLFLOW-WORKSPACE": workspace}
         return self.session.request(
             method, self.url + self._filled(path), auth=(user, PASSWORD) if user else None, timeout=120, **of_request
         )
@@ -82,8 +84,8 @@ def _one_span() -> bytes:
 
 
 @contextmanager
-def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Server]]:
-    """Stock MLflow and ours, each with an administrator."""
+def both(directory: Path, default_permission: str, workspaces: bool = False) -> Iterator[tuple[Server, Server]]:
+    """Stock MLflow and ours, each with an administrator, and with workspaces or without."""
     settings = directory / "basic_auth.ini"
     directory.mkdir(parents=True, exist_ok=True)
     settings.write_text(
@@ -93,9 +95,11 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         # Otherwise each request costs half a second for the hash of its password.
         "auth_cache_ttl_seconds = 3600\n"
     )
+    served = ("--artifacts-destination", str(directory / "artifacts"))
     stock = StockMlflow(
         directory / "stock",
-        options=["--app-name", "basic-auth"],
+        artifact_options=served if workspaces else None,
+        options=["--app-name", "basic-auth", *(["--enable-workspaces"] if workspaces else [])],
         environment={
             "MLFLOW_AUTH_CONFIG_PATH": str(settings),
             "MLFLOW_AUTH_ADMIN_PASSWORD": PASSWORD,
@@ -107,7 +111,8 @@ def both(directory: Path, default_permission: str) -> Iterator[tuple[Server, Ser
         command = [str(binary()), "admin", "create", ADMIN, "--data", str(data)]
         subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, capture_output=True, timeout=120)
         options = ["--auth", "basic", "--default-permission", default_permission, "--no-ui", "--artifacts-past-users"]
-        ours = ServerlessMlflow(directory / "ours", options=options)
+        root = {"artifact_root": "mlflow-artifacts:/"} if workspaces else {}
+        ours = ServerlessMlflow(directory / "ours", options=[*options, *(["--workspaces"] if workspaces else [])], **root)
         try:
             yield Server(stock.url), Server(ours.url)
         finally:
