@@ -98,7 +98,7 @@ const TYPES: [GrantType; 4] = [GrantType::Experiment, GrantType::Scorer, GrantTy
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
         Command::Create { user, place } => {
-            let name = user_name(&user)?;
+            let name = auth::new_user_name(&user).map_err(|error| error.message)?;
             let password = password(&name)?;
             auth::check_password(&password).map_err(|error| error.message)?;
             let made = store(&place).await?.user_create(&name, password, true).await;

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use access::Resource::User;
-use access::{Authorizer, Needs, Permission, Scope};
+use access::{Action, Authorizer, Needs, Permission, Scope, Target};
 use axum::Router;
 use http::StatusCode;
 use mlflow_api::{Error, Request, Result};
@@ -85,9 +85,9 @@ impl Metrics {
         self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
     }
 
-    /// Returns a router with a single path, which shows the counters to administrators.
+    /// Returns a router with a single path, which shows the counters to administrators of the server.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
-        let route = Route::to::<Show>("GET", "/metrics", Permission::Create(User)).under(Paths::Bare);
+        let route = Route::to::<Show>("GET", "/metrics", Permission::Manage(User)).under(Paths::Bare);
         service::router(vec![route], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
     }
 }
@@ -115,7 +115,7 @@ impl Endpoint for Show {
     }
 
     fn needs(&self) -> Needs {
-        Needs::create(User)
+        Needs::of(Action::Manage, [Target::Any(User)])
     }
 
     async fn act(self, _: &Scope, store: &Shown) -> Result<Answer> {

@@ -1,5 +1,5 @@
-//! `docs/reference/access.md` says what each route needs, as the authorizer was asked. `docs/reference/levels.md` says which callers may use it. `UPDATE_DOCS=1`
-//! writes both.
+//! Checks that `docs/reference/access.md` says what each route needs, as the authorizer was asked.
+//! `UPDATE_DOCS=1` writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -7,17 +7,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Ask, Authorizer, Guarded, Only, Permission, Restriction, Visible};
+use access::{Ask, Authorizer, Guarded, Permission, Visible};
 use artifact_store::Artifacts;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use domain::Endpoint;
 use domains::DOMAINS;
 use embedded_engine::Engine;
-use mlflow_api::auth::{EVERYTHING, GrantType, Level};
-use mlflow_api::{ExperimentId, Workspace};
-use permissions::grants::Grants;
-use permissions::rule_of;
+use mlflow_api::Workspace;
 use samples::Walk;
 use table::Table;
 use test_site::Judge;
@@ -160,78 +157,9 @@ async fn the_page_says_what_each_route_needs() {
         }
     }
     check("access.md", &text);
-    check("levels.md", &levels(&rows, &calls));
 }
 
-const LEVELS: &str = "\
-# Who may call what
-
-Generated from a walk through all routes by `make docs`; do not edit. It is for servers with [users](../guide/operator-guide.md#users) whose default is
-`NO_PERMISSIONS`. Columns are callers: without a password, with nothing granted, with one level for all experiments, scorers, registered models and
-prompts, administrators, and tokens of an administrator that are narrowed. A cell says whether the calls of the walk are allowed: all, some, none (403), or without a password 401. Lists are
-answered to everybody who is known, without what the caller may not read. What users may do with themselves (read what is kept of them, change the password) is not in it.
-
-| method | path | no password | nothing | READ | USE | EDIT | MANAGE | DENY | administrator | token to read | token for traces | token for another experiment |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
-";
-
-/// The level that each column's caller has for everything; `None` for nothing granted.
-const COLUMNS: [Option<Level>; 6] =
-    [None, Some(Level::Read), Some(Level::Use), Some(Level::Edit), Some(Level::Manage), Some(Level::Deny)];
-
-/// What tokens of each column leave out.
-fn narrowed() -> [Restriction; 3] {
-    let only = |only| Restriction { experiment: None, only };
-    // No request of the walk names it.
-    let another = Restriction { experiment: ExperimentId::from_number(987_654_321), only: Only::Everything };
-    [only(Only::Reading), only(Only::Ingest), another]
-}
-
-fn levels(rows: &[Endpoint], calls: &Asked) -> String {
-    let mut text = String::from(LEVELS);
-    let calls: Vec<_> = calls.iter().map(|(request, asks)| (row_of(rows, request), asks)).collect();
-    for row in rows {
-        let path = row.paths[0].replace("{*", "{");
-        let of_row = calls.iter().filter(|(called, _)| std::ptr::eq(*called, row));
-        let of_row: Vec<_> = of_row.map(|(_, asks)| *asks).collect();
-        let cell = |may: &dyn Fn(&[Ask]) -> bool| match row.permission {
-            Permission::Open | Permission::SignedIn => "all",
-            _ => match of_row.iter().filter(|asks| may(asks)).count() {
-                0 => "none",
-                allowed if allowed == of_row.len() => "all",
-                _ => "some",
-            },
-        };
-        let of_columns = COLUMNS.map(|level| cell(&|asks| may(level, asks))).join(" | ");
-        // No token makes another.
-        let of_token = |restriction: Restriction| match path.as_str() {
-            "/tokens" => "none",
-            _ => cell(&|asks| refusable(asks).all(|ask| restriction.admits(ask))),
-        };
-        let of_tokens = narrowed().map(of_token).join(" | ");
-        let anonymous = if row.permission == Permission::Open { "all" } else { "401" };
-        writeln!(text, "| {} | `{path}` | {anonymous} | {of_columns} | all | {of_tokens} |", row.method).unwrap();
-    }
-    text
-}
-
-/// Whether a caller with this level for everything may make a call with these asks.
-fn may(level: Option<Level>, asks: &[Ask]) -> bool {
-    let mut grants = Grants::default();
-    if let Some(level) = level {
-        for kind in [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt] {
-            grants.add(kind, EVERYTHING, level);
-        }
-    }
-    refusable(asks).map(rule_of).all(|rule| grants.meet(&rule, Level::NoPermissions))
-}
-
-/// What is refused where it is not allowed. The rest is left out of the answer.
-fn refusable(asks: &[Ask]) -> impl Iterator<Item = &Ask> {
-    asks.iter().filter(|ask| !matches!(ask.action, Action::List | Action::Show))
-}
-
-fn check(page: &str, expected: &str) {
+pub(crate) fn check(page: &str, expected: &str) {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/reference").join(page);
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(&file, expected).unwrap();

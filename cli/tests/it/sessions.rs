@@ -265,3 +265,36 @@ async fn where_nobody_can_sign_in_yet_the_page_says_what_to_do() {
     let refused = Browser::new(&api).sign_in("/signin", &long, "x").await;
     assert_eq!(refused.status, 413);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_session_ends_where_a_user_has_many() {
+    let server = Server::new(Level::Read).await;
+    let ann = server.user("ann").await;
+    let name = UserName::new("ann").unwrap();
+    let mut first = Browser::new(&ann.api);
+    assert_eq!(first.sign_in("/signin", "ann", PASSWORD).await.status, 303);
+    let sessions = async || {
+        let range = key_schema::access_rows::Session::all(&name);
+        server.access.query(table::Query::of(range)).await.unwrap()
+    };
+    // It is older by a second, which is what tells it from the others.
+    let oldest = sessions().await.pop().unwrap();
+    let end = oldest.get(key_schema::attributes::EXPIRES).unwrap();
+    let older = table::Update::new(oldest.key().unwrap());
+    let older = older.set(key_schema::attributes::EXPIRES, table::number(end - 1));
+    server.access.apply(&older).await.unwrap();
+    let open = async || server.users.session_open(&name, PASSWORD.to_owned(), None).await.unwrap().unwrap();
+    for _ in 1..auth::store::MOST_SESSIONS {
+        open().await;
+    }
+    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+    assert_eq!(first.get(CURRENT).await.status, 200);
+    let mut last = Browser::new(&ann.api);
+    assert_eq!(last.sign_in("/signin", "ann", PASSWORD).await.status, 303);
+    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+    assert_eq!((first.get(CURRENT).await.status, last.get(CURRENT).await.status), (401, 200));
+    // Those who have signed in at once are some more, until one of them signs in again.
+    futures::future::join_all((0..20).map(|_| open())).await;
+    open().await;
+    assert_eq!(sessions().await.len(), auth::store::MOST_SESSIONS);
+}

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
-use access::AdmitEverybody;
+use access::{AdmitEverybody, Only, Restriction};
+use auth::store::NewToken;
 use axum::Router;
 use domain::Surroundings;
 use http::Request;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
 use serde_json::{Value, json};
+use table::Table;
 use test_site::{Api, Site};
 use workspaces::{Change, Workspaces};
 
@@ -19,22 +21,36 @@ const PASSWORD: &str = "a password of teams";
 
 /// Creates a server with workspaces and users, and `root` as administrator. The default permission
 /// for users without a grant, which applies on servers without workspaces, is `READ`.
-async fn server() -> (Site, Router) {
+pub(crate) async fn server() -> (Site, Router) {
     let site = Site::new().await;
-    let access = site.table.beside(format!("{TABLE}-access"));
-    access.create_access_if_missing().await.unwrap();
-    let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
-    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
-    let around = around.with_users(site.table.clone(), access.clone(), Level::Read).with_workspaces();
-    let store = auth::store::Store::new(site.table.clone(), access, around.basic.clone().unwrap());
+    site.table.beside(format!("{TABLE}-access")).create_access_if_missing().await.unwrap();
+    let around = around(&site.table);
+    let store = store(&around);
     for (name, is_admin) in [("root", true), ("ann", false), ("bob", false)] {
         store.user_create(&UserName::new(name).unwrap(), PASSWORD.to_owned(), is_admin).await.unwrap();
     }
-    (site, domain::mount(&of_table(), &[], &around).await.unwrap())
+    let router = over(&site.table).await;
+    (site, router)
+}
+
+fn around(table: &Table) -> Surroundings {
+    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
+    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
+    around.with_users(table.clone(), table.beside(format!("{TABLE}-access")), Level::Read).with_workspaces()
+}
+
+fn store(around: &Surroundings) -> auth::store::Store {
+    let table = around.table().unwrap().clone();
+    auth::store::Store::new(table, around.access.clone().unwrap(), around.basic.clone().unwrap())
+}
+
+/// Another process of that server, over a table that may have faults.
+pub(crate) async fn over(table: &Table) -> Router {
+    domain::mount(&of_table(), &[], &around(table)).await.unwrap()
 }
 
 /// Returns the status and body of the response to a user's request in a workspace.
-async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> (u16, Value) {
     use base64::Engine as _;
     let (method, path) = call.split_once(' ').unwrap();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/api/2.0/mlflow/{path}") };
@@ -45,22 +61,22 @@ async fn ask(router: &Router, user: &str, workspace: &str, call: &str, body: Val
     (answer.status, answer.body)
 }
 
-async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> u16 {
+pub(crate) async fn status(router: &Router, user: &str, workspace: &str, call: &str, body: Value) -> u16 {
     ask(router, user, workspace, call, body).await.0
 }
 
 /// Returns the id of a role of a workspace.
-async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
+pub(crate) async fn role(router: &Router, workspace: &str, name: &str) -> u64 {
     let (_, all) =
         ask(router, "root", "", &format!("GET /api/3.0/mlflow/roles/list?workspace={workspace}"), json!({})).await;
     let all = all["roles"].as_array().unwrap().clone();
     all.iter().find(|role| role["name"] == name).unwrap()["id"].as_u64().unwrap()
 }
 
-const ROOM: &str = "/api/3.0/mlflow/workspaces";
+pub(crate) const ROOM: &str = "/api/3.0/mlflow/workspaces";
 
 /// Creates two workspaces. `ann` has the user role in `team-a` and the admin role in `team-b`.
-async fn teams() -> (Site, Router) {
+pub(crate) async fn teams() -> (Site, Router) {
     let (site, router) = server().await;
     for name in ["team-a", "team-b"] {
         assert_eq!(status(&router, "root", "", &format!("POST {ROOM}"), json!({ "name": name })).await, 201);
@@ -242,6 +258,10 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
     let around = around.with_users(site.table.clone(), access, Level::NoPermissions);
     let router = domain::mount(&of_table(), &[], &around).await.unwrap();
+    Workspaces::new(site.table.clone())
+        .create(&mlflow_api::Workspace::parse("ws1").unwrap(), &Change::default())
+        .await
+        .unwrap();
     let create = "POST /api/3.0/mlflow/roles/create";
     let call = async |user: &'static str, call: &str, body: Value| {
         use base64::Engine as _;
@@ -283,4 +303,40 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     assert_eq!(call("ann", "POST /api/3.0/mlflow/roles/assign", assign).await.0, 200);
     let (status, of_bob) = call("ann", "GET /api/3.0/mlflow/users/roles/list?username=bob", json!({})).await;
     assert_eq!((status, of_bob["roles"][0]["id"].clone()), (200, role));
+}
+
+/// The workspaces that are listed for a token, and the status where each of both is asked for.
+async fn seen_with(router: &Router, token: &str) -> (Vec<String>, [u16; 2]) {
+    let get = async |path: String| {
+        let request = Request::builder().uri(path).header("authorization", format!("Bearer {token}"));
+        Api(router.clone()).send(request.body(axum::body::Body::empty()).unwrap()).await
+    };
+    let all = get(ROOM.to_owned()).await;
+    assert_eq!(all.status, 200);
+    let names = all.body["workspaces"].as_array().cloned().unwrap_or_default();
+    let names = names.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect();
+    (names, [get(format!("{ROOM}/team-a")).await.status, get(format!("{ROOM}/team-b")).await.status])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_narrowed_token_sees_the_workspaces_that_it_is_for() {
+    let (site, router) = teams().await;
+    let experiment = ask(&router, "ann", "team-b", "POST experiments/create", json!({ "name": "x" })).await.1;
+    let experiment = experiment["experiment_id"].as_str().unwrap();
+    let experiment = Some(mlflow_api::ExperimentId::parse(experiment).unwrap());
+    let store = store(&around(&site.table));
+    for (user, all) in [("ann", vec!["team-a", "team-b"]), ("root", vec!["default", "team-a", "team-b"])] {
+        for (restriction, expected, got) in [
+            (Restriction::default(), all.clone(), [200, 200]),
+            (Restriction { experiment: None, only: Only::Reading }, all.clone(), [200, 200]),
+            (Restriction { experiment: None, only: Only::Ingest }, vec![], [403, 403]),
+            (Restriction { experiment, only: Only::Everything }, vec!["team-b"], [403, 403]),
+            (Restriction { experiment, only: Only::Ingest }, vec![], [403, 403]),
+        ] {
+            let new = NewToken { name: "t".to_owned(), restriction, days: None };
+            let token = store.token_create(&UserName::new(user).unwrap(), new).await.unwrap().0.token();
+            let seen = seen_with(&router, &token).await;
+            assert_eq!(seen, (expected.iter().map(ToString::to_string).collect(), got), "{user}: {restriction:?}");
+        }
+    }
 }

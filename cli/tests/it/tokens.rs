@@ -246,3 +246,17 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
         assert_eq!(within, without, "within the lease");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_has_a_hundred_tokens_at_the_most() {
+    let server = Server::new(Level::NoPermissions).await;
+    let ann = server.user("ann").await;
+    for _ in 0..auth::store::MOST_TOKENS {
+        token(&server, &ann, None, Only::Reading).await;
+    }
+    let name = UserName::new("ann").unwrap();
+    let new = NewToken { name: "t".to_owned(), restriction: Restriction::default(), days: Some(1) };
+    let refused = server.users.token_create(&name, new).await.unwrap_err();
+    assert_eq!(refused.message, "There are 100 tokens of this user already. Revoke one first.");
+    assert_eq!(server.users.tokens(&name).await.unwrap().len(), auth::store::MOST_TOKENS);
+}

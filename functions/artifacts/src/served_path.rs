@@ -45,7 +45,8 @@ fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
 
 /// The path of a request, below the directory of its workspace, whether the client names that
 /// directory or not (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace
-/// are the same as without workspaces. One request for a path in another workspace's directory.
+/// are the same as without workspaces. One request for a path in another workspace's directory, and
+/// for one that does not name both the directory and an experiment.
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE` for a path in the directory of another workspace, unless the
@@ -57,27 +58,48 @@ pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) ->
     if !scope.identity().has_workspaces {
         return experiment.transpose().map(|_| path.clone());
     }
+    let refused = |named: &str| {
+        Err(Error::invalid(format!(
+            "Artifact path targets workspace '{named}' but the workspace specified in the request is '{workspace}'."
+        )))
+    };
     match path.parts() {
-        [first, named, ..] if first == WORKSPACES && named != workspace.as_str() => {
+        [first] if first == WORKSPACES => {
+            experiment.transpose()?;
+            Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
+        }
+        // The experiment shows whose directory it is. No other one is in it.
+        [first, named, ..] if first == WORKSPACES && is_named(workspace, named) && experiment.is_some() => {
+            experiment.transpose().map(|_| path.clone())
+        }
+        [first, named, rest @ ..] if first == WORKSPACES && is_named(workspace, named) => {
+            let directory = store.directory(scope).await?;
+            if named != workspace.as_str() && *named != directory {
+                return refused(named);
+            }
+            let parts: Vec<_> = [WORKSPACES, &directory].into_iter().chain(rest.iter().map(String::as_str)).collect();
+            Ok(ArtifactPath::default().below(&parts))
+        }
+        [first, named, ..] if first == WORKSPACES => {
             if let Some(Ok(experiment)) = &experiment
                 && store.keeps_artifacts_below(experiment, &format!("{WORKSPACES}/{named}")).await?
             {
                 return Ok(path.clone());
             }
-            return Err(Error::invalid(format!(
-                "Artifact path targets workspace '{named}' but the workspace specified in the request is '{workspace}'."
-            )));
+            refused(named)
         }
         _ => {
             experiment.transpose()?;
+            if *workspace == Workspace::default() {
+                return Ok(path.clone());
+            }
+            Ok(path.below(&[WORKSPACES, &store.directory(scope).await?]))
         }
     }
-    match path.parts() {
-        [first, _, ..] if first == WORKSPACES => Ok(path.clone()),
-        [first] if first == WORKSPACES => {
-            Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
-        }
-        _ if *workspace == Workspace::default() => Ok(path.clone()),
-        _ => Ok(path.below(&[WORKSPACES, workspace.as_str()])),
-    }
+}
+
+/// Whether a directory is named as one of this workspace: by its name, or by its name and an id.
+fn is_named(workspace: &Workspace, directory: &str) -> bool {
+    let rest = directory.strip_prefix(workspace.as_str());
+    rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && *workspace != Workspace::default()))
 }

@@ -1,12 +1,12 @@
 //! Where artifacts are.
 
-use access::Granted;
+use access::{Granted, Scope};
 use artifact_store::{Artifacts, Chunks, too_large};
 use entities::attributes::{ARTIFACT_URI, LOCATION, STAGE};
-use entities::{ModelLocation, RunLocation, run_artifact_uri};
+use entities::{ModelLocation, RunLocation, WorkspaceIdentity, run_artifact_uri};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
-use mlflow_api::{Error, ExperimentId, Result, RunId};
+use mlflow_api::{Error, ExperimentId, Result, RunId, Workspace};
 use service::BodyStream;
 use table::{Item, Table};
 
@@ -48,6 +48,23 @@ impl Store {
         let model = self.table.get(&at.key()).await?.filter(is_active);
         let model = model.ok_or_else(|| at.not_found())?;
         Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
+    }
+
+    /// The directory of the request's workspace below `workspaces/`. One request, or none if its item
+    /// was read with the guards.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such workspace.
+    pub(crate) async fn directory(&self, scope: &Scope) -> Result<String> {
+        let workspace = scope.workspace();
+        if *workspace == Workspace::default() {
+            return Ok(workspace.to_string());
+        }
+        if let Some(identity) = scope.along().within() {
+            return Ok(identity.directory().to_owned());
+        }
+        let identity = WorkspaceIdentity::find(&self.table, workspace).await?;
+        Ok(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned())
     }
 
     /// Whether an experiment keeps its artifacts in its directory below this one. One request.

@@ -4,11 +4,12 @@ use access::{Needs, Resource, Scope};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
-use mlflow_api::{Error, Request, Result, UserName};
+use mlflow_api::{Error, Request, Result};
 use service::{Answer, Endpoint};
 
 use crate::audit::changed;
 use crate::html::{note, page};
+use crate::names::new_user_name;
 use crate::store::Store;
 use crate::users::{caller, check_password};
 
@@ -81,7 +82,7 @@ impl Endpoint for Submit {
         if name.is_empty() || password.is_empty() {
             return refused("Username and password cannot be empty.");
         }
-        let name = UserName::new(&name)?;
+        let name = new_user_name(&name)?;
         check_password(&password)?;
         store.user_create(&name, password, false).await?;
         changed(scope, "user created", format_args!("{name}"));

@@ -4,14 +4,14 @@ use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
     Done, EVERYTHING, EffectivePermission, GrantType, Level, UserPermissions, check_length, granted,
 };
-use mlflow_api::{Error, ErrorCode, ExperimentId, RegisteredModelName, Request, Result};
+use mlflow_api::{Error, ExperimentId, RegisteredModelName, Request, Result};
 use permissions::scorer_of;
 use service::Endpoint;
 
 use crate::audit::changed;
 use crate::parameters::Parameters;
 use crate::store::{Store, permissions_of};
-use crate::users::{Named, Seen, caller, may_read_oneself};
+use crate::users::{Named, Seen, caller, denied, may_read_oneself};
 
 const NO_WORKSPACE: &str = "resource_type 'workspace' is not supported by the per-user permission convenience APIs. \
                             Use set_workspace_permission / delete_workspace_permission for workspace-wide grants.";
@@ -22,22 +22,19 @@ fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Refuses grants that MLflow lets only administrators of the server make one by one
-/// (`validate_can_manage_resource`).
+/// Refuses what only administrators of the server may grant: rights to a resource that is not in the
+/// workspace (`validate_can_manage_resource`). One or two requests.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
-fn check_grantable(scope: &Scope, kind: GrantType, pattern: &str) -> Result<()> {
+/// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for the pattern of a scorer that names no experiment.
+async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern: &str) -> Result<()> {
     if pattern == EVERYTHING || scope.caller().user().is_none_or(|user| user.is_admin) {
         return Ok(());
     }
-    match kind {
-        GrantType::Scorer if !pattern.contains('/') => Err(Error::invalid(NO_SCORER)),
-        GrantType::Prompt => {
-            Err(Error::invalid("resource_type 'prompt' is not supported by the per-user permission convenience APIs."))
-        }
-        _ => Ok(()),
+    if kind == GrantType::Scorer && !pattern.contains('/') {
+        return Err(Error::invalid(NO_SCORER));
     }
+    if store.has_resource(scope, kind, pattern).await? { Ok(()) } else { Err(denied()) }
 }
 
 /// The needs of granting something for a resource: to manage it. Grants for all of a type, and for
@@ -46,12 +43,15 @@ fn to_manage(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == EVERYTHING => None,
         GrantType::Experiment => ExperimentId::parse(pattern).ok().map(Target::Experiment),
-        GrantType::RegisteredModel => Some(Target::RegisteredModel(RegisteredModelName::named(pattern))),
+        // MLflow lets nobody but administrators of the server share a prompt.
+        GrantType::RegisteredModel | GrantType::Prompt => {
+            Some(Target::RegisteredModel(RegisteredModelName::named(pattern)))
+        }
         GrantType::Scorer => scorer_of(pattern).map(|(experiment, name)| Target::Scorer(experiment, name)),
         _ => None,
     };
     let target = target.unwrap_or(Target::Any(Resource::Workspace));
-    Needs::read(Target::Any(Resource::User)).and(Action::Share, [target])
+    Needs::of(Action::Share, [target])
 }
 
 pub(crate) struct Grant {
@@ -80,7 +80,7 @@ impl Endpoint for Grant {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
-        check_grantable(scope, self.kind, &self.pattern)?;
+        check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.grant(scope.along(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
@@ -113,7 +113,7 @@ impl Endpoint for Revoke {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
-        check_grantable(scope, self.kind, &self.pattern)?;
+        check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
         store.revoke(scope.along(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
@@ -162,7 +162,7 @@ impl Endpoint for Get {
             let workspace = scope.workspace();
             let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;
             if !is_there || !administered.contains(workspace.as_str()) {
-                return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
+                return Err(denied());
             }
         }
         let level = store.effective(scope.identity(), &self.user.name()?, self.kind, &self.pattern).await?;

@@ -14,6 +14,7 @@ mod declaration;
 mod form;
 mod grants;
 mod html;
+mod names;
 mod parameters;
 mod roles;
 mod routes;
@@ -25,6 +26,7 @@ mod users;
 mod workspaces;
 
 pub use declaration::DOMAIN;
+pub use names::new_user_name;
 pub use routes::{routes, workspace_routes};
 pub use tokens::{day, new_token, reach};
 pub use users::check_password;

@@ -413,11 +413,12 @@ impl Endpoint for Users {
     }
 
     fn needs(&self) -> Needs {
-        reading()
+        managing()
     }
 
+    /// Only for those who manage the workspace: members are not told who else is one (`validate_can_manage_roles`).
     async fn act(self, scope: &Scope, store: &Store) -> Result<Assignments> {
-        reads(scope, store, store.role_workspace(&self.0).await).await?;
+        manages(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(Assignments { assignments: store.role_users(&self.0).await? })
     }
 }

@@ -1,6 +1,6 @@
 //! The route table: method, path, permission, handler.
 
-use access::Permission::{Create, Delete, List as ListOf, Manage, Read, SignedIn, Update};
+use access::Permission::{Create, Delete, List as ListOf, Manage, Read, Share, SignedIn, Update};
 use access::Resource::{Role, User, Workspace};
 use service::{Paths, Route};
 
@@ -41,9 +41,8 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<grants::Current>("GET", "users/current/permissions", SignedIn).under(Paths::V3),
         Route::to::<grants::List>("GET", "users/permissions/list", Read(User)).under(Paths::V3),
         Route::to::<grants::Get>("GET", "users/permissions/get", Read(User)).under(Paths::V3),
-        // In addition, a caller who grants something must be able to manage it, or the workspace.
-        Route::to::<grants::Grant>("POST", "users/permissions/grant", Read(User)).under(Paths::V3),
-        Route::to::<grants::Revoke>("POST", "users/permissions/revoke", Read(User)).under(Paths::V3),
+        Route::to::<grants::Grant>("POST", "users/permissions/grant", Share).under(Paths::V3),
+        Route::to::<grants::Revoke>("POST", "users/permissions/revoke", Share).under(Paths::V3),
         Route::to::<roles::OfUser>("GET", "users/roles/list", Read(User)).under(Paths::V3),
         //
         Route::to::<roles::Create>("POST", "roles/create", Manage(Role)).under(Paths::V3),
@@ -57,6 +56,6 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<roles::ChangePermission>("PATCH", "roles/permissions/update", Manage(Role)).under(Paths::V3),
         Route::to::<roles::Assign>("POST", "roles/assign", Manage(Role)).under(Paths::V3),
         Route::to::<roles::Unassign>("DELETE", "roles/unassign", Manage(Role)).under(Paths::V3),
-        Route::to::<roles::Users>("GET", "roles/users/list", Read(Role)).under(Paths::V3),
+        Route::to::<roles::Users>("GET", "roles/users/list", Manage(Role)).under(Paths::V3),
     ]
 }

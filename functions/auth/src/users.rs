@@ -10,6 +10,7 @@ use serde_json::Value;
 use service::{Answer, Endpoint, IntoAnswer};
 
 use crate::audit::changed;
+use crate::names::new_user_name;
 use crate::parameters::{Parameters, is_json};
 use crate::store::{Found, Store};
 
@@ -84,7 +85,7 @@ impl Endpoint for Create {
         if name.is_empty() || password.is_empty() {
             return Ok(Self::Refused("Username and password cannot be empty."));
         }
-        let name = UserName::new(&name)?;
+        let name = new_user_name(&name)?;
         check_password(&password)?;
         Ok(Self::New { name, password })
     }
@@ -227,7 +228,8 @@ impl Seen {
     }
 }
 
-fn denied() -> Error {
+/// MLflow's refusal.
+pub(crate) fn denied() -> Error {
     Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }
 

@@ -1,8 +1,8 @@
 //! Endpoints of workspaces. They are there without users, too; where there are some, each workspace gets roles.
 
-use access::{Action, Needs, Resource, Scope, Target};
+use access::{Action, Needs, Only, Resource, Restriction, Scope, Target};
 use http::StatusCode;
-use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role};
+use mlflow_api::auth::Level;
 use mlflow_api::requests::workspaces as message;
 use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
 use permissions::LEASE;
@@ -12,8 +12,7 @@ use service::{Answer, Endpoint, IntoAnswer};
 use workspaces::{Change, Document, Mode};
 
 use crate::audit::changed;
-use crate::parameters::Number;
-use crate::store::{Store as Users, WorkspaceStore};
+use crate::store::{FirstRoles, WorkspaceStore};
 
 /// Characters of the longest time after which traces would be archived (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
 const LONGEST_TIME: usize = 32;
@@ -196,10 +195,20 @@ impl Endpoint for List {
         Needs::list(Resource::Workspace)
     }
 
-    /// Those in which the caller has a role, and all for administrators.
+    /// Those in which the caller has a role, and all for administrators. Credentials that are narrowed
+    /// to an experiment see its workspace only. Those for sending traces see none, as they can list
+    /// nothing anywhere.
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
+        let Restriction { experiment, only } = scope.identity().restriction;
+        if only == Only::Ingest {
+            return All { workspaces: Vec::new() }.into_answer();
+        }
         let mut all = workspaces.list().await?;
+        if let Some(experiment) = experiment {
+            let of = store.workspace_of(experiment).await?;
+            all.retain(|one| Some(&one.name) == of.as_ref());
+        }
         if let Some(of) = store.memberships(scope).await? {
             all.retain(|one| of.all.contains(one.name.as_str()));
         }
@@ -234,45 +243,14 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
-        match workspaces.get(&self.name).await {
-            // An earlier creation may have failed halfway, without all roles: they come first.
-            Err(error) if error.code == ErrorCode::ResourceDoesNotExist => {}
-            Err(error) => return Err(error),
-            Ok(_) => {
-                let message = format!("Workspace '{}' already exists.", self.name);
-                return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
-            }
-        }
-        if let Some(users) = store.users() {
-            seed(users, &self.name).await?;
-        }
-        let workspace = workspaces.create(&self.name, &self.new).await?;
+        let roles = match store.users() {
+            Some(users) => users.first_roles(&ROLES).await?,
+            None => FirstRoles::default(),
+        };
+        let workspace = workspaces.create_with(&self.name, &self.new, |identity| roles.writes(identity)).await?;
         changed(scope, "workspace created", format_args!("workspace {}", self.name));
         with_status(StatusCode::CREATED, &One { workspace: workspace.into() })
     }
-}
-
-/// Makes the missing roles of a workspace, and their grants.
-async fn seed(users: &Users, workspace: &Workspace) -> Result<()> {
-    for (name, level, description) in ROLES {
-        let role = match users.role_create(name, workspace.as_str(), Some(description)).await {
-            Ok(role) => role.answer(),
-            Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
-                let all = users.roles().await?.into_iter().map(|role| role.answer());
-                let of_name = |role: &Role| role.name == name && role.workspace == workspace.as_str();
-                all.into_iter().find(of_name).ok_or(error)?
-            }
-            Err(error) => return Err(error),
-        };
-        if role.permissions.is_empty() {
-            let granted = users.role_grant(&Number(role.id.to_string()), GrantType::Workspace, EVERYTHING, level).await;
-            match granted {
-                Err(error) if error.code != ErrorCode::ResourceAlreadyExists => return Err(error),
-                _ => {}
-            }
-        }
-    }
-    Ok(())
 }
 
 pub(crate) struct Get(Workspace);
@@ -360,8 +338,8 @@ impl Endpoint for Delete {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
         let begun = workspaces.begin_deletion(&self.name, self.mode, LEASE).await?;
         if let Some(users) = store.users() {
-            users.roles_delete_of(self.name.as_str()).await?;
-            users.types_revoke_in(&self.name).await?;
+            users.roles_delete_of(&self.name).await?;
+            users.grants_revoke_in(&self.name).await?;
         }
         workspaces.finish_deletion(&begun).await?;
         changed(scope, "workspace deleted", format_args!("workspace {} ({})", self.name, self.mode.name()));

@@ -189,10 +189,11 @@ async fn in_workspaces(ledger: &mut Ledger) {
             let item = entities::in_workspace(Item::new(rows::Experiment::key(&experiment())), &of);
             data.put(item, &Condition::Always).await.unwrap();
             let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
-            // A user's own requests and units are those of the sections above; and the workspace is one unit, where it is read.
+            // A user's own requests and units are those of the sections above. The workspace is one unit where it is read: for
+            // a user always, because roles belong to it by its id.
             let elsewhere = f64::from(u8::from(workspace != "default"));
             let kinds = [
-                ("reads an experiment", &reading, 1.0, 0.0, 4.0),
+                ("reads an experiment", &reading, 1.0, 0.0, 4.0 + elsewhere),
                 ("changes an experiment", &changing, 1.0, elsewhere, 4.0),
                 ("lists experiments", &listing, elsewhere, elsewhere, 3.0),
             ];

@@ -162,7 +162,7 @@ impl Endpoint for Update {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         let experiment = scope.experiment(self.experiment)?;
-        store.experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
+        store.along(scope.along()).experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
         Ok(Empty {})
     }
 }

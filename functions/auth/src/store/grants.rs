@@ -1,14 +1,14 @@
 //! The grants of users themselves: in the partition of each user in the table of data.
 
 use access::{Along, Identity, Scope};
-use entities::workspace_named;
+use entities::{closed, workspace_named};
 use key_schema::attributes::{
     Attribute, HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, Text, USER_ID, WORKSPACE,
 };
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
-use permissions::{Account, Kept, KeptGrant, granted_in, granted_key, granted_where, scorer_of, unknown_key};
+use permissions::{Account, Kept, KeptGrant, Place, granted_in, granted_key, scorer_of, unknown_key};
 use sha2::{Digest, Sha256};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
@@ -102,6 +102,8 @@ impl Store {
     ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let workspace = along.workspace();
+        let place = Place::new(&workspace, along.within());
+        let is_open = along.is_open(&workspace);
         let taken = || {
             let message = format!(
                 "Permission for user={name} on resource_type={}, resource_id={pattern} already exists.",
@@ -110,17 +112,17 @@ impl Store {
             Error::new(ErrorCode::ResourceAlreadyExists, message)
         };
         if pattern == EVERYTHING {
-            return self.grant_all(name, user_id, &granted_in(&workspace, kind.name()), level, taken).await;
+            return self.grant_all(name, user_id, (&place, kind), level, is_open, taken).await;
         }
         let item = if let Some((on, id)) = self.find_resource(along, &workspace, kind, pattern).await? {
             KeptGrant { on, user_id, resource: granted_in(&workspace, &id), level }.item(name)
         } else {
-            let item = Item::new(unknown_key(name, kind, &granted_in(&workspace, pattern)))
+            let item = Item::new(unknown_key(name, kind, &place.granted(pattern)))
                 .with(USER_ID, number(user_id))
                 .with(NAME, text(pattern))
                 .with(LEVEL, text(level.name()));
             let is_default = workspace == Workspace::default();
-            if is_default { item } else { item.with(IN_WORKSPACE, text(workspace.as_str())) }
+            if is_default { item } else { item.with(IN_WORKSPACE, text(place.to_string())) }
         };
         let is_other = |attribute: &str| {
             let value = item.0.get(attribute)?.clone();
@@ -130,7 +132,15 @@ impl Store {
         // replaced.
         let others = [is_other(USER_ID.name()), is_other(RESOURCE.name())].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
-        if self.once(Write::Put(item, condition)).await? { Ok(()) } else { Err(taken()) }
+        let writes: Vec<_> = std::iter::once(Write::Put(item, condition)).chain(is_open).collect();
+        match self.data.transact(&writes).await {
+            Ok(()) => Ok(()),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.first(), Some(Reason::Refused(_))) => Err(taken()),
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
+                Err(closed(&workspace))
+            }
+            Err(failure) => Err(failure.into()),
+        }
     }
 
     /// Makes a write once, although its answer may be lost: as a transaction. Whether its condition held.
@@ -146,13 +156,20 @@ impl Store {
         &self,
         name: &UserName,
         user_id: u32,
-        kind: &str,
+        (place, kind): (&Place, GrantType),
         level: Level,
+        is_open: Option<Write>,
         taken: impl Fn() -> Error,
     ) -> Result<()> {
         let key = rows::TypePermissions::key(name);
+        let kind = place.granted(kind.name());
+        let kind = kind.as_str();
         self.data
-            .change("what a user is granted", async |_: Refusal| {
+            .change("what a user is granted", async |refusal: Refusal| {
+                if refusal.is_of(1) {
+                    return Err(closed(&place.workspace));
+                }
+                let with_check = |write| std::iter::once(write).chain(is_open.clone()).collect();
                 let item = self.data.get(&key).await?;
                 let own = item.as_ref().filter(|item| item.get(USER_ID) == Some(user_id));
                 let Some(own) = own else {
@@ -163,7 +180,7 @@ impl Store {
                         Some(before) => Condition::Equals(USER_ID.into(), before),
                         None => Condition::item_missing(),
                     };
-                    return Ok(Plan::Write(vec![Write::Put(new, condition)], ()));
+                    return Ok(Plan::Write(with_check(Write::Put(new, condition)), ()));
                 };
                 if own.map(LEVELS).is_some_and(|levels| levels.contains_key(kind)) {
                     return Err(taken());
@@ -172,7 +189,7 @@ impl Store {
                     .set((LEVELS, kind), text(level.name()))
                     .only_if(Condition::Equals(USER_ID.into(), number(user_id)))
                     .only_if(Condition::Missing((LEVELS, kind).into()));
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(update)], ()))
+                Ok::<_, Error>(Plan::Write(with_check(Write::Update(update)), ()))
             })
             .await
     }
@@ -185,13 +202,14 @@ impl Store {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
         let workspace = along.workspace();
+        let place = Place::new(&workspace, along.within());
         let is_revoked = if pattern == EVERYTHING {
-            let kind = granted_in(&workspace, kind.name());
+            let kind = place.granted(kind.name());
             let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.as_str()));
             let is_granted = Condition::Exists((LEVELS, kind.as_str()).into());
             self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
-            let unknown = Write::Delete(unknown_key(name, kind, &granted_in(&workspace, pattern)), is_his.clone());
+            let unknown = Write::Delete(unknown_key(name, kind, &place.granted(pattern)), is_his.clone());
             let known = self.find_resource(along, &workspace, kind, pattern).await?.map(|(on, id)| {
                 let is_for_it = Condition::Equals(RESOURCE.into(), text(granted_in(&workspace, &id)));
                 Write::Delete(granted_key(name, &on), is_his.and(is_for_it))
@@ -212,18 +230,23 @@ impl Store {
         )))
     }
 
-    /// Takes back the grants of users for all of a type in a workspace. A grant for one resource
-    /// ends with that. Two requests per user.
+    /// Takes back all that users are granted in a workspace, by any workspace that had the name. The
+    /// workspace is being deleted, so nothing is granted in it meanwhile. One request per user and
+    /// MB of grants, and one per user who has any there.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
-    pub(crate) async fn types_revoke_in(&self, workspace: &Workspace) -> Result<()> {
+    pub(crate) async fn grants_revoke_in(&self, workspace: &Workspace) -> Result<()> {
         for account in self.users().await? {
             let key = rows::TypePermissions::key(&account.user.name);
-            let Some(item) = self.data.get(&key).await? else { continue };
-            let granted: Vec<_> = item.map(LEVELS).into_iter().flat_map(Map::keys).cloned().collect();
-            let is_there = |kind: &&String| granted_where(kind).is_some_and(|(granted, _)| granted == *workspace);
-            let revoked: Vec<_> = granted.iter().filter(is_there).collect();
+            let granted = self.data.query(Query::of(rows::TypePermissions::partition(&account.user.name))).await?;
+            let is_there = |place: Option<Place>| place.is_some_and(|place| place.workspace == *workspace);
+            let of_one = granted.iter().filter(|item| is_there(place_of(item))).filter_map(Item::key);
+            self.data.write_many(Vec::new(), &of_one.collect::<Vec<_>>()).await?;
+            let types = granted.iter().find(|item| item.key().as_ref() == Some(&key));
+            let types = types.and_then(|item| item.map(LEVELS)).into_iter().flat_map(Map::keys);
+            let revoked: Vec<_> =
+                types.filter(|kind| is_there(Place::of_granted(kind).map(|(place, _)| place))).collect();
             if revoked.is_empty() {
                 continue;
             }
@@ -244,29 +267,34 @@ impl Store {
         let items: Vec<_> = items.into_iter().filter(|item| item.get(USER_ID) == Some(account.user.id)).collect();
         let kept: Vec<_> = items.iter().filter_map(KeptGrant::of).collect();
         let names = self.basic.names_of(&kept).await?;
-        let current = kept.iter().zip(names).filter_map(|(grant, pattern)| {
-            let (workspace, _) = granted_where(&grant.resource)?;
-            Some(Own { workspace, kind: grant.on.kind(), pattern: pattern?, level: grant.level })
-        });
-        let mut own: Vec<_> = current.collect();
+        let mut own = Vec::new();
+        for (grant, pattern) in kept.iter().zip(names) {
+            if let (Some((place, _)), Some(pattern)) = (Place::of_granted(&grant.resource), pattern) {
+                own.push((place, grant.on.kind(), pattern, grant.level));
+            }
+        }
+        let of_one = own.len();
         for item in &items {
             let levels = permissions::type_levels(item, account.user.id).into_iter();
-            own.extend(levels.map(|(workspace, kind, level)| Own {
-                workspace,
-                kind,
-                pattern: EVERYTHING.to_owned(),
-                level,
-            }));
+            own.extend(levels.map(|(place, kind, level)| (place, kind, EVERYTHING.to_owned(), level)));
             let key: Option<Key> = item.key();
             if let Some(row) = key.as_ref().and_then(rows::OtherPermission::parse)
                 && let (Some(kind), Some(level)) =
                     (GrantType::from_name(&row.kind.0), item.get(LEVEL).and_then(Level::from_name))
+                && let Some(place) = place_of(item)
             {
-                let pattern = item.get(NAME).unwrap_or_default().to_owned();
-                let workspace = item.get(IN_WORKSPACE).map_or_else(|| Ok(Workspace::default()), Workspace::parse)?;
-                own.push(Own { workspace, kind, pattern, level });
+                own.push((place, kind, item.get(NAME).unwrap_or_default().to_owned(), level));
             }
         }
+        // A grant for one resource names its workspace without the id.
+        let places = self.basic.places(own.iter().map(|(place, ..)| &place.workspace)).await?;
+        let counts = |index: usize, place: &Place| {
+            if index < of_one { places.has_named(&place.workspace) } else { places.has(place) }
+        };
+        let own = own.into_iter().enumerate().filter(|(index, (place, ..))| counts(*index, place));
+        let mut own: Vec<_> = own
+            .map(|(_, (place, kind, pattern, level))| Own { workspace: place.workspace, kind, pattern, level })
+            .collect();
         own.sort_by(|one, other| {
             (&one.workspace, one.kind.name(), &one.pattern).cmp(&(&other.workspace, other.kind.name(), &other.pattern))
         });
@@ -324,6 +352,18 @@ impl Store {
         let found = self.user_get(name).await?;
         let grants = self.basic.grants_of(&found.user, &identity.workspace).await?;
         Ok(grants.effective(kind, pattern, self.basic.default_in(identity)))
+    }
+}
+
+/// The place of a grant for one resource, which may not exist. `None` for other items.
+fn place_of(item: &Item) -> Option<Place> {
+    if let Some(grant) = KeptGrant::of(item) {
+        return Some(Place::of_granted(&grant.resource)?.0);
+    }
+    rows::OtherPermission::parse(&item.key()?)?;
+    match item.get(IN_WORKSPACE) {
+        Some(place) => Place::parse(place),
+        None => Some(Place::new(&Workspace::default(), None)),
     }
 }
 

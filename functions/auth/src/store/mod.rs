@@ -1,6 +1,8 @@
 //! The data of the auth function: users and roles in the table of access, and the grants of users
 //! themselves in that of data.
 
+mod assignments;
+mod first_roles;
 mod form;
 mod grants;
 mod ids;
@@ -14,10 +16,11 @@ mod workspaces;
 use permissions::{Basic, Passwords};
 use table::Table;
 
+pub(crate) use first_roles::FirstRoles;
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
-pub use sessions::{Ended, SESSION};
-pub use tokens::NewToken;
+pub use sessions::{Ended, MOST_SESSIONS, SESSION};
+pub use tokens::{MOST_TOKENS, NewToken};
 pub use users::Found;
 pub use workspaces::WorkspaceStore;
 

@@ -3,34 +3,31 @@
 use std::collections::BTreeSet;
 
 use access::{Along, Caller, Scope, User};
-use entities::unreadable;
-use key_schema::attributes::{
-    ASSIGNMENT, Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, ROLES, Text, USER_ID, VERSION,
-};
+use entities::{WorkspaceIdentity, closed, unreadable};
+use key_schema::attributes::{Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, Text, VERSION};
 use key_schema::{Key, Name, Ordinal, access_rows};
-use mlflow_api::auth::{Assignment, GrantType, Level, Role, RolePermission, granted};
-use mlflow_api::{Error, ErrorCode, Result, UserName, Workspace};
-use permissions::{Memberships, RoleGrant, role_grants};
-use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
+use mlflow_api::auth::{GrantType, Level, Role, RolePermission, granted};
+use mlflow_api::{Error, ErrorCode, Result, Workspace};
+use permissions::{Memberships, Place, RoleGrant, role_grants};
+use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
 use super::Store;
 use super::ids::Kind;
-use super::users::{Found, unchanged};
 use crate::parameters::Number;
 
 /// Things that one role grants at most: all of them are in one item, and read with each request of its users.
 const MOST_GRANTS: usize = 500;
 /// Bytes of all that one role grants: DynamoDB's items have at most 400 KB.
 const MOST_BYTES: usize = 300_000;
-/// Roles that one user has at most: all of them are read with each of his requests.
-const MOST_ROLES: usize = 50;
 
 /// A role that was found.
 pub struct StoredRole {
-    id: u32,
+    pub(super) id: u32,
     name: String,
-    /// Its workspace.
+    /// The name of its workspace.
     pub workspace: String,
+    /// The workspace that it belongs to. `None` if its workspace cannot exist.
+    place: Option<Place>,
     description: Option<String>,
     version: u32,
     grants: Vec<RoleGrant>,
@@ -46,6 +43,7 @@ impl StoredRole {
             id,
             name: text(NAME).ok_or_else(unreadable)?,
             workspace: text(IN_WORKSPACE).ok_or_else(unreadable)?,
+            place: Place::of_role(item),
             description: text(DESCRIPTION),
             version: version.ok_or_else(unreadable)?,
             grants: role_grants(item)?,
@@ -64,7 +62,12 @@ impl StoredRole {
         }
     }
 
-    fn key(&self) -> Key {
+    /// The key under which its name is claimed.
+    fn name_key(&self) -> Key {
+        name_key(self.place.as_ref().map_or(self.workspace.as_str(), Place::claim), &self.name)
+    }
+
+    pub(super) fn key(&self) -> Key {
         access_rows::Role::key(&Ordinal(self.id))
     }
 
@@ -85,15 +88,48 @@ fn permission(role: u32, grant: &RoleGrant) -> RolePermission {
     }
 }
 
-fn name_key(workspace: &str, name: &str) -> Key {
-    access_rows::RoleName::key(&Name::from(workspace), &Name::from(name))
+/// The key of a role's name. `claim` is that of its workspace ([`Place::claim`]).
+fn name_key(claim: &str, name: &str) -> Key {
+    access_rows::RoleName::key(&Name::from(claim), &Name::from(name))
 }
 
-fn name_row(workspace: &str, name: &str, role: u32) -> Item {
-    Item::new(name_key(workspace, name)).with(NAME, text(name)).with(ROLE, number(role))
+/// The row that claims a role's name.
+fn name_row(key: Key, name: &str, role: u32) -> Item {
+    Item::new(key).with(NAME, text(name)).with(ROLE, number(role))
 }
 
-fn exists(message: String) -> Error {
+/// The items of a new role, its own first, with the condition that its name is free second.
+pub(super) fn new_role(
+    id: u32,
+    place: &Place,
+    name: &str,
+    description: Option<&str>,
+    grants: &[RoleGrant],
+) -> (Item, Vec<Write>) {
+    let granted = grants.iter().map(|grant| (grant.id.to_string(), text(grant.written()))).collect();
+    let item = place
+        .with_role(Item::new(access_rows::Role::key(&Ordinal(id))).with(NAME, text(name)))
+        .with(VERSION, number(1))
+        .with(GRANTS, map(granted));
+    let item = match description {
+        Some(description) => item.with(DESCRIPTION, text(description)),
+        None => item,
+    };
+    let mut others = vec![
+        Write::Put(name_row(name_key(place.claim(), name), name, id), Condition::item_missing()),
+        Write::Put(Item::new(access_rows::ListedRole::key(&Ordinal(id))), Condition::Always),
+    ];
+    others.extend(grants.iter().map(|grant| named_grant(grant.id, id)));
+    (item, others)
+}
+
+/// The row that finds the role of a grant.
+fn named_grant(grant: u32, role: u32) -> Write {
+    let named = Item::new(access_rows::GrantOfRole::key(&Ordinal(grant))).with(ROLE, number(role));
+    Write::Put(named, Condition::Always)
+}
+
+pub(super) fn exists(message: String) -> Error {
     Error::new(ErrorCode::ResourceAlreadyExists, message)
 }
 
@@ -106,43 +142,69 @@ fn no_grant(grant: &Number) -> Error {
 }
 
 impl Store {
-    /// Makes a role. Two requests.
+    /// The identity of a workspace that a role may be made in; `None` for the default one. One
+    /// request, and none for the default one.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`, where the workspace has one of this name.
+    /// `RESOURCE_DOES_NOT_EXIST` where there is no such workspace, and `ABORTED` where it is being deleted.
+    async fn workspace_of(&self, workspace: &Workspace) -> Result<Option<WorkspaceIdentity>> {
+        if *workspace == Workspace::default() {
+            return Ok(None);
+        }
+        let identity = WorkspaceIdentity::find(&self.data, workspace).await?;
+        let identity = identity.ok_or_else(|| workspace.not_found())?;
+        identity.check_open()?;
+        Ok(Some(identity))
+    }
+
+    /// The part of a transaction that checks a role's workspace: it is still there, with its id, and
+    /// is not being deleted. `None` in the default workspace. One request outside it.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST` where the role's workspace is gone, and `ABORTED` where it is being deleted.
+    pub(super) async fn is_open(&self, role: &StoredRole) -> Result<Option<Write>> {
+        let gone = || no_role(&Number(role.id.to_string()));
+        let place = role.place.as_ref().ok_or_else(gone)?;
+        let identity = self.workspace_of(&place.workspace).await?;
+        if Place::new(&place.workspace, identity.as_ref()) != *place {
+            return Err(gone());
+        }
+        Ok(identity.map(|identity| self.data.of_others(identity.is_open())))
+    }
+
+    /// Makes a role. Two requests; three outside the default workspace.
+    ///
+    /// # Errors
+    /// `RESOURCE_ALREADY_EXISTS`, where the workspace has one of this name; those of a workspace
+    /// that is not there, or is being deleted.
     pub async fn role_create(&self, name: &str, workspace: &str, description: Option<&str>) -> Result<StoredRole> {
+        let missing = || Error::not_found(format!("Workspace '{workspace}' not found"));
+        let workspace = Workspace::parse(workspace).map_err(|_| missing())?;
+        let identity = self.workspace_of(&workspace).await?;
+        let place = Place::new(&workspace, identity.as_ref());
         let id = self.next_id(Kind::Roles).await?;
-        let item = Item::new(access_rows::Role::key(&Ordinal(id)))
-            .with(NAME, text(name))
-            .with(IN_WORKSPACE, text(workspace))
-            .with(VERSION, number(1))
-            .with(GRANTS, map(Map::new()));
-        let item = match description {
-            Some(description) => item.with(DESCRIPTION, text(description)),
-            None => item,
-        };
-        let others = vec![
-            Write::Put(name_row(workspace, name, id), Condition::item_missing()),
-            Write::Put(Item::new(access_rows::ListedRole::key(&Ordinal(id))), Condition::Always),
-        ];
+        let (item, mut others) = new_role(id, &place, name, description, &[]);
+        others.extend(identity.map(|identity| self.data.of_others(identity.is_open())));
         let role = StoredRole::of(&item)?;
         match self.access.create(item, others).await {
             Ok(()) => Ok(role),
             Err(Failure::Cancelled(reasons)) if matches!(reasons.get(1), Some(Reason::Refused(_))) => {
                 Err(exists(format!("Role (name={name}, workspace={workspace}) already exists.")))
             }
+            Err(Failure::Cancelled(reasons)) if matches!(reasons.get(3), Some(Reason::Refused(_))) => {
+                Err(closed(&workspace))
+            }
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// A role. One request.
+    /// A role. One request; two outside the default workspace, or one if that was read within the lease.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
+    /// `RESOURCE_DOES_NOT_EXIST`, also if its workspace is gone.
     pub(crate) async fn role_get(&self, role: &Number) -> Result<StoredRole> {
         let Some(id) = role.id() else { return Err(no_role(role)) };
-        let item = self.access.get(&access_rows::Role::key(&Ordinal(id))).await?;
-        StoredRole::of(&item.ok_or_else(|| no_role(role))?)
+        self.roles_with(std::iter::once(id)).await?.pop().ok_or_else(|| no_role(role))
     }
 
     /// The workspace of a role. One request.
@@ -180,18 +242,36 @@ impl Store {
         Ok(self.basic.memberships(user).await?.administered)
     }
 
-    /// All roles, in the order of their ids. One request, and one for each hundred.
+    /// All roles of workspaces that exist, in the order of their ids. One request, one for each
+    /// hundred, and one for each hundred workspaces that were not read within the lease.
     ///
     /// # Errors
     /// The table cannot be read.
     pub async fn roles(&self) -> Result<Vec<StoredRole>> {
-        let listed = self.access.query(Query::of(access_rows::ListedRole::all())).await?;
-        let ids = listed.iter().filter_map(|item| access_rows::ListedRole::parse(&item.key()?));
-        self.roles_with(ids.map(|row| row.role.0)).await
+        self.existing(self.all_roles().await?).await
     }
 
-    /// Those of these roles that are there, in the order of their ids.
+    /// All roles, those included whose workspace is gone.
+    async fn all_roles(&self) -> Result<Vec<StoredRole>> {
+        let listed = self.access.query(Query::of(access_rows::ListedRole::all())).await?;
+        let ids = listed.iter().filter_map(|item| access_rows::ListedRole::parse(&item.key()?));
+        self.stored_roles(ids.map(|row| row.role.0)).await
+    }
+
+    /// Those of these roles that belong to workspaces that exist.
+    async fn existing(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
+        let workspaces = roles.iter().filter_map(|role| role.place.as_ref()).map(|place| &place.workspace);
+        let places = self.basic.places(workspaces).await?;
+        roles.retain(|role| role.place.as_ref().is_some_and(|place| places.has(place)));
+        Ok(roles)
+    }
+
+    /// Those of these roles that are there and belong to workspaces that exist, in the order of their ids.
     pub(super) async fn roles_with(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
+        self.existing(self.stored_roles(ids).await?).await
+    }
+
+    async fn stored_roles(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
         let keys: Vec<_> = ids.map(|id| access_rows::Role::key(&Ordinal(id))).collect();
         let items = self.access.get_many(&keys).await?;
         let mut roles = items.values().map(StoredRole::of).collect::<Result<Vec<_>>>()?;
@@ -212,6 +292,7 @@ impl Store {
         self.access
             .change("a role", async |refusal: Refusal| {
                 let mut found = self.role_get(role).await?;
+                let is_open = self.is_open(&found).await?;
                 let mut change = found.change();
                 let mut writes = Vec::new();
                 if let Some(name) = name.filter(|name| *name != found.name) {
@@ -222,16 +303,17 @@ impl Store {
                         )));
                     }
                     change = change.set(NAME, text(name));
-                    let claimed = name_row(&found.workspace, name, found.id);
-                    writes.push(Write::Put(claimed, Condition::item_missing()));
-                    writes.push(Write::Delete(name_key(&found.workspace, &found.name), Condition::Always));
+                    writes.push(Write::Delete(found.name_key(), Condition::Always));
                     found.name = name.to_owned();
+                    let claimed = name_row(found.name_key(), name, found.id);
+                    writes.insert(0, Write::Put(claimed, Condition::item_missing()));
                 }
                 if let Some(description) = description {
                     change = change.set(DESCRIPTION, text(description));
                     found.description = Some(description.to_owned());
                 }
                 writes.insert(0, Write::Update(change));
+                writes.extend(is_open);
                 Ok::<_, Error>(Plan::Write(writes, found))
             })
             .await
@@ -243,7 +325,12 @@ impl Store {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
     pub(crate) async fn role_delete(&self, role: &Number) -> Result<()> {
-        let found = self.role_get(role).await?;
+        self.remove_role(self.role_get(role).await?).await
+    }
+
+    /// The same for a role that was found, whether its workspace exists or not.
+    async fn remove_role(&self, found: StoredRole) -> Result<()> {
+        let id = found.id;
         for member in self.members(found.id).await? {
             self.take(&member, found.id).await?;
         }
@@ -251,30 +338,37 @@ impl Store {
         self.access.write_many(Vec::new(), &grants.collect::<Vec<_>>()).await?;
         self.access
             .change("a role", async |_: Refusal| {
-                let found = self.role_get(role).await?;
+                let Some(found) = self.stored_roles(std::iter::once(id)).await?.pop() else {
+                    return Ok::<_, Error>(Plan::Done(()));
+                };
                 let is_unchanged = Condition::Equals(VERSION.into(), number(found.version));
                 let writes = vec![
                     Write::Delete(found.key(), is_unchanged),
-                    Write::Delete(name_key(&found.workspace, &found.name), Condition::Always),
+                    Write::Delete(found.name_key(), Condition::Always),
                     Write::Delete(access_rows::ListedRole::key(&Ordinal(found.id)), Condition::Always),
                 ];
-                Ok::<_, Error>(Plan::Write(writes, ()))
+                Ok(Plan::Write(writes, ()))
             })
             .await
     }
 
-    /// Takes all roles of a workspace from their users, and deletes them. A few requests for each.
+    /// Takes all roles of a workspace from their users, and deletes them, until none is left. A few
+    /// requests for each. The workspace is being deleted, so no role is made in it meanwhile. Roles
+    /// that earlier workspaces of this name have left are deleted, too.
     ///
     /// # Errors
     /// Those of the table; then it may be done again.
-    pub(crate) async fn roles_delete_of(&self, workspace: &str) -> Result<()> {
-        for role in self.roles().await?.into_iter().filter(|role| role.workspace == workspace) {
-            match self.role_delete(&Number(role.id.to_string())).await {
-                Err(error) if error.code != ErrorCode::ResourceDoesNotExist => return Err(error),
-                _ => {}
+    pub(crate) async fn roles_delete_of(&self, workspace: &Workspace) -> Result<()> {
+        loop {
+            let mut roles = self.all_roles().await?;
+            roles.retain(|role| role.workspace == workspace.as_str());
+            if roles.is_empty() {
+                return Ok(());
+            }
+            for role in roles {
+                self.remove_role(role).await?;
             }
         }
-        Ok(())
     }
 
     /// Adds a grant to a role. Four requests, one more to look up the resource.
@@ -298,6 +392,7 @@ impl Store {
         self.access
             .change("a role", async |_: Refusal| {
                 let found = self.role_get(role).await?;
+                let is_open = self.is_open(&found).await?;
                 if found.grants.iter().any(|other| (other.kind, other.pattern.as_str()) == (kind, pattern)) {
                     return Err(exists(format!(
                         "Role permission (role_id={}, resource_type={}, resource_pattern={pattern}) already exists.",
@@ -312,9 +407,9 @@ impl Store {
                     )));
                 }
                 let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.written()));
-                let named = access_rows::GrantOfRole::key(&Ordinal(grant.id));
-                let named = Write::Put(Item::new(named).with(ROLE, number(found.id)), Condition::Always);
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(change), named], permission(found.id, grant)))
+                let mut writes = vec![Write::Update(change), named_grant(grant.id, found.id)];
+                writes.extend(is_open);
+                Ok::<_, Error>(Plan::Write(writes, permission(found.id, grant)))
             })
             .await
     }
@@ -352,102 +447,12 @@ impl Store {
         self.access
             .change("a role", async |_: Refusal| {
                 let (role, mut found) = self.role_of(grant).await?;
+                let is_open = self.is_open(&role).await?;
                 found.level = granted(level, found.kind.name())?.0;
                 let change = role.change().set((GRANTS, found.id.to_string().as_str()), text(found.written()));
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(change)], permission(role.id, &found)))
+                let writes = std::iter::once(Write::Update(change)).chain(is_open).collect();
+                Ok::<_, Error>(Plan::Write(writes, permission(role.id, &found)))
             })
             .await
     }
-
-    /// Gives a user a role. Six requests.
-    ///
-    /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the user has too many.
-    pub(crate) async fn role_assign(&self, user: &UserName, role: &Number) -> Result<Assignment> {
-        self.user_get(user).await?;
-        self.role_get(role).await?;
-        let id = self.next_id(Kind::Assignments).await?;
-        self.access
-            .change("a user", async |_: Refusal| {
-                let (found, role) = (self.user_get(user).await?, self.role_get(role).await?);
-                if found.user.roles.contains(&role.id) {
-                    return Err(exists(format!(
-                        "User role assignment (user_id={}, role_id={}) already exists",
-                        found.user.id, role.id
-                    )));
-                }
-                if found.user.roles.len() >= MOST_ROLES {
-                    return Err(Error::invalid(format!("A user has at most {MOST_ROLES} roles.")));
-                }
-                let update = Update::new(access_rows::User::key(user))
-                    .set((ROLES, role.id.to_string().as_str()), number(id))
-                    .add(VERSION, number(1))
-                    .only_if(unchanged(&found));
-                let member = Item::new(access_rows::RoleMember::key(&Ordinal(role.id), user))
-                    .with(USER_ID, number(found.user.id))
-                    .with(ASSIGNMENT, number(id));
-                let writes = vec![
-                    Write::Update(update),
-                    Write::Put(member, Condition::Always),
-                    Write::Check(role.key(), Condition::item_exists()),
-                ];
-                Ok::<_, Error>(Plan::Write(writes, Assignment { id, user_id: found.user.id, role_id: role.id }))
-            })
-            .await
-    }
-
-    /// Takes a role from a user. Three requests.
-    ///
-    /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_unassign(&self, user: &UserName, role: &Number) -> Result<()> {
-        let found = self.user_get(user).await?;
-        let id = role.id().filter(|id| found.user.roles.contains(id)).ok_or_else(|| {
-            Error::not_found(format!("User role assignment (user_id={}, role_id={}) not found", found.user.id, role.0))
-        })?;
-        self.take(user, id).await
-    }
-
-    /// The users of a role. Two requests.
-    ///
-    /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`.
-    pub(crate) async fn role_users(&self, role: &Number) -> Result<Vec<Assignment>> {
-        let found = self.role_get(role).await?;
-        let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;
-        let assignment = |item: &Item| {
-            let both = item.get(ASSIGNMENT).zip(item.get(USER_ID));
-            let (id, user_id) = both.ok_or_else(|| unreadable(item, "an assignment"))?;
-            Ok(Assignment { id, user_id, role_id: found.id })
-        };
-        let mut assignments = members.iter().map(assignment).collect::<Result<Vec<_>>>()?;
-        assignments.sort_by_key(|assignment| assignment.id);
-        Ok(assignments)
-    }
-
-    async fn members(&self, role: u32) -> Result<Vec<UserName>> {
-        let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(role)))).await?;
-        Ok(members.iter().filter_map(|item| Some(access_rows::RoleMember::parse(&item.key()?)?.user)).collect())
-    }
-
-    async fn take(&self, user: &UserName, role: u32) -> Result<()> {
-        self.access
-            .change("a user", async |_: Refusal| {
-                let member = Write::Delete(access_rows::RoleMember::key(&Ordinal(role), user), Condition::Always);
-                let found = match self.user_get(user).await {
-                    Ok(found) if found.user.roles.contains(&role) => found,
-                    Err(error) if error.code != ErrorCode::ResourceDoesNotExist => return Err(error),
-                    _ => return Ok(Plan::Write(vec![member], ())),
-                };
-                Ok::<_, Error>(Plan::Write(vec![Write::Update(without(&found, user, role)), member], ()))
-            })
-            .await
-    }
-}
-
-fn without(found: &Found, user: &UserName, role: u32) -> Update {
-    Update::new(access_rows::User::key(user))
-        .remove((ROLES, role.to_string().as_str()))
-        .add(VERSION, number(1))
-        .only_if(unchanged(found))
 }

@@ -14,6 +14,9 @@ use super::Store;
 /// For how long one stays signed in, in seconds: a day of work, however long it takes.
 pub const SESSION: u64 = 24 * 3_600;
 
+/// The most sessions that a user has at a time.
+pub const MOST_SESSIONS: usize = 100;
+
 /// How many ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
@@ -25,7 +28,8 @@ pub struct Ended {
 
 impl Store {
     /// Opens a session if the password is the user's; `None` if it is not. `from` is the address of
-    /// the caller. Two requests.
+    /// the caller. The oldest session of a user who has [`MOST_SESSIONS`] of them ends. Three requests, and
+    /// one read unit for some 15 sessions of the user; one request more if a session ends.
     ///
     /// # Errors
     /// `RESOURCE_EXHAUSTED`, where too many sign in at a time.
@@ -43,6 +47,7 @@ impl Store {
             tracing::warn!(target: "audit", event = "not signed in", by = ?name.as_str(), from = ?from);
             return Ok(None);
         };
+        self.end_oldest(name).await?;
         let secret = Secret::new(name.clone());
         let end = clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
         let session = Item::new(session_key(name, &secret.digest()))
@@ -52,6 +57,21 @@ impl Store {
         self.access.put(session, &Condition::Always).await?;
         tracing::info!(target: "audit", event = "signed in", by = ?name.as_str(), from = ?from);
         Ok(Some(secret))
+    }
+
+    /// Ends the oldest sessions of a user, so that there is room for one more. Users who sign in at
+    /// the same time may have a few more than [`MOST_SESSIONS`].
+    async fn end_oldest(&self, name: &UserName) -> Result<()> {
+        let mut sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;
+        // Each lasts equally long.
+        sessions.sort_by_key(|session| session.get(EXPIRES));
+        let ended = (sessions.len() + 1).saturating_sub(MOST_SESSIONS);
+        let ended: Vec<_> = sessions.iter().take(ended).filter_map(Item::key).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(target: "audit", event = "oldest sessions ended", by = ?name.as_str(), count = ended.len());
+        Ok(self.access.write_many(Vec::new(), &ended).await?)
     }
 
     /// Ends a session, in every process. One request.

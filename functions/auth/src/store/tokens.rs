@@ -10,8 +10,8 @@ use table::{Condition, Item, Query, number, text};
 use super::Store;
 use super::ids::Kind;
 
-/// Tokens that a user may have.
-const MOST: usize = 100;
+/// The most tokens that a user has at a time. Tokens that have expired do not count.
+pub const MOST_TOKENS: usize = 100;
 /// Bytes of the longest name of one.
 const LONGEST_NAME: usize = 200;
 /// Days of the longest that ends.
@@ -42,8 +42,10 @@ impl Store {
             return Err(Error::invalid(format!("A token ends after 1 to {LONGEST_DAYS} days, or does not.")));
         }
         let found = self.user_get(user).await?;
-        if self.tokens_of(user, found.user.id).await?.len() >= MOST {
-            return Err(Error::invalid(format!("There are {MOST} tokens of this user already. Revoke one first.")));
+        if self.tokens_of(user, found.user.id).await?.len() >= MOST_TOKENS {
+            return Err(Error::invalid(format!(
+                "There are {MOST_TOKENS} tokens of this user already. Revoke one first."
+            )));
         }
         let secret = Secret::new(user.clone());
         let now = clock::now_ms();

@@ -12,6 +12,7 @@ use table::{Condition, Failure, Item, Map, Plan, Query, Update, Write, map, numb
 
 use super::Store;
 use super::ids::{Kind, one_administrator_less, one_administrator_more};
+use crate::names::new_user_name;
 
 /// A user who was found.
 pub struct Found(pub(super) Account);
@@ -46,8 +47,13 @@ impl Store {
     /// Makes a user who has no password, and signs in with tokens only: a service. Two requests.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`.
+    /// `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` for a name that no new user may have.
     pub async fn service_create(&self, name: &UserName) -> Result<User> {
+        if let Err(error) = new_user_name(name.as_str())
+            && Account::find(&self.access, name).await?.is_none()
+        {
+            return Err(error);
+        }
         self.user_make(name, None, false).await
     }
 

@@ -1,7 +1,10 @@
 //! The store of the workspaces' endpoints.
 
 use access::Scope;
-use mlflow_api::Result;
+use entities::workspace_named;
+use key_schema::attributes::WORKSPACE;
+use key_schema::rows;
+use mlflow_api::{ExperimentId, Result, Workspace};
 use permissions::Memberships;
 use table::Table;
 use workspaces::Workspaces;
@@ -31,6 +34,15 @@ impl WorkspaceStore {
     /// The users, where somebody signs in.
     pub(crate) fn users(&self) -> Option<&Store> {
         self.users.as_ref()
+    }
+
+    /// The workspace of an experiment; `None` where there is no such experiment. One request.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub(crate) async fn workspace_of(&self, experiment: ExperimentId) -> Result<Option<Workspace>> {
+        let item = self.table.get(&rows::Experiment::key(&experiment)).await?;
+        item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()
     }
 
     /// In which workspaces the caller has roles; `None`, if that matters not.

@@ -1,7 +1,7 @@
 //! Creating, reading, updating and renaming registered models.
 
 use access::{Granted, Guarded, Resource};
-use entities::{if_closed, in_workspace, is_open, now_ms};
+use entities::{if_closed, in_workspace, now_ms};
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKey, ModelKind, Ordinal, rows};
 use mlflow_api::registry::{IS_PROMPT_TAG, ModelStage, ModelVersion, RegisteredModel};
@@ -75,7 +75,7 @@ impl Store {
             ];
             others.extend(self.along.created(resource, &guarded, &id, &home.to_attribute()));
             // The model's own item is the first one of the transaction.
-            let check = is_open(workspace).map(|check| {
+            let check = self.along.is_open(workspace).map(|check| {
                 others.push(check);
                 others.len()
             });
@@ -168,9 +168,10 @@ impl Store {
         self.table
             .change("a model", |refusal| async move {
                 let is_moved = name != new_name;
-                if let Some(closed) =
-                    if_closed(workspace, refusal.0.get(5).filter(|_| is_moved && is_open(workspace).is_some()))
-                {
+                if let Some(closed) = if_closed(
+                    workspace,
+                    refusal.0.get(5).filter(|_| is_moved && self.along.is_open(workspace).is_some()),
+                ) {
                     return Err(closed);
                 }
                 if is_moved && refusal.is_of(0) && !refusal.is_of(1) {
@@ -196,7 +197,7 @@ impl Store {
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
                     ];
-                    writes.extend(is_open(workspace));
+                    writes.extend(self.along.is_open(workspace));
                     writes.extend(along.iter().cloned());
                     writes
                 } else {

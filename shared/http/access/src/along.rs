@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use entities::WorkspaceIdentity;
+use entities::attributes::GOES_TO;
 use mlflow_api::{RegisteredModelName, Workspace};
-use table::{Item, Write, text};
+use table::{Condition, Item, Write, text};
 
 use crate::authorizer::{Authorizer, Event};
-use crate::guard::Guarded;
+use crate::guard::{Guarded, workspace_key};
 use crate::identity::{Caller, Identity};
 use crate::kind::Resource;
 
@@ -18,19 +20,21 @@ use crate::kind::Resource;
 pub struct Along {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
     models: Arc<HashMap<RegisteredModelName, Option<String>>>,
+    within: Option<WorkspaceIdentity>,
 }
 
 impl Along {
     /// The additional writes that an authorizer wants for this caller's request.
     ///
     /// The models are those that the authorizer was asked about, by their names, with their ids at
-    /// that time.
+    /// that time. `within` is the workspace of the request, if it is not the default one and was read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
         models: HashMap<RegisteredModelName, Option<String>>,
+        within: Option<WorkspaceIdentity>,
     ) -> Self {
-        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into() }
+        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into(), within }
     }
 
     /// The id of the model that the authorizer was asked about under this name.
@@ -51,6 +55,26 @@ impl Along {
     #[must_use]
     pub fn workspace(&self) -> Workspace {
         self.by.as_ref().map(|(_, identity)| identity.workspace.clone()).unwrap_or_default()
+    }
+
+    /// The identity of the workspace that the request is about. `None` in the default workspace, and without a request.
+    #[must_use]
+    pub fn within(&self) -> Option<&WorkspaceIdentity> {
+        self.within.as_ref()
+    }
+
+    /// A part of a transaction that creates something in a workspace: the workspace is the one that
+    /// the request was authorized for, and is not being deleted. A workspace that got its name since
+    /// then is another one. `None` in the default workspace, which is never deleted. Two write units.
+    #[must_use]
+    pub fn is_open(&self, workspace: &Workspace) -> Option<Write> {
+        if *workspace == Workspace::default() {
+            return None;
+        }
+        Some(self.within.as_ref().map_or_else(
+            || Write::Check(workspace_key(workspace), Condition::item_exists().and(Condition::Missing(GOES_TO.into()))),
+            WorkspaceIdentity::is_open,
+        ))
     }
 
     /// No writes: for changes without a request.

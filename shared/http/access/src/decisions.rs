@@ -9,13 +9,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use entities::WorkspaceIdentity;
 use entities::attributes::WORKSPACE;
 use mlflow_api::{Error, ExperimentId, RegisteredModelName, Workspace};
 use table::{Item, Table, TableKey};
 
 use crate::ask::{experiments_of_datasets, guards, one};
 use crate::authorizer::{Authorizer, Visible};
-use crate::guard::{Ask, Guarded, Read, Stored};
+use crate::guard::{Ask, Guarded, Read, Stored, workspace_key};
 use crate::identity::Identity;
 use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
@@ -102,6 +103,8 @@ pub(crate) struct Decisions<'a> {
     pub(crate) decided: Vec<Decided<'a>>,
     /// The registered models that the authorizer was asked about, with their ids.
     pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
+    /// The identity of the request's workspace, if its item was read.
+    pub(crate) workspace: Option<WorkspaceIdentity>,
     /// The entities that lists may show to this caller, if that was needed to decide.
     visible: Option<(Identity, Visible)>,
     /// Whether the workspace of the request is known to exist.
@@ -134,6 +137,7 @@ impl<'a> Decisions<'a> {
             identity,
             decided: Vec::new(),
             models: HashMap::new(),
+            workspace: None,
             visible: None,
             is_workspace_known: false,
             size: FIRST_BATCH,
@@ -354,6 +358,8 @@ impl<'a> Decisions<'a> {
     async fn read_guards(&mut self, guards: &[Guarded]) -> Result<Read> {
         let (identity, read) = self.authorizer.read(self.identity.clone(), self.table, guards).await?;
         self.identity = identity;
+        let workspace = read.get(&TableKey::here(workspace_key(&self.identity.workspace)));
+        self.workspace = workspace.and_then(WorkspaceIdentity::of).or(self.workspace.take());
         Ok(read)
     }
 }

@@ -115,14 +115,16 @@ pub enum Permission {
     Delete(Resource),
     /// Change parts that only those may change who may delete it.
     Manage(Resource),
+    /// Decide what others may do with the entity that the request names, of whatever kind it is.
+    Share,
 }
 
 impl Permission {
-    /// The action and the kind of entity; `None` for a route that nothing guards.
+    /// The action and the kind of entity; `None` for a route that nothing guards, or one about entities of several kinds.
     #[must_use]
     pub const fn action(self) -> Option<(Action, Resource)> {
         match self {
-            Self::Open | Self::SignedIn => None,
+            Self::Open | Self::SignedIn | Self::Share => None,
             Self::Create(resource) => Some((Action::Create, resource)),
             Self::List(resource) => Some((Action::List, resource)),
             Self::Read(resource) => Some((Action::Read, resource)),

@@ -247,10 +247,10 @@ impl Needs {
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
         let Some((action, kind)) = permission.action() else { return self.is_empty() };
-        let is_named = |named: Resource| {
-            named == kind
-                || named.guard() == kind
-                || (permission == Permission::ReadFiles && named == Resource::ModelVersion)
+        let is_named = |named: Resource| match permission {
+            Permission::Share => true,
+            Permission::ReadFiles => [named, named.guard()].contains(&kind) || named == Resource::ModelVersion,
+            _ => [named, named.guard()].contains(&kind),
         };
         self.iter().any(|need| need.action == action && is_named(need.kind))
     }

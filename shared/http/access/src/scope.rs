@@ -118,8 +118,8 @@ impl Scope {
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
         let visible = if lists && may_list { decisions.visible().await? } else { Visible::nothing() };
-        let Decisions { identity, models, .. } = decisions;
-        let along = Along::of(authorizer, &identity, if looks { models } else { HashMap::new() });
+        let Decisions { identity, models, workspace, .. } = decisions;
+        let along = Along::of(authorizer, &identity, if looks { models } else { HashMap::new() }, workspace);
         Ok(Self { identity, along, visible, found, shown, experiments })
     }
 

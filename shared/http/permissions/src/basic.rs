@@ -15,7 +15,7 @@ use access::{
 };
 use clock::Moment;
 use futures::future::BoxFuture;
-use key_schema::attributes::{IN_WORKSPACE, NAME, TAGS};
+use key_schema::attributes::{NAME, TAGS};
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
@@ -26,6 +26,7 @@ use crate::keep::{Kept, KeptGrant, granted_in, granted_key};
 use crate::known::Known;
 use crate::page::{is_of_foreign_page, is_of_own_page, is_page, unauthenticated};
 use crate::passwords::Passwords;
+use crate::place::{Place, item_key};
 use crate::recent::{Recent, Seen};
 use crate::resources::{item_of, resources};
 use crate::rules::rule_of;
@@ -67,11 +68,9 @@ impl Basic {
     /// Whether a user has the role that creating things takes, by the roles that were read with his request.
     fn is_creator(&self, user: &User, identity: &Identity, read: &Read) -> bool {
         let Some(creators) = self.creators.as_deref() else { return true };
-        let items = user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role))));
-        items.into_iter().any(|role| {
-            let workspace = role.get(IN_WORKSPACE);
-            role.get(NAME) == Some(creators) && workspace == Some(identity.workspace.as_str())
-        })
+        let Some(here) = Place::current(&identity.workspace, read) else { return false };
+        let mut roles = user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role))));
+        roles.any(|role| role.get(NAME) == Some(creators) && Place::of_role(role).as_ref() == Some(&here))
     }
 
     /// The same for a gateway that checks the signatures of some requests: those are of the
@@ -143,6 +142,8 @@ impl Basic {
         }
         let Some(user) = identity.caller.user().filter(|user| !user.is_admin) else { return (lasting, others) };
         lasting.push(TableKey::here(rows::TypePermissions::key(&user.name)));
+        // Roles and grants belong to a workspace by its id.
+        lasting.extend(item_key(&identity.workspace));
         lasting.extend(user.roles.iter().map(|role| self.in_access(role_key(*role))));
         for resource in guards.iter().flat_map(|guard| resources(guard, &identity.workspace)) {
             let key = TableKey::here(granted_key(&user.name, &resource));
@@ -261,7 +262,8 @@ impl Authorizer for Basic {
             let grants = self.grants_in(user, identity, asked, read).await?;
             let default = self.default_in(identity);
             let is_creator = self.is_creator(user, identity, read);
-            let administers = !self.memberships_in(user, read)?.administered.is_empty();
+            let matters = |ask: &Ask| !is_own(user, ask) && asks_for_administrators(ask);
+            let administers = asked.iter().any(matters) && !self.memberships(user).await?.administered.is_empty();
             // Of whom somebody administers, the endpoint looks at itself: the roles of the other one say it.
             let is_of_his =
                 |ask: &Ask| administers && ask.action == Action::Read && matches!(ask.guard, Guarded::User(_));
@@ -331,6 +333,11 @@ fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
         Credentials::Password(..) => is_page(arrived) || !is_of_foreign_page(arrived),
         Credentials::Session(..) => is_page(arrived) || is_of_own_page(arrived),
     }
+}
+
+/// Whether it matters if the caller administers any workspace.
+fn asks_for_administrators(ask: &Ask) -> bool {
+    matches!(ask.guard, Guarded::User(_)) || matches!(among_workspaces(ask), Among::Administered)
 }
 
 /// Conditions on the caller in addition to those of rules.

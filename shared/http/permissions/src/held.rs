@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 
 use access::{Ask, Identity, Read, User};
-use key_schema::attributes::{HOME, IN_WORKSPACE, NAME};
+use key_schema::attributes::{HOME, NAME};
 use key_schema::{Key, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 use mlflow_api::{Result, Workspace};
@@ -11,7 +11,8 @@ use table::{Item, Query, TableKey};
 
 use crate::basic::Basic;
 use crate::grants::Grants;
-use crate::keep::{Kept, KeptGrant, granted_key, granted_where, type_levels};
+use crate::keep::{Kept, KeptGrant, granted_key, type_levels};
+use crate::place::{Place, item_key};
 use crate::resources::{at_home, counts, home_of, is_that, item_granted, item_of, pattern, resources};
 use crate::rules::canonical;
 use crate::users::{RoleGrant, role_grants, role_grants_in, role_key};
@@ -25,13 +26,14 @@ impl Basic {
     /// The tables cannot be read.
     pub async fn grants_of(&self, user: &User, workspace: &Workspace) -> Result<Grants> {
         let own = self.data.query(Query::of(rows::TypePermissions::partition(&user.name))).await?;
-        let of_roles = self.grants_of_roles(&user.roles, workspace).await?;
         let mut grants = Grants::default();
+        let Some((place, of_roles)) = self.grants_of_roles(&user.roles, workspace).await? else { return Ok(grants) };
         for item in &own {
-            add_types(&mut grants, item, user, workspace);
+            add_types(&mut grants, item, user, &place);
         }
         let is_his = |grant: &KeptGrant| {
-            let is_here = granted_where(&grant.resource).is_some_and(|(granted, _)| granted == *workspace);
+            let is_here =
+                Place::of_granted(&grant.resource).is_some_and(|(granted, _)| granted.workspace == *workspace);
             grant.user_id == user.id && is_here
         };
         let own: Vec<_> = own.iter().filter_map(KeptGrant::of).filter(is_his).collect();
@@ -60,8 +62,8 @@ impl Basic {
         let items = self.data.get_many(&keys.iter().flatten().cloned().collect::<Vec<_>>()).await?;
         let name = |(grant, key): (&KeptGrant, &Option<Key>)| {
             let item = key.as_ref().and_then(|key| items.get(key));
-            let (workspace, _) = granted_where(&grant.resource)?;
-            is_that(&grant.resource, &grant.on, item, &workspace).then(|| match &grant.on {
+            let (place, _) = Place::of_granted(&grant.resource)?;
+            is_that(&grant.resource, &grant.on, item, &place.workspace).then(|| match &grant.on {
                 Kept::RegisteredModel(_) | Kept::Prompt(_) => item?.get(NAME).map(str::to_owned),
                 on => Some(pattern(on)),
             })?
@@ -69,14 +71,17 @@ impl Basic {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// The grants of those of these roles that exist and belong to this workspace.
-    async fn grants_of_roles(&self, roles: &[u32], workspace: &Workspace) -> Result<Vec<RoleGrant>> {
-        let keys = roles.iter().map(|role| self.in_access(role_key(*role))).collect();
+    /// The place of a workspace, and the grants of those of these roles that belong to it. `None` if there is no such workspace.
+    async fn grants_of_roles(&self, roles: &[u32], workspace: &Workspace) -> Result<Option<(Place, Vec<RoleGrant>)>> {
+        let roles: Vec<_> = roles.iter().map(|role| self.in_access(role_key(*role))).collect();
+        let keys = roles.iter().cloned().chain(item_key(workspace)).collect();
+        let read = self.read_items(keys, Vec::new()).await?;
+        let Some(place) = Place::current(workspace, &read) else { return Ok(None) };
         let mut grants = Vec::new();
-        for item in self.read_items(keys, Vec::new()).await?.values() {
-            grants.extend(role_grants_in(item, workspace)?);
+        for role in roles.iter().filter_map(|key| read.get(key)) {
+            grants.extend(role_grants_in(role, &place)?);
         }
-        Ok(grants)
+        Ok(Some((place, grants)))
     }
 
     /// The part of a user's grants that applies to the guards of a request, from the items that
@@ -90,9 +95,10 @@ impl Basic {
     ) -> Result<Grants> {
         let workspace = &identity.workspace;
         let mut grants = Grants::default();
+        let Some(place) = Place::current(workspace, read) else { return Ok(grants) };
         let here = |key: Key| read.get(&TableKey::here(key));
         if let Some(item) = here(rows::TypePermissions::key(&user.name)) {
-            add_types(&mut grants, item, user, workspace);
+            add_types(&mut grants, item, user, &place);
         }
         let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
         for resource in guards.iter().flat_map(|guard| resources(guard, workspace)) {
@@ -111,7 +117,7 @@ impl Basic {
         }
         for role in &user.roles {
             let key = TableKey { table: Some(self.access.name().to_owned()), key: role_key(*role) };
-            let of_role = read.get(&key).map(|role| role_grants_in(role, workspace)).transpose()?;
+            let of_role = read.get(&key).map(|role| role_grants_in(role, &place)).transpose()?;
             for grant in of_role.into_iter().flatten() {
                 if counts(&grant, item_granted(&grant, workspace).and_then(here)) {
                     grants.add(grant.kind, &canonical(grant.kind, &grant.pattern), grant.level);
@@ -122,7 +128,7 @@ impl Basic {
     }
 }
 
-/// The workspaces in which a user has roles.
+/// The workspaces in which a user has roles. Only workspaces that exist are in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memberships {
     /// Those that a role of his lets him administer.
@@ -131,43 +137,36 @@ pub struct Memberships {
     pub all: BTreeSet<String>,
 }
 
-impl Memberships {
-    fn of<'a>(roles: impl Iterator<Item = &'a Item>) -> Result<Self> {
-        let mut found = Self::default();
-        for role in roles {
-            let Some(workspace) = role.get(IN_WORKSPACE) else { continue };
-            found.all.insert(workspace.to_owned());
-            let administers = |grant: &RoleGrant| {
-                (grant.kind, grant.pattern.as_str(), grant.level) == (GrantType::Workspace, EVERYTHING, Level::Manage)
-            };
-            if role_grants(role)?.iter().any(administers) {
-                found.administered.insert(workspace.to_owned());
-            }
-        }
-        Ok(found)
-    }
-}
-
 impl Basic {
-    /// In which workspaces a user has roles. One request, or none if they were read a moment ago.
+    /// In which workspaces a user has roles. Two requests; fewer if the roles or the workspaces were
+    /// read within the lease, and one if all roles are in the default workspace.
     ///
     /// # Errors
     /// The tables cannot be read.
     pub async fn memberships(&self, user: &User) -> Result<Memberships> {
         let keys = user.roles.iter().map(|role| self.in_access(role_key(*role))).collect();
-        Memberships::of(self.read_items(keys, Vec::new()).await?.values())
-    }
-
-    /// The same from the items that were read with a request.
-    pub(crate) fn memberships_in(&self, user: &User, read: &Read) -> Result<Memberships> {
-        Memberships::of(user.roles.iter().filter_map(|role| read.get(&self.in_access(role_key(*role)))))
+        let roles = self.read_items(keys, Vec::new()).await?;
+        let of: Vec<_> = roles.values().filter_map(|role| Some((Place::of_role(role)?, role))).collect();
+        let places = self.places(of.iter().map(|(place, _)| &place.workspace)).await?;
+        let mut found = Memberships::default();
+        for (place, role) in of.into_iter().filter(|(place, _)| places.has(place)) {
+            let name = place.workspace.to_string();
+            let administers = |grant: &RoleGrant| {
+                (grant.kind, grant.pattern.as_str(), grant.level) == (GrantType::Workspace, EVERYTHING, Level::Manage)
+            };
+            if role_grants(role)?.iter().any(administers) {
+                found.administered.insert(name.clone());
+            }
+            found.all.insert(name);
+        }
+        Ok(found)
     }
 }
 
 /// Adds a user's grants for all of a type in a workspace.
-fn add_types(grants: &mut Grants, item: &Item, user: &User, workspace: &Workspace) {
+fn add_types(grants: &mut Grants, item: &Item, user: &User, place: &Place) {
     for (granted, kind, level) in type_levels(item, user.id) {
-        if granted == *workspace {
+        if granted == *place {
             grants.add(kind, EVERYTHING, level);
         }
     }

@@ -10,6 +10,8 @@ use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use table::{Item, number, text};
 
+use crate::place::Place;
+
 /// A resource for which something may be granted. A registered model or a prompt is named by its home
 /// ([`ModelKey`](key_schema::ModelKey)), which stays when it is renamed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -121,32 +123,23 @@ impl KeptGrant {
     }
 }
 
-/// A text about a grant in a workspace, as attributes hold it: it counts in no other. Neither types
-/// nor ids have a `/`.
+/// The id of a resource, as a grant for it in a workspace holds it. The grant counts in no other
+/// workspace. Ids of resources are never used again, so the workspace is named without its id.
 #[must_use]
 pub fn granted_in(workspace: &Workspace, text: &str) -> String {
-    if *workspace == Workspace::default() { text.to_owned() } else { format!("{workspace}/{text}") }
-}
-
-/// The workspace of such a text, and the text without it.
-#[must_use]
-pub fn granted_where(text: &str) -> Option<(Workspace, &str)> {
-    match text.split_once('/') {
-        Some((workspace, text)) => Some((Workspace::parse(workspace).ok()?, text)),
-        None => Some((Workspace::default(), text)),
-    }
+    Place::new(workspace, None).granted(text)
 }
 
 /// The levels of a user with this id for all resources of each type, by workspace, from an item.
 #[must_use]
-pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Workspace, GrantType, Level)> {
+pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Place, GrantType, Level)> {
     if item.get(USER_ID) != Some(user_id) {
         return Vec::new();
     }
     let levels = item.map(LEVELS).into_iter().flatten();
     let levels = levels.filter_map(|(kind, level)| {
-        let (workspace, kind) = granted_where(kind)?;
-        Some((workspace, GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?))
+        let (place, kind) = Place::of_granted(kind)?;
+        Some((place, GrantType::from_name(kind)?, Level::from_name(level.as_s().ok()?)?))
     });
     levels.collect()
 }

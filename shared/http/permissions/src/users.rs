@@ -2,15 +2,14 @@
 
 use access::User;
 use entities::unreadable;
-use key_schema::attributes::{
-    Attribute, Count, DISABLED, GRANTS, IN_WORKSPACE, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION,
-};
+use key_schema::attributes::{Attribute, Count, DISABLED, GRANTS, IS_ADMIN, PASSWORD, ROLES, USER_ID, VERSION};
 use key_schema::{Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level};
-use mlflow_api::{Result, UserName, Workspace};
+use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
 use crate::passwords::PasswordHash;
+use crate::place::Place;
 
 /// A user's item.
 #[derive(Clone, Debug)]
@@ -119,8 +118,8 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
 ///
 /// # Errors
 /// An internal one, if the role's item cannot be read.
-pub(crate) fn role_grants_in(role: &Item, workspace: &Workspace) -> Result<Vec<RoleGrant>> {
-    if role.get(IN_WORKSPACE) == Some(workspace.as_str()) { role_grants(role) } else { Ok(Vec::new()) }
+pub(crate) fn role_grants_in(role: &Item, place: &Place) -> Result<Vec<RoleGrant>> {
+    if Place::of_role(role).as_ref() == Some(place) { role_grants(role) } else { Ok(Vec::new()) }
 }
 
 /// The key of a role.

@@ -64,4 +64,4 @@ pub use stage::{
 };
 pub use trace::{StoredTrace, judges_a_session, read_traces};
 pub use unreadable::{failed, read_all, unreadable};
-pub use workspace::{if_closed, in_workspace, is_open, workspace_named};
+pub use workspace::{WorkspaceIdentity, closed, if_closed, in_workspace, workspace_key, workspace_named};

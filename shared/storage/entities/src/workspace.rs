@@ -1,10 +1,10 @@
 //! Workspaces of items.
 
-use key_schema::rows;
+use key_schema::{Key, rows};
 use mlflow_api::{Error, ErrorCode, Workspace};
-use table::{Condition, Item, Reason, Write, text};
+use table::{Condition, Failure, Item, Reason, Table, Write, text};
 
-use crate::attributes::{GOES_TO, WORKSPACE};
+use crate::attributes::{BY_ID, DIRECTORY, GOES_TO, ID, WORKSPACE};
 
 /// Records an item's workspace, unless it is the default one.
 #[must_use]
@@ -21,30 +21,93 @@ pub fn workspace_named(attribute: Option<&str>) -> mlflow_api::Result<Workspace>
     attribute.map_or_else(|| Ok(Workspace::default()), Workspace::stored)
 }
 
-/// Returns the part of a creating transaction that checks that the workspace exists and is not
-/// being deleted. Returns `None` for the default workspace, which cannot be deleted. Two write
-/// units.
+/// Key of a workspace's item.
 #[must_use]
-pub fn is_open(workspace: &Workspace) -> Option<Write> {
-    if *workspace == Workspace::default() {
-        return None;
+pub fn workspace_key(workspace: &Workspace) -> Key {
+    rows::Workspace::key(&workspace.as_str().into())
+}
+
+/// The identity of a workspace: its id, which no other workspace ever gets, whatever its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkspaceIdentity {
+    name: Workspace,
+    id: String,
+    is_by_id: bool,
+    is_closing: bool,
+    directory: Option<String>,
+}
+
+impl WorkspaceIdentity {
+    /// The identity in the item of a workspace; `None` if the item is not one of a workspace.
+    #[must_use]
+    pub fn of(item: &Item) -> Option<Self> {
+        let row = rows::Workspace::parse(&item.key()?)?;
+        Some(Self {
+            name: Workspace::stored(&row.workspace.0).ok()?,
+            id: item.get(ID)?.to_owned(),
+            is_by_id: item.get(BY_ID) == Some(1),
+            is_closing: item.has(GOES_TO),
+            directory: item.get(DIRECTORY).map(str::to_owned),
+        })
     }
-    let key = rows::Workspace::key(&workspace.as_str().into());
-    Some(Write::Check(key, Condition::item_exists().and(Condition::Missing(GOES_TO.into()))))
+
+    /// Reads the identity of a workspace that has an item: any but the default one. One request, one read unit.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn find(table: &Table, workspace: &Workspace) -> Result<Option<Self>, Failure> {
+        Ok(table.get(&workspace_key(workspace)).await?.as_ref().and_then(Self::of))
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Workspace {
+        &self.name
+    }
+
+    /// The id that the workspace's roles and grants carry. `None` for a workspace made by 0.1.0: they carry its name only.
+    #[must_use]
+    pub fn id(&self) -> Option<&str> {
+        self.is_by_id.then_some(self.id.as_str())
+    }
+
+    /// Its directory of artifacts below `workspaces/`: its name, unless an earlier workspace had that.
+    #[must_use]
+    pub fn directory(&self) -> &str {
+        self.directory.as_deref().unwrap_or(self.name.as_str())
+    }
+
+    /// Checks that the workspace is not being deleted.
+    ///
+    /// # Errors
+    /// `ABORTED`, which clients do not repeat.
+    pub fn check_open(&self) -> mlflow_api::Result<()> {
+        if self.is_closing { Err(closed(&self.name)) } else { Ok(()) }
+    }
+
+    /// A part of a transaction: this workspace exists, with this id, and is not being deleted. Two write units.
+    #[must_use]
+    pub fn is_open(&self) -> Write {
+        let is_it = Condition::Equals(ID.into(), text(&self.id));
+        Write::Check(workspace_key(&self.name), is_it.and(Condition::Missing(GOES_TO.into())))
+    }
 }
 
 /// Returns the error for creating something in a workspace that is being deleted, if the
 /// transaction was refused because of the workspace.
 #[must_use]
 pub fn if_closed(workspace: &Workspace, reason: Option<&Reason>) -> Option<Error> {
-    matches!(reason, Some(Reason::Refused(_)))
-        .then(|| Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted.")))
+    matches!(reason, Some(Reason::Refused(_))).then(|| closed(workspace))
+}
+
+/// The refusal of a write to a workspace that is being deleted.
+#[must_use]
+pub fn closed(workspace: &Workspace) -> Error {
+    Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted."))
 }
 
 #[cfg(test)]
 mod tests {
-    use key_schema::Key;
-
     use super::*;
 
     #[test]

@@ -47,7 +47,8 @@ rows! {
     /// A role, with its grants.
     Role = "ROLE#" <role: Ordinal> / "R#META" {
         NAME: Text required "name",
-        IN_WORKSPACE: Text required "its workspace",
+        IN_WORKSPACE: Text required "the name of its workspace",
+        WORKSPACE_ID: Text "the id of its workspace; missing for the default workspace, and for one created by 0.1.0",
         DESCRIPTION: Text "description",
         VERSION: Count required "how often the item has changed",
         GRANTS: Texts required "by the id of a grant: level, type, what distinguishes the resource from others of its name, and pattern",
@@ -58,7 +59,7 @@ rows! {
         USER_ID: Count required "the user's id: a later user of the same name does not have the role",
         ASSIGNMENT: Count required "the id of the assignment"
     };
-    /// Claims the name of a role in a workspace.
+    /// Claims the name of a role in a workspace, named by its id where roles belong to it by that.
     RoleName = "ROLES" / "RNAME#" <workspace: Name> "#" <name: Name> {
         NAME: Text required "the name, which may be truncated in the key",
         ROLE: Count required "the role that has it"

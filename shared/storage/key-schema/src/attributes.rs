@@ -122,6 +122,7 @@ names! {
     BEHIND: Text = "behind",
     BLOCK_SPANS: Bytes = "spans",
     BYTES: Number = "bytes",
+    BY_ID: Count = "by_id",
     CALLS: ByteStrings = "calls",
     CHANGES: Number = "version",
     CHARTED: Bytes = "charted",
@@ -142,6 +143,7 @@ names! {
     DELETED_TIME: Number = "deleted_time",
     DESCRIPTION: Text = "description",
     DIGEST: Text = "digest",
+    DIRECTORY: Text = "directory",
     DIGESTS: Bytes = "digests",
     DISABLED: Count = "disabled",
     DUE: Number = "due",
@@ -259,6 +261,7 @@ names! {
     WAITS: Number = "waits",
     WIDE: Number = "wide",
     WORKSPACE: Text = "workspace",
+    WORKSPACE_ID: Text = "workspace_id",
     WRITTEN: Number = "written",
 }
 

@@ -414,6 +414,8 @@ rows! {
     /// A workspace, a document.
     Workspace = "WORKSPACE#" <workspace: Name> / "WS#META" {
         ID: Text required "distinguishes the workspace from all others, even if they have had the same name",
+        BY_ID: Count "1 if roles and grants belong to the workspace by its id; missing for a workspace created by 0.1.0, to which they belong by its name",
+        DIRECTORY: Text "its artifact directory, if that is not its name because an earlier workspace had the name",
         CREATED: Number required "when it was created, in ms",
         DESCRIPTION: Text "description",
         LOCATION: Text "artifact location for its new experiments, if that is not below the server's own location",
@@ -433,6 +435,8 @@ rows! {
     /// Lists all workspaces except the default one, including deleted ones that cannot be named any
     /// more and whose contents are still to be removed.
     ListedWorkspace = "WORKSPACES" / "WS#" <workspace: Name> { HAS_QUOTA: Count "1 if it has quotas" };
+    /// A name that a deleted workspace had.
+    FormerWorkspace = "WORKSPACES" / "WSUSED#" <workspace: Name>;
     /// Claims the name of an experiment, and lists the experiments of a workspace by name, (LSI1)
     /// newest first and (LSI2) by last change.
     ExperimentName = "WORKSPACE#" <workspace: Name> / "EXPNAME#" <name: Name> {

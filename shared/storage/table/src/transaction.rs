@@ -22,14 +22,26 @@ pub enum Write {
     Delete(Key, Condition),
     /// Checks a condition without writing.
     Check(Key, Condition),
+    /// A write to another table of the same account, by its name.
+    Elsewhere(String, Box<Write>),
+}
+
+impl Write {
+    /// The table and the write itself. `here` is the table of the transaction.
+    fn of<'a>(&'a self, here: &'a str) -> (&'a str, &'a Self) {
+        match self {
+            Self::Elsewhere(table, write) => write.of(table),
+            write => (here, write),
+        }
+    }
 }
 
 impl Table {
     /// Executes all writes or none. One request; two write units per KB of each item, including
     /// checked ones.
     ///
-    /// Executes once even if it is sent twice: the request carries a token that DynamoDB remembers
-    /// for ten minutes.
+    /// Parts for other tables ([`Table::of_others`]) are in the same transaction. Executes once even if
+    /// it is sent twice: the request carries a token that DynamoDB remembers for ten minutes.
     ///
     /// # Errors
     /// [`Failure::Cancelled`] with one reason per write if a condition does not hold.
@@ -37,9 +49,15 @@ impl Table {
         self.transact_noting(&mut false, writes).await
     }
 
+    /// Returns a write to this table that can be part of a transaction of another table.
+    #[must_use]
+    pub fn of_others(&self, write: Write) -> Write {
+        Write::Elsewhere(self.name.clone(), Box::new(write))
+    }
+
     /// Executes all writes or none. Sets `lost` if the response to an attempt was lost.
     pub(crate) async fn transact_noting(&self, lost: &mut bool, writes: &[Write]) -> Result<()> {
-        let parts = writes.iter().map(part).collect::<std::result::Result<Vec<_>, _>>();
+        let parts = writes.iter().map(|write| part(write, &self.name)).collect::<std::result::Result<Vec<_>, _>>();
         let parts = parts.map_err(|error| Failure::Unexpected(error.to_string()))?;
         let token = ulid::Ulid::generate().to_string();
         let answer = self
@@ -48,7 +66,7 @@ impl Table {
                 self.count("TransactWriteItems");
                 self.client
                     .transact_write_items()
-                    .set_transact_items(Some(self.named(parts.clone())))
+                    .set_transact_items(Some(parts.clone()))
                     .client_request_token(&token)
                     .set_return_consumed_capacity(self.wanted())
                     .set_return_item_collection_metrics(self.sizes_wanted())
@@ -59,40 +77,18 @@ impl Table {
         self.look_at_sizes_of(answer.item_collection_metrics());
         Ok(())
     }
-
-    /// Fills in the table's name in each part.
-    fn named(&self, parts: Vec<TransactWriteItem>) -> Vec<TransactWriteItem> {
-        let name = |table: &mut String| table.clone_from(&self.name);
-        parts
-            .into_iter()
-            .map(|mut part| {
-                if let Some(put) = &mut part.put {
-                    name(&mut put.table_name);
-                }
-                if let Some(update) = &mut part.update {
-                    name(&mut update.table_name);
-                }
-                if let Some(delete) = &mut part.delete {
-                    name(&mut delete.table_name);
-                }
-                if let Some(check) = &mut part.condition_check {
-                    name(&mut check.table_name);
-                }
-                part
-            })
-            .collect()
-    }
 }
 
-fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamodb::error::BuildError> {
+fn part(write: &Write, here: &str) -> std::result::Result<TransactWriteItem, aws_sdk_dynamodb::error::BuildError> {
     let mut expressions = Expressions::default();
     let part = TransactWriteItem::builder();
+    let (table, write) = write.of(here);
     Ok(match write {
         Write::Put(item, condition) => {
             let condition = expressions.condition(condition);
             part.put(
                 Put::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_item(Some(item.0.clone()))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -106,7 +102,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(&update.condition);
             part.update(
                 SdkUpdate::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(&update.key)))
                     .update_expression(change)
                     .set_condition_expression(condition)
@@ -120,7 +116,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(condition);
             part.delete(
                 Delete::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(key)))
                     .set_condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -133,7 +129,7 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
             let condition = expressions.condition(condition).unwrap_or_default();
             part.condition_check(
                 ConditionCheck::builder()
-                    .table_name("")
+                    .table_name(table)
                     .set_key(Some(attributes(key)))
                     .condition_expression(condition)
                     .set_expression_attribute_names(expressions.names())
@@ -142,6 +138,8 @@ fn part(write: &Write) -> std::result::Result<TransactWriteItem, aws_sdk_dynamod
                     .build()?,
             )
         }
+        // `Write::of` returns none.
+        Write::Elsewhere(..) => part,
     }
     .build())
 }

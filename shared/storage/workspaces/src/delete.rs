@@ -9,7 +9,7 @@ use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
 use crate::document::{Document, key_of};
-use crate::store::{Workspaces, listed_key};
+use crate::store::{Workspaces, former_key, listed_key};
 
 /// The treatment of a workspace's contents (`WorkspaceDeletionMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +101,11 @@ impl Workspaces {
         self.move_all(&begun.name, to).await?;
         self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
         let is_it = Condition::Equals(ID.into(), text(&begun.id));
-        let writes =
-            [Write::Delete(key_of(&begun.name), is_it), Write::Delete(listed_key(&begun.name), Condition::Always)];
+        let writes = [
+            Write::Delete(key_of(&begun.name), is_it),
+            Write::Delete(listed_key(&begun.name), Condition::Always),
+            Write::Put(Item::new(former_key(&begun.name)), Condition::Always),
+        ];
         match self.table.transact(&writes).await {
             // Somebody else was faster, and perhaps made another of the name.
             Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),

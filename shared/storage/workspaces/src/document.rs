@@ -1,7 +1,7 @@
 //! The document of a workspace.
 
 use entities::unreadable;
-use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, Attribute, DESCRIPTION, GOES_TO, ID, LOCATION, Text};
+use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, Attribute, DESCRIPTION, DIRECTORY, GOES_TO, ID, LOCATION, Text};
 use key_schema::{Key, rows};
 use mlflow_api::{Result, Workspace};
 use table::Item;
@@ -21,6 +21,8 @@ pub struct Document {
     pub archive_after: Option<String>,
     /// Tells it from every other workspace. It is empty for the default one without a document.
     pub id: String,
+    /// Its directory of artifacts below `workspaces/`, if that is not its name.
+    pub directory: Option<String>,
     /// Where its contents go, if it is being deleted.
     pub goes_to: Option<Workspace>,
 }
@@ -68,6 +70,7 @@ impl Document {
             archive: None,
             archive_after: None,
             id: String::new(),
+            directory: None,
             goes_to: None,
         }
     }
@@ -92,6 +95,7 @@ impl Document {
             archive: text(ARCHIVE),
             archive_after: text(ARCHIVE_AFTER),
             id,
+            directory: text(DIRECTORY),
             goes_to,
         })
     }

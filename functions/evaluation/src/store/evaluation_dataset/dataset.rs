@@ -1,7 +1,7 @@
 //! Creating and deleting evaluation datasets.
 
 use entities::attributes::{CREATED_BY, DIGEST, EXPERIMENTS, NAME, REVISION, TAGS, UPDATED, UPDATED_BY};
-use entities::{entries, entry_name, if_closed, in_workspace, is_open, now_ms};
+use entities::{entries, entry_name, if_closed, in_workspace, now_ms};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Result, Workspace};
@@ -64,7 +64,7 @@ impl Store {
         // Lists may contain a dataset whose creation fails: such entries are ignored.
         let mut before = lists.split_off(lists.len().min(TRANSACTION - 3));
         lists.push(listed(workspace_key(workspace, &id), &new.name, user));
-        let check = is_open(workspace);
+        let check = self.along.is_open(workspace);
         let has_check = check.is_some();
         let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));
         let mut others: Vec<_> = check.into_iter().chain(lists).collect();

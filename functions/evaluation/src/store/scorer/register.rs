@@ -3,7 +3,7 @@
 use access::{Guarded, Resource};
 use documents::content;
 use entities::attributes::{CREATED, NAME, VERSION};
-use entities::{if_closed, is_open, now_ms};
+use entities::{if_closed, now_ms};
 use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;
 use mlflow_api::{Error, Result, ScorerId, Workspace};
@@ -64,7 +64,7 @@ impl Store {
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
                 others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
                 let guarded = Guarded::Scorer(experiment, scorer.name.clone());
-                others.extend(is_open(workspace));
+                others.extend(self.along.is_open(workspace));
                 others.extend(self.along.created(Resource::Scorer, &guarded, id.as_str(), &scorer.name));
             }
             let parts = packed.part_keys();
@@ -84,7 +84,7 @@ impl Store {
                 // referenced.
                 Err(Failure::Cancelled(reasons)) => {
                     self.table.write_many(Vec::new(), &parts).await?;
-                    let check = reasons.get(3).filter(|_| found.is_none() && is_open(workspace).is_some());
+                    let check = reasons.get(3).filter(|_| found.is_none() && self.along.is_open(workspace).is_some());
                     if let Some(closed) = if_closed(workspace, check) {
                         return Err(closed);
                     }

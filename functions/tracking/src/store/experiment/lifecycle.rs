@@ -4,7 +4,7 @@ use access::{Granted, Guarded, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, is_open, layout, now_ms};
+use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
 use experiments::TraceSetting;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
@@ -151,7 +151,7 @@ impl Store {
         let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
-        let has_check = is_open(workspace).map(|check| others.push(check)).is_some();
+        let has_check = self.along.is_open(workspace).map(|check| others.push(check)).is_some();
         others.extend(with);
         others.extend(self.along.created(
             Resource::Experiment,
@@ -248,7 +248,7 @@ impl Store {
                     let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
                     writes.push(Write::Delete(name_key(workspace, old_name), is_name_of(id)));
-                    writes.extend(is_open(workspace));
+                    writes.extend(self.along.is_open(workspace));
                 }
                 Ok(Plan::Write(writes, ()))
             })

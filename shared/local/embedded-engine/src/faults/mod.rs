@@ -190,6 +190,7 @@ impl FaultyConnector {
         }
         let answer = match course.refuse {
             _ if course.disconnect => refusal::disconnected(),
+            _ if course.deny => refusal::denied(),
             Some(turn) => refusal::refuse(&operation, turn, request).await,
             None if course.halve => batch::execute_half(&self.inner, request).await,
             None if operation == "Query" => self.query(request).await,

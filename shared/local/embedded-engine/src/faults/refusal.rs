@@ -89,6 +89,15 @@ pub(super) fn disconnected() -> Result<HttpResponse, ConnectorError> {
     Err(ConnectorError::io(refused.into()))
 }
 
+/// Returns the response to a call that a policy does not allow.
+pub(super) fn denied() -> Result<HttpResponse, ConnectorError> {
+    let body = json!({
+        "__type": "com.amazon.coral.service#AccessDeniedException",
+        "message": "User is not authorized to perform this operation",
+    });
+    Answer { status: 400, body: body.to_string() }.into_sdk_response()
+}
+
 /// Returns what the caller gets for an executed call whose response is lost.
 pub(super) fn lost(turn: u64) -> Result<HttpResponse, ConnectorError> {
     if turn.is_multiple_of(2) {

@@ -7,6 +7,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpConnector;
 use super::gate::{Gate, Moment, Pause, gate};
 use super::refusal::{conflict, is_batch, refusals};
 use super::trouble::Trouble;
+use crate::operations::writes;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -32,6 +33,7 @@ pub(super) struct Course {
     pub(super) pauses_after: Vec<Pause>,
     pub(super) lose: Option<u64>,
     pub(super) disconnect: bool,
+    pub(super) deny: bool,
 }
 
 /// A number of consecutive calls with the same trouble.
@@ -82,6 +84,7 @@ impl State {
             }
             Some(Trouble::Conflict) => course.refuse = conflict(operation),
             Some(Trouble::Halved) => halve = true,
+            Some(Trouble::Denied) => course.deny = writes(operation),
             None => {}
         }
         if course.refuse.is_none() && !course.disconnect {

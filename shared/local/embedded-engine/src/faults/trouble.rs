@@ -1,6 +1,7 @@
 //! The kinds of trouble that can be injected.
 
 use super::refusal::{conflict, is_batch, refusals};
+use crate::operations::writes;
 
 /// A kind of trouble for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub enum Trouble {
     Conflict,
     /// Only the first half of a batch is executed. Other calls pass.
     Halved,
+    /// It is a write, which its caller has no right to, and it is not executed; others pass.
+    Denied,
 }
 
 impl Trouble {
@@ -26,6 +29,7 @@ impl Trouble {
         match self {
             Self::Conflict => conflict(operation).is_some(),
             Self::Halved => is_batch(operation),
+            Self::Denied => writes(operation),
             Self::Throttled | Self::Disconnected | Self::AnswerLost => !refusals(operation).is_empty(),
         }
     }

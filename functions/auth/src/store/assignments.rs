@@ -1,0 +1,113 @@
+//! Roles of users.
+
+use entities::unreadable;
+use key_schema::attributes::{ASSIGNMENT, ROLES, USER_ID, VERSION};
+use key_schema::{Ordinal, access_rows};
+use mlflow_api::auth::Assignment;
+use mlflow_api::{Error, ErrorCode, Result, UserName};
+use table::{Condition, Item, Plan, Query, Refusal, Update, Write, number};
+
+use super::Store;
+use super::ids::Kind;
+use super::roles::exists;
+use super::users::{Found, unchanged};
+use crate::parameters::Number;
+
+/// Roles that one user has at most: all of them are read with each of his requests.
+const MOST_ROLES: usize = 50;
+
+impl Store {
+    /// Gives a user a role. Six requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the user has too many.
+    pub(crate) async fn role_assign(&self, user: &UserName, role: &Number) -> Result<Assignment> {
+        self.user_get(user).await?;
+        self.role_get(role).await?;
+        let id = self.next_id(Kind::Assignments).await?;
+        self.access
+            .change("a user", async |_: Refusal| {
+                let (found, role) = (self.user_get(user).await?, self.role_get(role).await?);
+                let is_open = self.is_open(&role).await?;
+                if found.user.roles.contains(&role.id) {
+                    return Err(exists(format!(
+                        "User role assignment (user_id={}, role_id={}) already exists",
+                        found.user.id, role.id
+                    )));
+                }
+                if found.user.roles.len() >= MOST_ROLES {
+                    return Err(Error::invalid(format!("A user has at most {MOST_ROLES} roles.")));
+                }
+                let update = Update::new(access_rows::User::key(user))
+                    .set((ROLES, role.id.to_string().as_str()), number(id))
+                    .add(VERSION, number(1))
+                    .only_if(unchanged(&found));
+                let member = Item::new(access_rows::RoleMember::key(&Ordinal(role.id), user))
+                    .with(USER_ID, number(found.user.id))
+                    .with(ASSIGNMENT, number(id));
+                let mut writes = vec![
+                    Write::Update(update),
+                    Write::Put(member, Condition::Always),
+                    Write::Check(role.key(), Condition::item_exists()),
+                ];
+                writes.extend(is_open);
+                Ok::<_, Error>(Plan::Write(writes, Assignment { id, user_id: found.user.id, role_id: role.id }))
+            })
+            .await
+    }
+
+    /// Takes a role from a user. Three requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub(crate) async fn role_unassign(&self, user: &UserName, role: &Number) -> Result<()> {
+        let found = self.user_get(user).await?;
+        let id = role.id().filter(|id| found.user.roles.contains(id)).ok_or_else(|| {
+            Error::not_found(format!("User role assignment (user_id={}, role_id={}) not found", found.user.id, role.0))
+        })?;
+        self.take(user, id).await
+    }
+
+    /// The users of a role. Two requests.
+    ///
+    /// # Errors
+    /// `RESOURCE_DOES_NOT_EXIST`.
+    pub(crate) async fn role_users(&self, role: &Number) -> Result<Vec<Assignment>> {
+        let found = self.role_get(role).await?;
+        let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(found.id)))).await?;
+        let assignment = |item: &Item| {
+            let both = item.get(ASSIGNMENT).zip(item.get(USER_ID));
+            let (id, user_id) = both.ok_or_else(|| unreadable(item, "an assignment"))?;
+            Ok(Assignment { id, user_id, role_id: found.id })
+        };
+        let mut assignments = members.iter().map(assignment).collect::<Result<Vec<_>>>()?;
+        assignments.sort_by_key(|assignment| assignment.id);
+        Ok(assignments)
+    }
+
+    pub(super) async fn members(&self, role: u32) -> Result<Vec<UserName>> {
+        let members = self.access.query(Query::of(access_rows::RoleMember::all(&Ordinal(role)))).await?;
+        Ok(members.iter().filter_map(|item| Some(access_rows::RoleMember::parse(&item.key()?)?.user)).collect())
+    }
+
+    pub(super) async fn take(&self, user: &UserName, role: u32) -> Result<()> {
+        self.access
+            .change("a user", async |_: Refusal| {
+                let member = Write::Delete(access_rows::RoleMember::key(&Ordinal(role), user), Condition::Always);
+                let found = match self.user_get(user).await {
+                    Ok(found) if found.user.roles.contains(&role) => found,
+                    Err(error) if error.code != ErrorCode::ResourceDoesNotExist => return Err(error),
+                    _ => return Ok(Plan::Write(vec![member], ())),
+                };
+                Ok::<_, Error>(Plan::Write(vec![Write::Update(without(&found, user, role)), member], ()))
+            })
+            .await
+    }
+}
+
+fn without(found: &Found, user: &UserName, role: u32) -> Update {
+    Update::new(access_rows::User::key(user))
+        .remove((ROLES, role.to_string().as_str()))
+        .add(VERSION, number(1))
+        .only_if(unchanged(found))
+}
