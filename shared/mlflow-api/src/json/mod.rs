@@ -9,9 +9,11 @@
 mod reader;
 #[cfg(test)]
 mod tests;
+mod unescaped;
 mod value;
 mod values;
 
 pub use reader::{DEEPEST, Unreadable};
+pub use unescaped::unescaped;
 pub use value::{Json, Object};
 pub use values::{read_value, without_halves};
