@@ -141,6 +141,15 @@ impl Model {
         self.aliases().into_iter().filter(|(_, of)| *of == version).map(|(alias, _)| alias).collect()
     }
 
+    /// The aliases of all versions that have any.
+    pub(super) fn aliases_by_version(&self) -> BTreeMap<u32, Vec<String>> {
+        let mut versions: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for (alias, version) in &self.aliases {
+            versions.entry(*version).or_default().push(alias.clone());
+        }
+        versions
+    }
+
     /// Whether its tag says that it is a prompt, in any case (`RegisteredModel._is_prompt`).
     pub(super) fn is_prompt(&self) -> bool {
         self.prompt_tag().is_some_and(|tag| tag.to_lowercase() == "true")
