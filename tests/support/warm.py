@@ -25,6 +25,8 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from tests.support import letters
+
 #: Not `mlflow.server`, nor what imports it: it reads the environment while it is imported.
 _IMPORTED = [
     "mlflow",
@@ -168,6 +170,7 @@ def _serve(arguments: list[str]) -> None:
 
     The command starts another interpreter for uvicorn. Here that is another copy, made before the command has done anything.
     """
+    letters.install()
     reads, writes = os.pipe()
     serving = os.fork()
     if serving == 0:

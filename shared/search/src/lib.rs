@@ -20,7 +20,8 @@
 //! model registry. `trace/` is the grammar of traces and its evaluation.
 //!
 //! Texts are compared and sorted by their UTF-8 bytes, as SQLite does. The behaviour is that of
-//! MLflow 3.17.2 on SQLite, with the option `case_sensitive_like`.
+//! MLflow 3.17.2 on SQLite, with the option `case_sensitive_like`, except that ILIKE ignores the
+//! case of all letters.
 
 mod bounds;
 mod comparison;
