@@ -49,12 +49,16 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
         .indexed(ExperimentsByChange::key(&Stage::Active, &Descending(changed), &experiment))
 }
 
-/// The refusal of a name whose row is there. MLflow has one code where an experiment is created, and another where it is renamed.
+/// The refusal of a name whose row is there. MLflow has one code where an experiment is created, and
+/// another where it is renamed. It does not say that the name is a deleted experiment's.
 fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     if row.and_then(|row| row.get(NAME)).is_some_and(|taken| taken != name) {
         return Error::key_taken("experiment");
     }
-    Error::new(code, format!("Experiment(name={name}) already exists."))
+    let stage = row.and_then(Item::entry::<ExperimentsByStage>).map(|entry| entry.stage);
+    let is_deleted = matches!(stage, Some(Stage::Deleted { .. }));
+    let advice = " It is deleted. Restore it, or remove it for good, to use the name again.";
+    Error::new(code, format!("Experiment(name={name}) already exists.{}", if is_deleted { advice } else { "" }))
 }
 
 /// The condition that the row of a name is that of this experiment.
