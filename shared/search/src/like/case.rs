@@ -18,7 +18,8 @@ pub(crate) fn fold(letter: char) -> char {
 
 /// Whether a character may match others in ILIKE, and is not ASCII.
 pub(crate) fn has_variants(letter: char) -> bool {
-    !letter.is_ascii() && !(letter.to_lowercase().eq([letter]) && letter.to_uppercase().eq([letter]))
+    let has_cases = letter.to_lowercase().ne([letter]) || letter.to_uppercase().ne([letter]);
+    !letter.is_ascii() && has_cases
 }
 
 /// The only character, if there is just one.

@@ -149,8 +149,8 @@ impl SpanPredicate {
                 let json = Some(expression(json_expression(attribute, &text))?);
                 Ok(Self { field, test: expression(content_expression(attribute, &text))?, json })
             }
-            Some(Literal::Text(text)) => {
-                let test = Test::new(comparator, Some(Literal::Text(format!("%\"{attribute}\"{text}%"))))?;
+            Some(Literal::Text(pattern)) => {
+                let test = Test::new(comparator, Some(Literal::Text(format!("%\"{attribute}\"{pattern}%"))))?;
                 let json = test.has_backslash().then(|| test.clone());
                 Ok(Self { field, test, json })
             }
