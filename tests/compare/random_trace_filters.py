@@ -189,7 +189,7 @@ def written_out() -> list:
         *[f"timestamp_ms > {START}.5 AND span.type != 'X'", "timestamp_ms > '1' AND span.name LIKE '%'", "span.type NOT IN ('LLM', 'TOOL')"],
         *["feedback.quality = 5", "feedback.quality = '5'", "feedback.quality = '4'", "feedback.quality = '4.0'", "feedback.quality > '1'"],
         *["feedback.quality >= 1", "feedback.quality > 0.5 AND feedback.correct = 'yes'", "feedback.correct = 'true'", "feedback.correct >= 0"],
-        *["feedback.größe = 'süß'", "feedback.`größe` = 'süß'", "feedback.größe IS NULL", "feedback.größe = 'null'", "feedback.größe LIKE '%u00fc%'"],
+        *["feedback.größe = 'süß'", "feedback.`größe` = 'süß'", "feedback.größe IS NULL", "feedback.größe = 'null'", "feedback.größe LIKE '%\\u00fc%'"],
         *["feedback.quality IS NULL", "feedback.quality IS NOT NULL", "feedback.quality LIKE '%oo%'", "feedback.quality RLIKE '^.good'"],
         *["feedback. = 'x'", "feedback.'' = 'x'", "feedback.quality IN ('5')", "feedback.quality = good", "feedback.quality = ('x')"],
         *["expectation.answer = 'Paris'", 'expectation.answer = "it\'s"', "expectation.answer = '42'", "expectation.answer > 41", "expectation.answer LIKE '{%'"],

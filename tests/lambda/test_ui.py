@@ -41,9 +41,17 @@ def test_the_page_is_never_kept(url: str):
     assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "SAMEORIGIN"
     # All that the page names is there, and what our server adds to it.
     named = re.findall(r'(?:src|href)="(?:\./)?(static-files/[^"]+)"', page.text)
-    assert len(named) == 6 and "static-files/absent.css" in named and "static-files/absent.js" in named
+    assert len(named) == 7 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js")} < set(named)
     for path in named:
         assert requests.get(f"{url}/{path}", timeout=60).status_code == 200, path
+
+
+def test_the_preview_of_html_has_a_policy_of_its_own(url: str):
+    preview = requests.get(f"{url}/static-files/preview.html", timeout=60)
+    assert (preview.status_code, preview.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    policy = preview.headers["Content-Security-Policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'; ") and "'self'" not in policy.replace("frame-ancestors 'self'", "")
+    assert preview.headers["X-Frame-Options"] == "SAMEORIGIN" and preview.headers["Referrer-Policy"] == "no-referrer"
 
 
 def test_a_file_with_a_digest_in_its_name_is_kept_and_compressed(url: str, local_lambda: LocalLambda):

@@ -27,6 +27,8 @@ from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from tests.support import letters
+
 #: Does not include `mlflow.server` or modules that import it, because it reads the environment when
 #: it is imported.
 _IMPORTED = [
@@ -182,6 +184,7 @@ def _serve(arguments: list[str]) -> None:
     The command would start uvicorn in a new interpreter. Here, uvicorn runs in another fork, which
     is created before the command has done anything.
     """
+    letters.install()
     reads, writes = os.pipe()
     serving = os.fork()
     if serving == 0:

@@ -1,6 +1,6 @@
-//! Parts that the page does not show, because this server does not have the feature. The build
-//! itself is served as it is. One line is added to `index.html`, which loads a style sheet and a
-//! script of ours before the build's own. When a feature is built, its lines here go.
+//! Parts that the page does not show, because this server does not have the feature: a style sheet
+//! and a script of ours, which the page loads before the build's own. When a feature is built, its
+//! lines here go.
 
 /// Where the style sheet is.
 pub(crate) const STYLE_PATH: &str = "/static-files/absent.css";
@@ -13,13 +13,3 @@ pub(crate) const STYLE: &str = include_str!("absent.css");
 
 /// Keeps the Assistant from opening by itself, and a notice about telemetry away, which is off.
 pub(crate) const SCRIPT: &str = include_str!("absent.js");
-
-/// The line, and the text that it follows.
-const HEAD: &str = "<head>";
-const LINE: &str =
-    r#"<head><link rel="stylesheet" href="static-files/absent.css"><script src="static-files/absent.js"></script>"#;
-
-/// `index.html` with the line in it.
-pub(crate) fn without(page: &str) -> String {
-    page.replacen(HEAD, LINE, 1)
-}

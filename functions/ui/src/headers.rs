@@ -55,8 +55,9 @@ fn keep(path: &str, is_there: bool) -> &'static str {
 
 fn protect(headers: &mut HeaderMap, policy: HeaderValue, may_be_framed: bool) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    headers.insert(CONTENT_SECURITY_POLICY, policy);
+    // A document with policies of its own keeps them (`preview.rs`).
+    headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(policy);
     if !may_be_framed {
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("SAMEORIGIN"));
         headers.insert(CROSS_ORIGIN_OPENER_POLICY, HeaderValue::from_static("same-origin"));

@@ -1,4 +1,4 @@
-//! The page itself.
+//! The page itself. The build is served as it is, but for one line that is added to `index.html`.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,10 +10,16 @@ use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::absent;
-
 const MISSING: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
+
+/// The text that the added line follows.
+const HEAD: &str = "<head>";
+/// Loads our style sheet and scripts (`absent.rs`, `preview.rs`) before the build's own.
+const ADDED: &str = concat!(
+    r#"<head><link rel="stylesheet" href="static-files/absent.css">"#,
+    r#"<script src="static-files/absent.js"></script><script src="static-files/preview.js"></script>"#
+);
 
 /// `index.html` of the build in a directory.
 pub(crate) async fn read(build: &Path) -> std::io::Result<String> {
@@ -23,7 +29,7 @@ pub(crate) async fn read(build: &Path) -> std::io::Result<String> {
 /// Answers with `index.html`.
 pub(crate) fn serve(page: std::io::Result<String>, request: &Request) -> Response {
     let page = match page {
-        Ok(page) => absent::without(&page),
+        Ok(page) => page.replacen(HEAD, ADDED, 1),
         Err(error) if error.kind() == ErrorKind::NotFound => return (StatusCode::NOT_FOUND, MISSING).into_response(),
         Err(error) => {
             tracing::error!(%error, "the user interface cannot be read");

@@ -13,6 +13,7 @@ mod embedded;
 mod files;
 mod headers;
 mod index;
+mod preview;
 
 use std::path::Path;
 
@@ -70,6 +71,8 @@ fn with_page(page: MethodRouter) -> Router {
         .route(INDEX, page)
         .route(absent::STYLE_PATH, get(|| async { ([(CONTENT_TYPE, "text/css")], absent::STYLE) }))
         .route(absent::SCRIPT_PATH, get(|| async { ([(CONTENT_TYPE, "text/javascript")], absent::SCRIPT) }))
+        .route(preview::SCRIPT_PATH, get(preview::script))
+        .route(preview::DOCUMENT_PATH, get(preview::document))
 }
 
 fn layered(router: Router, bucket: Option<&str>) -> Router {

@@ -43,7 +43,7 @@ async fn the_page_is_never_kept_and_is_recognised() {
     let (status, headers, page) = get(&build, "/", &[]).await;
     assert_eq!((status, headers["cache-control"].to_str().unwrap()), (StatusCode::OK, "no-store"));
     assert!(page.starts_with("<html>") && headers["content-type"] == "text/html; charset=utf-8");
-    for file in ["static-files/absent.css", "static-files/absent.js"] {
+    for file in ["static-files/absent.css", "static-files/absent.js", "static-files/preview.js"] {
         assert!(page.contains(&format!("=\"{file}\"")), "{page}");
         assert_eq!(get(&build, &format!("/{file}"), &[]).await.0, StatusCode::OK);
     }
@@ -90,6 +90,37 @@ async fn answers_say_what_a_page_may_do() {
     }
     let (status, headers, _) = get(&build, "/static-files/lib/notebook-trace-renderer/index.html", &[]).await;
     assert_eq!((status, headers.get("x-frame-options")), (StatusCode::OK, None));
+}
+
+/// The policy of an artifact's author must neither be that of the page, nor name this server.
+#[tokio::test]
+async fn the_preview_of_html_has_a_policy_of_its_own() {
+    let (status, headers, page) = get(&build(), "/static-files/preview.html", &[]).await;
+    assert_eq!((status, headers["content-type"].to_str().unwrap()), (StatusCode::OK, "text/html; charset=utf-8"));
+    assert!(page.contains("<script>"));
+    let policy = headers["content-security-policy"].to_str().unwrap();
+    let directives: Vec<_> = policy.split("; ").collect();
+    for expected in [
+        "sandbox allow-scripts",
+        "default-src 'none'",
+        "connect-src data: blob:",
+        "form-action 'none'",
+        "base-uri 'none'",
+        "frame-ancestors 'self'",
+    ] {
+        assert!(directives.contains(&expected), "{policy}");
+    }
+    let sources = |name: &str| directives.iter().find(|directive| directive.starts_with(name)).copied().unwrap();
+    assert!(["'unsafe-inline'", "'unsafe-eval'"].iter().all(|source| sources("script-src").contains(source)));
+    assert!(
+        directives.iter().all(|directive| !directive.contains("'self'") || directive.starts_with("frame-ancestors"))
+    );
+    assert_eq!(
+        (&headers["x-frame-options"], &headers["referrer-policy"]),
+        (&"SAMEORIGIN".parse().unwrap(), &"no-referrer".parse().unwrap())
+    );
+    let (_, headers, _) = get(&build(), "/", &[]).await;
+    assert!(!headers["content-security-policy"].to_str().unwrap().contains("script-src 'self' 'unsafe-inline'"));
 }
 
 #[tokio::test]

@@ -145,6 +145,15 @@ impl Model {
         self.aliases().into_iter().filter(|(_, of)| *of == version).map(|(alias, _)| alias).collect()
     }
 
+    /// Returns the aliases of all versions that have any.
+    pub(super) fn aliases_by_version(&self) -> BTreeMap<u32, Vec<String>> {
+        let mut versions: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+        for (alias, version) in &self.aliases {
+            versions.entry(*version).or_default().push(alias.clone());
+        }
+        versions
+    }
+
     /// Checks whether the model's tag says that it is a prompt, ignoring case
     /// (`RegisteredModel._is_prompt`).
     pub(super) fn is_prompt(&self) -> bool {

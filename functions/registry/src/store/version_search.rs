@@ -1,12 +1,13 @@
 //! Searches of model versions.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use access::Visible;
 
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
+use key_schema::index::AliasedVersions;
 use key_schema::{Key, ModelKey, ModelKind, Ordinal, part, rows};
 use listing::{Found, Pace, Page, Top};
 use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
@@ -35,6 +36,16 @@ const VERSIONS_AT_ONCE: usize = 400;
 struct Candidate {
     number: i64,
     version: ModelVersion,
+    /// Whether its item says that it has aliases.
+    is_aliased: bool,
+}
+
+/// A version that was found.
+struct Hit {
+    number: i64,
+    version: ModelVersion,
+    /// The home of its model, if the version has aliases that have not been read.
+    unread: Option<String>,
 }
 
 impl Candidate {
@@ -42,7 +53,8 @@ impl Candidate {
     fn size(&self) -> usize {
         let version = &self.version;
         let tags: usize = version.tags.iter().map(|tag| tag.key.len() + tag.value.len()).sum();
-        version.name.len() + version.source.len() + version.description.as_ref().map_or(0, String::len) + tags
+        let aliases: usize = version.aliases.iter().map(String::len).sum();
+        version.name.len() + version.source.len() + version.description.as_ref().map_or(0, String::len) + tags + aliases
     }
 }
 
@@ -77,10 +89,12 @@ impl VersionFields for Candidate {
 }
 
 impl Store {
-    /// Searches model versions. For some runs, it takes a request per run, and one per 50 versions.
-    /// For models whose names are given in the filter, it takes one per 100 models, and one per
-    /// model. Otherwise, it takes two requests for the names of models, and then those for all
-    /// models whose names may pass.
+    /// Searches model versions. For some runs, it takes a request per run, one per 50 versions, and
+    /// one per 100 models with aliases of versions on the page. For models whose names are given in
+    /// the filter, it takes one per 100 models, and one per model. Otherwise, it takes two requests
+    /// for the names of models, and then those for all models whose names may pass.
+    ///
+    /// Unlike MLflow's search, it shows the aliases of a version.
     pub async fn version_search(
         &self,
         workspace: &Workspace,
@@ -98,8 +112,12 @@ impl Store {
             Some(runs) => self.versions_of_runs(&runs, &wanted).await?,
             None => self.versions_of_models(&wanted).await?,
         };
+        let mut unread = self.aliases_of_hits(&found).await?;
         let mut page = Page::new(page_size);
-        for (key, mut version, _) in found.entities {
+        for (key, Hit { number, mut version, unread: home }, _) in found.entities {
+            if let Some(aliases) = home.and_then(|home| unread.remove(&(home, number))) {
+                version.aliases = aliases;
+            }
             if search.hides_runs {
                 version.hide_run();
             }
@@ -113,7 +131,7 @@ impl Store {
     }
 
     /// Returns the versions of models whose names may pass.
-    async fn versions_of_models(&self, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
+    async fn versions_of_models(&self, wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
         let Wanted { workspace, filter, .. } = wanted;
         let names: Vec<String> = if let Some(names) = filter.among_names() {
             names.into_iter().map(str::to_owned).collect()
@@ -143,10 +161,17 @@ impl Store {
     }
 
     /// Returns the versions of a model that pass. Takes one request per MB.
-    async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
+    async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
         let query = Query::of(rows::ModelVersion::all(&model.home()));
         let mut pages = std::pin::pin!(listing::pages(&self.table, query));
         let mut of_model = OfModel::new(wanted);
+        let mut aliases = model.aliases_by_version();
+        let mut look_at = |version: u32, item: &Item, rows: &[Item]| {
+            let mut candidate = candidate(&model.name, version, item, rows, model.renamed())?;
+            candidate.version.aliases = aliases.remove(&version).unwrap_or_default();
+            of_model.look_at(candidate, None);
+            Ok::<_, Error>(())
+        };
         // A version, and the rows of tags that follow it.
         let mut items: Vec<Item> = Vec::new();
         let number = |items: &[Item]| items.first().and_then(version_of);
@@ -156,7 +181,7 @@ impl Store {
                 pace.keep().await;
                 if version_of(&item).is_some() {
                     if let (Some(version), [item, rows @ ..]) = (number(&items), items.as_slice()) {
-                        of_model.look_at(candidate(&model.name, version, item, rows, model.renamed())?);
+                        look_at(version, item, rows)?;
                     }
                     items.clear();
                 }
@@ -164,13 +189,13 @@ impl Store {
             }
         }
         if let (Some(version), [item, rows @ ..]) = (number(&items), items.as_slice()) {
-            of_model.look_at(candidate(&model.name, version, item, rows, model.renamed())?);
+            look_at(version, item, rows)?;
         }
         Ok(of_model.finish())
     }
 
-    /// Returns the versions of these runs that pass.
-    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, ModelVersion>> {
+    /// Returns the versions that name one of these runs, and pass.
+    async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
             async move {
@@ -222,11 +247,26 @@ impl Store {
                 }
                 let rows = self.version_tag_rows(&ModelKey::from(place.0.as_str()), place.1, item).await?;
                 let renamed = home.get(RENAMED).unwrap_or_default();
-                of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?);
+                of_model.1.look_at(candidate(name, place.1, item, &rows, renamed)?, Some(&place.0));
             }
         }
         top.merge(of_model.1.finish());
         Ok(top.finish())
+    }
+
+    /// The aliases that have not been read, by home and version. One request per 100 models.
+    async fn aliases_of_hits(&self, found: &Found<SortKey, Hit>) -> Result<BTreeMap<(String, i64), Vec<String>>> {
+        let unread = found.entities.iter().filter(|(_, hit, _)| hit.unread.is_some());
+        let names: BTreeSet<_> = unread.map(|(_, hit, _)| hit.version.name.clone()).collect();
+        let mut aliases = BTreeMap::new();
+        for names in names.into_iter().collect::<Vec<_>>().chunks(MODELS_AT_ONCE) {
+            for model in self.models_named(names).await? {
+                let home = model.home().to_attribute();
+                let of_model = model.aliases_by_version().into_iter();
+                aliases.extend(of_model.map(|(version, aliases)| ((home.clone(), i64::from(version)), aliases)));
+            }
+        }
+        Ok(aliases)
     }
 }
 
@@ -245,7 +285,7 @@ struct Wanted<'a> {
 /// prompts.
 struct OfModel<'a> {
     wanted: &'a Wanted<'a>,
-    top: Top<SortKey, ModelVersion>,
+    top: Top<SortKey, Hit>,
     has_prompt: bool,
 }
 
@@ -254,7 +294,8 @@ impl<'a> OfModel<'a> {
         Self { wanted, top: Top::new(wanted.page_size), has_prompt: false }
     }
 
-    fn look_at(&mut self, candidate: Candidate) {
+    /// Adds a version if it passes. With a home, its aliases are read later.
+    fn look_at(&mut self, candidate: Candidate, home: Option<&str>) {
         let Wanted { filter, order, after, .. } = self.wanted;
         self.has_prompt |= candidate.tag(IS_PROMPT_TAG) == Some("true");
         if !filter.matches(&candidate) {
@@ -263,11 +304,13 @@ impl<'a> OfModel<'a> {
         let key = order.key(&candidate);
         if after.as_ref().is_none_or(|after| key > *after) {
             let bytes = candidate.size();
-            self.top.add(key, candidate.version, bytes);
+            let Candidate { number, version, is_aliased } = candidate;
+            let unread = home.filter(|_| is_aliased).map(str::to_owned);
+            self.top.add(key, Hit { number, version, unread }, bytes);
         }
     }
 
-    fn finish(self) -> Found<SortKey, ModelVersion> {
+    fn finish(self) -> Found<SortKey, Hit> {
         let is_hidden = self.has_prompt && !self.wanted.filter.tags.prompts;
         if is_hidden { Top::new(0).finish() } else { self.top.finish() }
     }
@@ -279,7 +322,9 @@ fn version_of(item: &Item) -> Option<u32> {
 }
 
 fn candidate(name: &str, version: u32, item: &Item, rows: &[Item], renamed: i64) -> Result<Candidate> {
-    Ok(Candidate { number: i64::from(version), version: version_entity(name, version, item, rows, renamed)? })
+    let is_aliased = item.entry::<AliasedVersions>().is_some();
+    let entity = version_entity(name, version, item, rows, renamed)?;
+    Ok(Candidate { number: i64::from(version), version: entity, is_aliased })
 }
 
 fn version_key((home, version): &(String, u32)) -> Key {

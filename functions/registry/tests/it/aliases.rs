@@ -39,6 +39,44 @@ async fn every_alias_is_found_however_many_there_are() {
     assert_eq!(listed, 1, "the model itself");
 }
 
+/// A search shows the aliases that reading the version shows, whether it is by model or by run.
+#[tokio::test]
+async fn a_search_shows_aliases() {
+    let site = Site::new().await;
+    let server = &site.server;
+    for name in ["a", "b", "plain"] {
+        server.model(name).await;
+        for _ in 0..2 {
+            server.version_of_run(name, "r").await;
+        }
+    }
+    server.set_alias("a", "champion", 2).await.ok();
+    server.set_alias("a", "older", 1).await.ok();
+    server.set_alias("a", "best", 2).await.ok();
+    server.set_alias("b", "champion", 1).await.ok();
+    for round in ["before", "renamed", "moved"] {
+        match round {
+            "renamed" => drop(server.rename("a", "aa").await.ok()),
+            "moved" => drop(server.set_alias("b", "champion", 2).await.ok()),
+            _ => {}
+        }
+        for filter in ["", "run_id = 'r'", "run_id IN ('r', 's') AND version_number > 0"] {
+            let found = server.get("model-versions/search", &[("filter", filter)]).await.ok();
+            let versions = found["model_versions"].as_array().unwrap();
+            assert_eq!(versions.len(), 6, "{filter}");
+            for version in versions {
+                let number = text(version, "version").parse().unwrap();
+                let read = server.version_at(&text(version, "name"), number).await.ok();
+                assert_eq!(*version, read["model_version"], "{filter}, {round}");
+            }
+            let aliased = versions.iter().filter(|version| version["aliases"].is_array()).count();
+            assert_eq!(aliased, 3, "{filter}, {round}");
+        }
+    }
+    let found = server.get("model-versions/search", &[("filter", "run_id = 'r' AND name = 'aa'")]).await.ok();
+    assert_eq!(found["model_versions"][0]["aliases"], json!(["best", "champion"]));
+}
+
 /// More versions than fit into one transaction.
 #[tokio::test(flavor = "multi_thread")]
 async fn hundreds_of_versions_are_archived() {

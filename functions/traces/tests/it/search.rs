@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Site, id, info, span};
+use crate::marks::timed;
+use crate::packing::pack_all;
+use crate::server::{ALL, Site, id, info, span};
 
 #[tokio::test]
 async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
@@ -74,4 +76,59 @@ async fn a_search_reads_no_further_than_its_times() {
     assert_eq!(site.server.found(&["0"], "timestamp > 1700000002970", "", 10).await, [300, 299, 298].map(id));
     // The days, the first marks, and where blocks would be.
     assert_eq!(site.faults.calls("Query"), 3);
+}
+
+/// What the page shows is found, however its sender wrote it as JSON, in documents and in blocks.
+#[test]
+fn texts_are_found_without_the_escapes_of_json() {
+    timed(unescaped());
+}
+
+async fn unescaped() {
+    let site = Site::new().await;
+    let (number, other) = (1, 2);
+    // As Python's `json.dumps` writes it, and as most other languages do; and JSON within that.
+    let inputs = [
+        r#"{"question": "Eine \u00dcbung: \"yes\"\nor no?", "path": "C:\\new"}"#.to_owned(),
+        json!({ "question": "Eine Übung: \"yes\"\nor no?", "path": "C:\\new" }).to_string(),
+        json!({ "arguments": r#"{"question": "Eine \u00dcbung: \"yes\"\nor no?", "path": "C:\\new"}"# }).to_string(),
+    ];
+    for (place, inputs) in (0..).zip(&inputs) {
+        let mut span = span(number + 10 * place, 1, None, 0, 7);
+        span["attributes"] = json!([
+            { "key": "mlflow.spanInputs", "value": { "stringValue": inputs } },
+            { "key": "city", "value": { "stringValue": "Köln" } },
+        ]);
+        site.server.export(&[span]).await.ok();
+        let feedback = json!({ "assessment": { "assessment_name": "note", "feedback": { "value": "süß \"so\"" } } });
+        let path = format!("{ALL}/{}/assessments", id(number + 10 * place));
+        site.server.call_at("POST", &path, feedback.to_string()).await.ok();
+    }
+    site.server.export(&[span(other, 1, None, 0, 7)]).await.ok();
+    let all: Vec<_> = [1, 11, 21].map(id).into();
+    clock::sleep(std::time::Duration::from_mins(2)).await;
+    for round in ["in documents", "in blocks"] {
+        for filter in [
+            "trace.text LIKE '%Übung%'",
+            "trace.text ILIKE '%ÜBUNG: \"YES\"%'",
+            "trace.text LIKE '%\"yes\"\nor no?%'",
+            "trace.text LIKE '%\"question\"%\"Eine%'",
+            "trace.text LIKE '%C:\\new%'",
+            "span.attributes.mlflow.spanInputs LIKE '%Übung%'",
+            "span.attributes.city RLIKE '^K.ln$'",
+            "span.attributes.city ILIKE '%KÖLN%'",
+            "feedback.note LIKE '%süß \"so\"%'",
+            "feedback.note ILIKE '%SÜ%'",
+            // As MLflow has it.
+            "feedback.note LIKE '%\\u00fc%'",
+        ] {
+            let mut found = site.server.found(&["0"], filter, "", 100).await;
+            found.sort();
+            assert_eq!(found, all, "{filter}, {round}");
+        }
+        for filter in ["trace.text LIKE '%u00dc%'", "trace.text LIKE '%yes nor%'", "feedback.note LIKE '%u00fc%'"] {
+            assert_eq!(site.server.found(&["0"], filter, "", 100).await, [""; 0], "{filter}, {round}");
+        }
+        pack_all(&site, 40).await;
+    }
 }

@@ -103,7 +103,7 @@ pub struct ModelVersion {
     /// A link to the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_link: Option<String>,
-    /// Aliases, by name; a search and the model's latest versions do not show them.
+    /// Aliases, by name. The latest versions of a model do not show them, as in MLflow.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
 }

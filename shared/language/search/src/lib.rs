@@ -22,7 +22,8 @@
 //! module `trace` contains the grammar of trace searches and its evaluation.
 //!
 //! Strings are compared and sorted by their UTF-8 bytes, as in SQLite. The behaviour is that of
-//! MLflow 3.17.2 on SQLite with the option `case_sensitive_like`.
+//! MLflow 3.17.2 on SQLite with the option `case_sensitive_like`, except that `ILIKE` ignores the
+//! case of all letters.
 
 mod bounds;
 mod comparison;

@@ -4,7 +4,10 @@ use mlflow_api::{Error, Result};
 
 use gapped::Gapped;
 
+mod case;
 mod gapped;
+
+pub(crate) use case::{fold, has_variants};
 
 const WILDCARDS: [char; 2] = ['%', '_'];
 
@@ -17,7 +20,7 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
-    /// Whether ASCII letters of either case are the same; the parts are in lower case then. SQLite's `lower` knows ASCII only.
+    /// Whether letters match in either case ([`case::fold`]). The parts are folded then.
     in_any_case: bool,
     first: String,
     middle: Vec<Stretch>,
@@ -45,7 +48,8 @@ impl Pattern {
         Self::new(written, false)
     }
 
-    /// A pattern of ILIKE, for which ASCII letters of either case are the same.
+    /// A pattern of ILIKE, for which letters match in either case. In MLflow that depends on the
+    /// database: `SQLite` knows the letters of ASCII only, `PostgreSQL` those of its locale.
     ///
     /// # Errors
     /// Fails under the same condition as [`Pattern::like`].
@@ -58,7 +62,7 @@ impl Pattern {
             let message = format!("A pattern of LIKE or ILIKE has at most {} bytes.", Self::LONGEST);
             return Err(Error::invalid(message));
         }
-        let folded = if in_any_case { written.to_ascii_lowercase() } else { written.to_owned() };
+        let folded = if in_any_case { folded(written) } else { written.to_owned() };
         let mut stretches = folded.split('%');
         let first = stretches.next().unwrap_or_default().to_owned();
         let last = stretches.next_back().map(str::to_owned);
@@ -75,7 +79,7 @@ impl Pattern {
     /// Checks whether a text matches the pattern.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
-        if self.in_any_case { self.matches_folded(&text.to_ascii_lowercase()) } else { self.matches_folded(text) }
+        if self.in_any_case { self.matches_folded(&folded(text)) } else { self.matches_folded(text) }
     }
 
     fn matches_folded(&self, text: &str) -> bool {
@@ -106,6 +110,10 @@ impl Stretch {
     }
 }
 
+fn folded(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { text.chars().map(fold).collect() }
+}
+
 fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
@@ -130,11 +138,13 @@ pub(crate) struct Piece<'a> {
     pub(crate) is_end: bool,
 }
 
-/// The pieces between the wildcards of a pattern, those that are empty left out.
-pub(crate) fn pieces(pattern: &str) -> Vec<Piece<'_>> {
-    let count = pattern.split(WILDCARDS).count();
+/// The pieces of a pattern that every matching text contains, none of them empty. Wildcards divide
+/// them, and in any case also letters with variants that the index distinguishes.
+pub(crate) fn pieces(pattern: &Pattern) -> Vec<Piece<'_>> {
+    let divides = |letter: char| WILDCARDS.contains(&letter) || (pattern.in_any_case && has_variants(letter));
+    let count = pattern.written.split(divides).count();
     let piece = |(place, text)| Piece { text, is_end: place + 1 == count };
-    pattern.split(WILDCARDS).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
+    pattern.written.split(divides).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 
 /// Returns the text up to the first wildcard of a pattern, and whether there is a wildcard.

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::like::{self, Piece};
+use crate::like::{self, Pattern, Piece};
 
 /// The character that marks the end of a text. It is the ASCII control character for that purpose
 /// (ETX).
@@ -24,17 +24,20 @@ pub(crate) const END: char = '\u{3}';
 /// consecutive characters contain a token, and so do the last three characters of a text.
 const WINDOW: usize = 3;
 
-/// The tokens of a text, with ASCII letters in lower case as ILIKE compares them. Two marks of the end are added, so that
-/// a trigram begins at each character. A text of one or two characters has none.
+/// The tokens of a text, with ASCII letters in lower case. Other letters keep their case. Two marks
+/// of the end are added, so that a trigram begins at each character. A text of one or two
+/// characters has none.
 #[must_use]
 pub fn of_text(text: &str) -> BTreeSet<String> {
     chosen(&folded(text, true)).into_iter().collect()
 }
 
-/// The tokens of every text that matches a pattern of LIKE or ILIKE, as ordered in the pattern, each once. LIKE minds case and
-/// tokens do not, which makes more candidates and misses none.
+/// The tokens of every text that matches a pattern of LIKE or ILIKE, as ordered in the pattern, each
+/// once. LIKE minds the case of ASCII letters and tokens do not, which makes more candidates and
+/// misses none. ILIKE does not mind the case of other letters, but tokens do, so it has none with
+/// such a letter.
 #[must_use]
-pub fn of_pattern(pattern: &str) -> Vec<String> {
+pub(crate) fn of_pattern(pattern: &Pattern) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
 }
 
@@ -93,7 +96,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::like::Pattern;
 
     fn shown(tokens: impl IntoIterator<Item = String>) -> String {
         tokens.into_iter().map(|token| token.replace(END, "$")).collect::<Vec<_>>().join(" ")
@@ -125,8 +127,13 @@ mod tests {
             ("%abcde%", "bcd"),
             ("%a_b-c", "b-c"),
         ] {
-            assert_eq!(shown(of_pattern(pattern)), expected, "{pattern}");
+            assert_eq!(shown(of_pattern(&Pattern::like(pattern).unwrap())), expected, "{pattern}");
+            assert_eq!(shown(of_pattern(&Pattern::ilike(pattern).unwrap())), expected, "{pattern}");
         }
+        let of = |pattern: Pattern| shown(of_pattern(&pattern));
+        assert_eq!(of(Pattern::like("%é-abc%").unwrap()), "é-a");
+        assert_eq!(of(Pattern::ilike("%é-abc%").unwrap()), "");
+        assert_eq!(of(Pattern::ilike("%éabcde%").unwrap()), "bcd");
     }
 
     fn has_all(text: &str, wanted: &[String]) -> bool {
@@ -137,7 +144,10 @@ mod tests {
     /// A text, and a pattern that usually matches it: some of its characters are replaced by
     /// wildcards.
     fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
-        let text = prop::collection::vec(prop::sample::select(vec!['a', 'B', 'c', 'É', ' ', '-', '1', '\u{3}']), 0..24);
+        let text = prop::collection::vec(
+            prop::sample::select(vec!['a', 'B', 'c', 'É', 'ς', 'K', ' ', '-', '1', '\u{3}']),
+            0..24,
+        );
         (text, prop::collection::vec(0_u8..24, 24), any::<bool>()).prop_map(|(text, changes, other_case)| {
             let mut pattern = String::new();
             for (character, change) in text.iter().zip(changes) {
@@ -145,6 +155,8 @@ mod tests {
                     0 => pattern.push('_'),
                     1 => pattern.push('%'),
                     2 => pattern.extend(['%', *character]),
+                    _ if other_case && *character == 'É' => pattern.push('é'),
+                    _ if other_case && *character == 'ς' => pattern.push('Σ'),
                     _ if other_case => pattern.push(character.to_ascii_uppercase()),
                     _ => pattern.push(*character),
                 }
@@ -157,10 +169,10 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
 
         #[test]
-        fn a_text_that_matches_has_every_token((text, pattern) in text_and_pattern(), other in "[aBc %_é1]{0,8}") {
+        fn a_text_that_matches_has_every_token((text, pattern) in text_and_pattern(), other in "[aBc %_éΣK1]{0,8}") {
             for pattern in [pattern, other] {
-                if Pattern::like(&pattern).unwrap().matches(&text) || Pattern::ilike(&pattern).unwrap().matches(&text) {
-                    prop_assert!(has_all(&text, &of_pattern(&pattern)), "{:?} {:?}", text, pattern);
+                for pattern in [Pattern::like(&pattern).unwrap(), Pattern::ilike(&pattern).unwrap()] {
+                    prop_assert!(!pattern.matches(&text) || has_all(&text, &of_pattern(&pattern)), "{:?} {:?}", text, pattern);
                 }
             }
             prop_assert!(has_all(&text, &of_equal(&text)));
@@ -168,10 +180,10 @@ mod tests {
 
         #[test]
         fn five_characters_have_a_token_and_the_last_three(text in "[^%_]{5,40}") {
-            let within = of_pattern(&format!("%{text}%"));
+            let within = of_pattern(&Pattern::like(&format!("%{text}%")).unwrap());
             prop_assert!(!within.is_empty());
             let end: String = text.chars().skip(2).collect();
-            let at_end = of_pattern(&format!("%{end}"));
+            let at_end = of_pattern(&Pattern::like(&format!("%{end}")).unwrap());
             prop_assert!(!at_end.is_empty());
         }
 

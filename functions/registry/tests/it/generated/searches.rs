@@ -37,6 +37,23 @@ pub(super) async fn rows_of_few(ledger: &mut Ledger) {
             assert_eq!(search_versions(store, "name = 'model 00007'").await, 1);
         })
         .await;
+    let of_run = budget([21.0, 0.0, 2021.0], [21.0, 0.0, 2021.0]);
+    let run = "run_id = '0190a8f0c0de0000000000000000abcd'";
+    ledger
+        .row("versions of a run that has 1,000", of_run, bench, [(), ()], async |store, ()| {
+            assert_eq!(search_versions(store, run).await, 100);
+        })
+        .await;
+    for number in 997..1_000 {
+        let name = format!("model {number:05}");
+        bench.store.alias_set(&super::named(&bench.store, &name).await, "champion", "1").await.unwrap();
+    }
+    let with_aliases = budget([22.0, 0.0, 2024.0], [22.0, 0.0, 2024.0]);
+    ledger
+        .row("the same, where three models have aliases", with_aliases, bench, [(), ()], async |store, ()| {
+            assert_eq!(search_versions(store, run).await, 100);
+        })
+        .await;
 }
 
 pub(super) async fn rows(ledger: &mut Ledger) {

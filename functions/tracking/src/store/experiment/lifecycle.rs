@@ -52,12 +52,16 @@ fn name_row(workspace: &Workspace, experiment: ExperimentId, name: &str, created
 }
 
 /// Returns the error about a name that is in use, given its row. MLflow's error codes differ
-/// between creating and renaming an experiment.
+/// between creating and renaming an experiment, and its message does not say that the name belongs
+/// to a deleted experiment.
 fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     if row.and_then(|row| row.get(NAME)).is_some_and(|taken| taken != name) {
         return Error::key_taken("experiment");
     }
-    Error::new(code, format!("Experiment(name={name}) already exists."))
+    let stage = row.and_then(Item::entry::<ExperimentsByStage>).map(|entry| entry.stage);
+    let is_deleted = matches!(stage, Some(Stage::Deleted { .. }));
+    let advice = " It is deleted. Restore it, or remove it for good, to use the name again.";
+    Error::new(code, format!("Experiment(name={name}) already exists.{}", if is_deleted { advice } else { "" }))
 }
 
 /// Returns the condition that a name's row belongs to this experiment.

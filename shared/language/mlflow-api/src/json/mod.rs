@@ -11,11 +11,13 @@ mod reader;
 mod size;
 #[cfg(test)]
 mod tests;
+mod unescaped;
 mod value;
 mod values;
 
 pub use encoding::{in_utf8, is_wide};
 pub use reader::{DEEPEST, Unreadable};
 pub use size::{MAX_TEXT_VALUES, MAX_VALUES, marks, most_values, values};
+pub use unescaped::unescaped;
 pub use value::{Json, Object};
 pub use values::{read_value, without_halves};

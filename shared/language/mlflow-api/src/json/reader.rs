@@ -74,6 +74,22 @@ fn check_number(text: &str) -> std::result::Result<(), Unreadable> {
     if is_too_many { Err(Unreadable::TooMany) } else { Ok(()) }
 }
 
+/// Resolves the escapes of a JSON string that is given without its quotes. Returns `None` if one of
+/// them is invalid. Linear in the string, and fast where escapes are rare.
+pub(super) fn resolve(escaped: &str) -> Option<String> {
+    let mut text = String::with_capacity(escaped.len());
+    let mut rest = escaped;
+    while let Some((before, after)) = rest.split_once('\\') {
+        text.push_str(before);
+        let rest_of = after.char_indices().peekable();
+        let mut reader = Reader { text: after, rest: rest_of, half: char::REPLACEMENT_CHARACTER, is_too_deep: false };
+        text.push(reader.escape()?);
+        rest = after.get(reader.at()..)?;
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
 /// Reads from the front of a text. `None` means the text is no JSON, or too deep.
 struct Reader<'a> {
     text: &'a str,

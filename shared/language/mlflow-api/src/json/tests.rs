@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use serde_json::Value;
 
-use super::{DEEPEST, Json, Object, Unreadable, read_value, without_halves};
+use super::{DEEPEST, Json, Object, Unreadable, read_value, unescaped, without_halves};
 use crate::python;
 
 #[test]
@@ -201,4 +201,39 @@ proptest! {
         // JSON that serde reads is read the same; and more is read.
         prop_assert!(strict.is_none() || again == strict, "{:?}", printed);
     }
+}
+
+#[test]
+fn escapes_are_resolved_in_strings_and_in_json_within_them() {
+    for (json, expected) in [
+        (r#"{"a": "b"}"#, r#"{"a": "b"}"#),
+        (r#"{"a": "\u00dcbung"}"#, r#"{"a": "Übung"}"#),
+        (r#"{"a":"say \"yes\"", "b" : 1.50}"#, r#"{"a":"say "yes"", "b" : 1.50}"#),
+        (r#"["one\ntwo\ttabs \/ \\"]"#, "[\"one\ntwo\ttabs / \\\"]"),
+        (r#""\ud83d\ude00 \ud83d!""#, "\"😀 \u{fffd}!\""),
+        // JSON within a string, and within a string of that. Numbers that only Python writes are no obstacle.
+        (r#"{"a": "{\"b\": \"\\u00dc\", \"c\": NaN}"}"#, r#"{"a": "{"b": "Ü", "c": NaN}"}"#),
+        (r#"{"a": "{\"b\": \"[\\\"\\\\u00dc\\\"]\"}"}"#, r#"{"a": "{"b": "["Ü"]"}"}"#),
+        (r#"{"a": "\"gpt-4\"", "b": "\"C:\\\\new\""}"#, r#"{"a": ""gpt-4"", "b": ""C:\new""}"#),
+        // A text that only looks like JSON is a text.
+        (r#"{"a": "C:\\new"}"#, r#"{"a": "C:\new"}"#),
+        (r#"{"a": "{C:\\new}"}"#, r#"{"a": "{C:\new}"}"#),
+        (r#"{"a": "\"so\" he said \\n"}"#, r#"{"a": ""so" he said \n"}"#),
+        // No JSON at all.
+        (r#"{"a": "\x", "b": "\""#, r#"{"a": "\x", "b": "\""#),
+        (r"\", r"\"),
+        ("\"\\", "\"\\"),
+    ] {
+        assert_eq!(unescaped(json), expected, "{json}");
+    }
+}
+
+/// Each level of quotes takes twice as many backslashes, so a text holds few levels.
+#[test]
+fn the_levels_that_are_resolved_are_bounded() {
+    let nested = (0..12).fold("\"Ü\"".to_owned(), |text, _| Json::from(&*text).print());
+    let resolved = unescaped(&nested).into_owned();
+    assert!(resolved.len() < nested.len() && !resolved.contains('Ü'), "{}", resolved.len());
+    let shallow = (0..8).fold("\"Ü\"".to_owned(), |text, _| Json::from(&*text).print());
+    assert_eq!(unescaped(&shallow), format!("{0}\"Ü\"{0}", "\"".repeat(8)));
 }

@@ -67,7 +67,7 @@ pub(crate) fn range_of(asked: &TextTest) -> TextRange {
 fn tokens_of(asked: &TextTest) -> Vec<String> {
     match asked {
         TextTest::Equal(text) => tokens::of_equal(text),
-        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::of_pattern(pattern.as_str()),
+        TextTest::Like(pattern) | TextTest::ILike(pattern) => tokens::of_pattern(pattern),
         TextTest::NotEqual(_) | TextTest::In(_) | TextTest::NotIn(_) => Vec::new(),
     }
 }

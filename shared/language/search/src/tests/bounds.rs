@@ -122,6 +122,7 @@ fn planning_a_long_pattern_is_linear() {
     let text: String = (0..16_000).filter_map(|code| char::from_u32(0x4e00 + code)).collect();
     let pattern = format!("%{text}%");
     let filter = parse_run_filter(&format!("run_name LIKE '{pattern}'")).unwrap();
+    let pattern = crate::Pattern::like(&pattern).unwrap();
     let terms = fastest(|| drop(tokens::of_pattern(&pattern)));
     let planned =
         fastest(|| drop(RunOptions::of(&filter.asks(), &RunOrder::default().sorting(), &CommonFields::default())));

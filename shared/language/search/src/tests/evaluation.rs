@@ -64,7 +64,7 @@ fn texts_compare_by_bytes() {
         ("params.lr LIKE '1%'", true),
         ("params.empty = ''", true),
         ("tags.`é` = 'é'", false),
-        ("tags.`é` ilike 'é'", false),
+        ("tags.`é` ilike 'é'", true),
         ("tags.é LIKE '_'", true),
         ("status like 'finished'", false),
         ("status ILIKE 'fin%'", true),

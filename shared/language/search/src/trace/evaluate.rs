@@ -1,9 +1,11 @@
 //! Evaluation of filters on traces.
 
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 use mlflow_api::ExperimentId;
+use mlflow_api::json::unescaped;
 
 use super::filter::TraceFilter;
 use super::identifier::keys;
@@ -158,8 +160,16 @@ impl TraceFilter {
     }
 
     fn matches_span(&self, span: &impl SpanFields) -> bool {
+        // Made at most once, and only where something else has not decided before.
+        let json = LazyCell::new(|| span.content());
+        let content = LazyCell::new(|| unescaped(&json));
         self.spans_from.is_none_or(|from| begins_late_enough(span.start(), from))
-            && self.spans.iter().all(|predicate| predicate.is_met_by(span))
+            && self.spans.iter().all(|SpanPredicate { field, test, json: of_json }| match field {
+                SpanField::Name => span.name().is_some_and(|name| test.passes(name)),
+                SpanField::Kind => span.kind().is_some_and(|kind| test.passes(kind)),
+                SpanField::Status => test.passes(span.status()),
+                SpanField::Content => test.passes(&content) || of_json.as_ref().is_some_and(|test| test.passes(&json)),
+            })
     }
 }
 
@@ -206,16 +216,5 @@ impl AssessmentPredicate {
             && assessment.kind == self.kind
             && assessment.name == self.name
             && self.test.passes(&assessment.json, assessment.number)
-    }
-}
-
-impl SpanPredicate {
-    fn is_met_by(&self, span: &impl SpanFields) -> bool {
-        match self.field {
-            SpanField::Name => span.name().is_some_and(|name| self.test.passes(name)),
-            SpanField::Kind => span.kind().is_some_and(|kind| self.test.passes(kind)),
-            SpanField::Status => self.test.passes(span.status()),
-            SpanField::Content => self.test.passes(&span.content()),
-        }
     }
 }

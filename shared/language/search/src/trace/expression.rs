@@ -59,6 +59,11 @@ impl Expression {
         Ok(Self { written: written.to_owned(), compiled })
     }
 
+    /// The expression as it was written.
+    pub(super) fn as_str(&self) -> &str {
+        &self.written
+    }
+
     /// Whether it is found in the text.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {

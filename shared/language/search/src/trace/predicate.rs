@@ -1,6 +1,7 @@
 //! The conditions that filters of traces consist of.
 
 use mlflow_api::Result;
+use mlflow_api::json::unescaped;
 use mlflow_api::python::json_spaced;
 use serde_json::Value;
 
@@ -101,6 +102,8 @@ pub struct SpanPredicate {
     pub field: SpanField,
     /// The test of its value.
     pub test: Test,
+    /// Of the content: the test of the JSON itself. The predicate is met if either test passes.
+    pub json: Option<Test>,
 }
 
 /// The fields that spans can be searched by.
@@ -112,12 +115,16 @@ pub enum SpanField {
     Kind,
     /// The status code.
     Status,
-    /// All of it, as MLflow keeps it: JSON.
+    /// All of it: the JSON that MLflow keeps, without its escapes ([`mlflow_api::json::unescaped`]).
     Content,
 }
 
 impl SpanPredicate {
-    /// The condition that a checked key and comparator make. An attribute is looked for in the span's JSON, as MLflow does.
+    /// The condition that a checked key and comparator make. An attribute is looked for in the
+    /// span's content, as MLflow does.
+    ///
+    /// MLflow compares the JSON with its escapes. A pattern with a backslash may be written for
+    /// that, so it is compared with the JSON, too.
     pub(super) fn new(key: &str, comparator: &str, value: Option<Literal>) -> Result<Self> {
         let field = match key {
             "name" => SpanField::Name,
@@ -126,7 +133,9 @@ impl SpanPredicate {
             _ => SpanField::Content,
         };
         let Some(attribute) = key.strip_prefix("attributes.") else {
-            return Ok(Self { field, test: Test::new(comparator, value)? });
+            let test = Test::new(comparator, value)?;
+            let json = (field == SpanField::Content && test.has_backslash()).then(|| test.clone());
+            return Ok(Self { field, test, json });
         };
         let attribute = between(attribute, '`').unwrap_or(attribute);
         let value = match value {
@@ -135,14 +144,19 @@ impl SpanPredicate {
             Some(Literal::List(texts)) if !comparator.ends_with("IN") => Some(Literal::Text(listed(&texts))),
             value => value,
         };
-        let value = match value {
+        match value {
             Some(Literal::Text(text)) if comparator == "RLIKE" => {
-                Some(Literal::Text(json_expression(attribute, &text)))
+                let expression = |written| Test::new(comparator, Some(Literal::Text(written)));
+                let json = Some(expression(json_expression(attribute, &text))?);
+                Ok(Self { field, test: expression(content_expression(attribute, &text))?, json })
             }
-            Some(Literal::Text(text)) => Some(Literal::Text(format!("%\"{attribute}\"{text}%"))),
-            _ => None,
-        };
-        Ok(Self { field, test: Test::new(comparator, value)? })
+            Some(Literal::Text(pattern)) => {
+                let test = Test::new(comparator, Some(Literal::Text(format!("%\"{attribute}\"{pattern}%"))))?;
+                let json = test.has_backslash().then(|| test.clone());
+                Ok(Self { field, test, json })
+            }
+            _ => Ok(Self { field, test: Test::new(comparator, None)?, json: None }),
+        }
     }
 }
 
@@ -151,6 +165,14 @@ impl SpanPredicate {
 fn json_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
+    format!("\"{attribute}\": {begins}{written}{ends}")
+}
+
+/// The expression that finds an attribute's value in the span's content, where its quotes are not
+/// escaped, and line breaks are themselves.
+fn content_expression(attribute: &str, written: &str) -> String {
+    let (begins, written) = written.strip_prefix('^').map_or(("\"\"(?s:.*)", written), |rest| ("\"\"", rest));
+    let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\"\"", rest));
     format!("\"{attribute}\": {begins}{written}{ends}")
 }
 
@@ -189,7 +211,7 @@ pub enum AssessmentTest {
     Equal(String),
     /// The JSON of the value is neither this text, nor the JSON string with this text.
     NotEqual(String),
-    /// Its JSON is like this.
+    /// Its JSON, without escapes, is like this.
     Json(Test),
 }
 
@@ -221,7 +243,7 @@ impl AssessmentTest {
             }
             Self::Equal(text) => is(text),
             Self::NotEqual(text) => !is(text),
-            Self::Json(test) => test.passes(json),
+            Self::Json(test) => test.passes(&unescaped(json)) || (test.has_backslash() && test.passes(json)),
         }
     }
 }

@@ -29,6 +29,16 @@ impl Test {
         }
     }
 
+    /// Whether a pattern or an expression has a backslash, and so may be about escapes.
+    #[must_use]
+    pub(super) fn has_backslash(&self) -> bool {
+        match self {
+            Self::Text(TextTest::Like(pattern) | TextTest::ILike(pattern)) => pattern.as_str().contains('\\'),
+            Self::Text(_) => false,
+            Self::Expression(expression) => expression.as_str().contains('\\'),
+        }
+    }
+
     /// Whether the text passes.
     #[must_use]
     pub fn passes(&self, value: &str) -> bool {

@@ -92,9 +92,21 @@ fn first_term(order: &RunOrder) -> RunOrder {
     RunOrder { terms: order.terms[..1].to_vec() }
 }
 
-const TEXTS: [&str; 10] =
-    ["", "a", "ab", "Ab", "abc", "train run", "training runs", "x-train", "a%b", "été train the abcdef"];
-const PREDICATES: [&str; 44] = [
+const TEXTS: [&str; 12] = [
+    "",
+    "a",
+    "ab",
+    "Ab",
+    "abc",
+    "train run",
+    "training runs",
+    "x-train",
+    "a%b",
+    "été train the abcdef",
+    "ÉTÉ TRAIN the abcdef",
+    "éété",
+];
+const PREDICATES: [&str; 49] = [
     "params.p = 'ab'",
     "params.p != 'ab'",
     "params.p LIKE 'ab%'",
@@ -116,6 +128,11 @@ const PREDICATES: [&str; 44] = [
     "run_name LIKE 'train%'",
     "run_name ILIKE '%train%'",
     "run_name ILIKE '% abc%'",
+    "run_name ILIKE '%Été train%'",
+    "run_name ILIKE 'été%'",
+    "run_name LIKE '%été train%'",
+    "tags.t ILIKE '%éÉt%'",
+    "params.p ILIKE 'ÉÉTÉ'",
     "run_name LIKE '%ru_'",
     "run_name LIKE '%e%'",
     "run_name LIKE '_____%'",

@@ -1,0 +1,43 @@
+// MLflow's page shows HTML artifacts in a sandboxed frame with a blob: URL. Such a frame inherits
+// the page's policy, which blocks inline scripts. This script loads preview.html instead, which is
+// served with a policy of its own, and sends it the artifact.
+(() => {
+  "use strict";
+  const setAttribute = HTMLIFrameElement.prototype.setAttribute;
+  // The latest source of each frame, and the HTML that it shows.
+  const sources = new WeakMap();
+  const contents = new WeakMap();
+
+  async function load(frame, source) {
+    const blob = await fetch(source).then((response) => response.blob(), () => null);
+    const isHtml = blob !== null && blob.type.split(";")[0] === "text/html";
+    const html = isHtml ? await blob.text() : null;
+    if (sources.get(frame) !== source) return;
+    if (html === null) {
+      contents.delete(frame);
+      setAttribute.call(frame, "src", source);
+    } else if (contents.get(frame) !== html) {
+      // The page makes a new URL each time it is rendered. Equal content stays as it is.
+      contents.set(frame, html);
+      setAttribute.call(frame, "src", "static-files/preview.html");
+    }
+  }
+
+  HTMLIFrameElement.prototype.setAttribute = function (name, value) {
+    if (name !== "src") return setAttribute.call(this, name, value);
+    sources.set(this, String(value));
+    if (String(value).startsWith("blob:")) return void load(this, String(value));
+    contents.delete(this);
+    setAttribute.call(this, name, value);
+  };
+
+  addEventListener("message", (event) => {
+    if (event.data !== "preview-ready") return;
+    for (const frame of document.getElementsByTagName("iframe")) {
+      if (frame.contentWindow === event.source && contents.has(frame)) {
+        // A sandboxed frame has no origin that could be named.
+        event.source.postMessage(contents.get(frame), "*");
+      }
+    }
+  });
+})();

@@ -1,0 +1,62 @@
+//! The case of letters, for ILIKE.
+
+/// Folds the case of a character: two characters that fold to the same one match in ILIKE.
+///
+/// It is Unicode's simple case folding, except that ASCII letters match only each other: not the
+/// Kelvin sign, the long s, or the dotted and dotless i. The index has texts with only their ASCII
+/// letters in lower case, so this keeps its tokens valid. A character never becomes several, so
+/// that `_` stands for one: `ß` does not match `ss`.
+pub(crate) fn fold(letter: char) -> char {
+    if letter.is_ascii() {
+        return letter.to_ascii_lowercase();
+    }
+    // By way of the upper case, the two forms of the small sigma become one.
+    let upper = only(letter.to_uppercase()).unwrap_or(letter);
+    let lower = only(upper.to_lowercase()).unwrap_or(letter);
+    if lower.is_ascii() { letter } else { lower }
+}
+
+/// Whether a character may match others in ILIKE, and is not ASCII.
+pub(crate) fn has_variants(letter: char) -> bool {
+    let has_cases = letter.to_lowercase().ne([letter]) || letter.to_uppercase().ne([letter]);
+    !letter.is_ascii() && has_cases
+}
+
+/// The only character, if there is just one.
+fn only(mut letters: impl Iterator<Item = char>) -> Option<char> {
+    letters.next().filter(|_| letters.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn letters_match_in_either_case() {
+        for (one, other) in [('a', 'A'), ('ü', 'Ü'), ('ж', 'Ж'), ('ω', 'Ω'), ('ς', 'Σ'), ('ς', 'σ'), ('ǆ', 'ǅ')]
+        {
+            assert_eq!(fold(one), fold(other), "{one} {other}");
+        }
+        for (one, other) in [('a', 'ä'), ('k', '\u{212a}'), ('s', 'ſ'), ('i', 'İ'), ('i', 'ı'), ('東', '京')] {
+            assert_ne!(fold(one), fold(other), "{one} {other}");
+        }
+    }
+
+    /// Of all characters: those that match others are known as such, and ASCII matches ASCII only.
+    #[test]
+    fn all_variants_are_known() {
+        let mut classes: HashMap<char, Vec<char>> = HashMap::new();
+        for letter in '\0'..=char::MAX {
+            assert_eq!(fold(fold(letter)), fold(letter), "{letter:?}");
+            classes.entry(fold(letter)).or_default().push(letter);
+        }
+        let classes: Vec<_> = classes.into_values().filter(|class| class.len() > 1).collect();
+        assert!(classes.len() > 1_000);
+        for class in classes {
+            let is_ascii = class.iter().all(char::is_ascii);
+            assert!(is_ascii || class.iter().all(|letter| has_variants(*letter)), "{class:?}");
+        }
+    }
+}
