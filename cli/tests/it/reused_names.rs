@@ -190,7 +190,8 @@ async fn an_administrator_who_goes_on_with_guessed_ids_administers_nothing_after
                 let manage = json!({
                     "role_id": guessed, "resource_type": "workspace", "resource_pattern": "*", "permission": "MANAGE",
                 });
-                let member = json!({ "role_id": guessed, "username": if worker % 2 == 0 { "ann" } else { "bob" } });
+                let member =
+                    json!({ "role_id": guessed, "username": if worker.is_multiple_of(2) { "ann" } else { "bob" } });
                 // Without a word about the workspace, as the roles' routes take it.
                 let calls = [
                     ("POST /api/3.0/mlflow/roles/create", json!({ "name": name, "workspace": TEAM })),

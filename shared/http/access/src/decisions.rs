@@ -30,7 +30,7 @@ const FIRST_BATCH: usize = 100;
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The caller may not do what this need says.
-    Denied(Identity, Need),
+    Denied(Box<(Identity, Need)>),
     /// The needs cannot be decided.
     Failed(Error),
 }
@@ -321,7 +321,7 @@ impl<'a> Decisions<'a> {
     }
 
     fn denied(&self, need: &Need) -> Refusal {
-        Refusal::Denied(self.identity.clone(), need.clone())
+        Refusal::Denied(Box::new((self.identity.clone(), need.clone())))
     }
 
     fn stored(&self, guard: &Guarded, read: &Read) -> mlflow_api::Result<Option<Stored>> {

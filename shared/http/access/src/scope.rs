@@ -71,7 +71,7 @@ impl Scope {
     ) -> Result<Self> {
         match Self::decide(authorizer, identity, table, needs, false).await {
             Ok(scope) => Ok(scope),
-            Err(Refusal::Denied(identity, need)) => Err(denied(&identity, &need)),
+            Err(Refusal::Denied(denial)) => Err(denied(&denial.0, &denial.1)),
             Err(Refusal::Failed(error)) => Err(error),
         }
     }
@@ -137,7 +137,7 @@ impl Scope {
         };
         match Self::decide(authorizer, identity.clone(), table, needs, true).await {
             Ok(scope) => Ok(scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_)))),
-            Err(Refusal::Denied(..)) => Ok(false),
+            Err(Refusal::Denied(_)) => Ok(false),
             Err(Refusal::Failed(error)) => Err(error),
         }
     }
