@@ -102,6 +102,10 @@ impl service::Store for Shown {
     fn table(&self) -> &Table {
         &self.table
     }
+
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
+    }
 }
 
 struct Show;

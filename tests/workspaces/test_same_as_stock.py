@@ -32,6 +32,12 @@ ACCEPTED: dict[str, list[Accepted]] = {
     "routes": [
         _TAKEN,
         Accepted(".*GET .*/workspaces(.a=b)?", "200 .*xxxx.*", "200 .*", "the workspace with the longest description was not created (see below)"),
+        Accepted(
+            ".* (POST|PATCH) .*b'nonsense'",
+            "400 .*(Missing value for required parameter 'name'|must have at least one key).*",
+            "400 .*The request body is not JSON.*",
+            "a body that is not JSON is not an empty one",
+        ),
         Accepted(".*GET .*/server-info", '200 .*"gateway": true.*', '200 .*"gateway": false.*', "this server has no AI gateway"),
         Accepted(".*", ".* Set the MLFLOW_ALLOWED_HOST_ADDRESSED_ARTIFACT_SCHEMES environment .*", "400 .*cannot use the .*", "this server has no such environment variable"),
         Accepted(r".* (POST|PATCH) [^ ]* \[.*", "500 <!doctype html>.*", '400 .*"INVALID_PARAMETER_VALUE".*', "a body that is not an object crashes stock MLflow"),

@@ -107,4 +107,8 @@ impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.table
     }
+
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
+    }
 }

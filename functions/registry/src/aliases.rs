@@ -26,7 +26,6 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let store = &store.along(scope.along());
         Ok(shown::version(scope, store.alias_get(&scope.registered_model(&self.0.name)?, &self.0.alias).await?))
     }
 }
@@ -47,7 +46,6 @@ impl Endpoint for Set {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let message::SetAlias { name, alias, version } = &self.0;
         store.alias_set(&scope.registered_model(name)?, alias, version).await?;
         Ok(Empty {})
@@ -70,7 +68,6 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         store.alias_delete(&scope.registered_model(&self.0.name)?, &self.0.alias).await?;
         Ok(Empty {})
     }

@@ -35,7 +35,6 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
         Ok(OneModel { registered_model: store.model_create(scope.workspace(), &name, &self.new).await? })
     }
@@ -56,7 +55,6 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let store = &store.along(scope.along());
         Ok(shown::model(scope, &self.0, store.model_get(&scope.registered_model(&self.0)?).await?))
     }
 }
@@ -83,7 +81,6 @@ impl Endpoint for Search {
     }
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<Models> {
-        let store = &store.along(scope.along());
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.model_search(scope.workspace(), scope.visible(), &self.0).await
     }
@@ -108,7 +105,6 @@ impl Endpoint for Update {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
         let model = store.model_update(scope.workspace(), &name, &self.description).await?;
         Ok(shown::model(scope, &self.name, model))
@@ -135,7 +131,6 @@ impl Endpoint for Rename {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneModel> {
-        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.name)?;
         let model = store.model_rename(scope.workspace(), &name, &self.new_name).await?;
         Ok(shown::model(scope, &self.name, model))
@@ -157,7 +152,6 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         store.model_delete(scope.workspace(), &scope.registered_model(&self.0)?).await?;
         Ok(Empty {})
     }
@@ -193,7 +187,6 @@ impl Endpoint for SetTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let message::SetModelTag { name, key, value } = &self.0;
         store.model_set_tag(scope.workspace(), &scope.registered_model(name)?, key, value).await?;
         Ok(Empty {})
@@ -215,7 +208,6 @@ impl Endpoint for DeleteTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let message::DeleteModelTag { name, key } = &self.0;
         store.model_delete_tag(scope.workspace(), &scope.registered_model(name)?, key).await?;
         Ok(Empty {})
@@ -238,7 +230,6 @@ impl Endpoint for LatestVersions {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Versions> {
-        let store = &store.along(scope.along());
         // MLflow looks up the model before it checks the stages.
         let stages = || self.0.stages.iter().map(|stage| ModelStage::parse(stage)).collect();
         let mut model_versions = store.model_latest_versions(&scope.registered_model(&self.0.name)?, stages).await?;

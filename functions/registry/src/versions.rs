@@ -77,7 +77,6 @@ impl Endpoint for Create {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let store = &store.along(scope.along());
         let run = self.run().map(|run| scope.known_run(&run)).transpose()?.flatten();
         let logged_model = self.logged_model().map(|model| scope.known_logged_model(&model)).transpose()?.flatten();
         let registered = self.new.source.registered_model();
@@ -103,7 +102,6 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let store = &store.along(scope.along());
         Ok(shown::version(scope, store.version_get(&scope.registered_model(&self.0.name)?, &self.0.version).await?))
     }
 }
@@ -123,7 +121,6 @@ impl Endpoint for GetDownloadUri {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
-        let store = &store.along(scope.along());
         let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
         // Clients read files by the location alone. A caller without a right to the run or the
         // logged model there gets the version's own directory, which the right to the version opens.
@@ -167,7 +164,6 @@ impl Endpoint for GetArtifact {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        let store = &store.along(scope.along());
         let version = store.version_stored(&scope.registered_model(&self.name)?, &self.version).await?;
         let artifacts = version.artifacts(service::Store::table(store), store.artifacts()).await?;
         artifacts.answer(&self.path, self.presigned).await
@@ -202,7 +198,6 @@ impl Endpoint for Search {
     }
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
-        let store = &store.along(scope.along());
         self.0.hides_runs = !scope.shows(Resource::Run);
         store.version_search(scope.workspace(), scope.visible(), &self.0).await
     }
@@ -223,7 +218,6 @@ impl Endpoint for Update {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let store = &store.along(scope.along());
         let message::UpdateVersion { name, version, description } = &self.0;
         let name = scope.registered_model(name)?;
         Ok(shown::version(scope, store.version_update(&name, version, description.as_deref()).await?))
@@ -245,7 +239,6 @@ impl Endpoint for TransitionStage {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneVersion> {
-        let store = &store.along(scope.along());
         let message::TransitionStage { name, version, stage, archive_existing_versions: archive } = &self.0;
         let name = scope.registered_model(name)?;
         Ok(shown::version(scope, store.version_transition(scope.workspace(), &name, version, stage, *archive).await?))
@@ -267,7 +260,6 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let name = scope.registered_model(&self.0.name)?;
         store.version_delete(scope.workspace(), &name, &self.0.version).await?;
         Ok(Empty {})
@@ -289,7 +281,6 @@ impl Endpoint for SetTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let message::SetVersionTag { name, version, key, value } = &self.0;
         store.version_set_tag(&scope.registered_model(name)?, version, key, value).await?;
         Ok(Empty {})
@@ -312,7 +303,6 @@ impl Endpoint for DeleteTag {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        let store = &store.along(scope.along());
         let message::DeleteVersionTag { name, version, key } = &self.0;
         store.version_delete_tag(&scope.registered_model(name)?, version, key).await?;
         Ok(Empty {})

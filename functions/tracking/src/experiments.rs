@@ -38,7 +38,7 @@ impl Endpoint for Create {
         if !self.0.artifact_location.is_empty() {
             artifact_location::check(scope, store, &self.0.artifact_location).await?;
         }
-        let id = store.along(scope.along()).experiment_create(scope.workspace(), &self.0).await?;
+        let id = store.experiment_create(scope.workspace(), &self.0).await?;
         Ok(CreatedExperiment { experiment_id: id.to_string() })
     }
 }
@@ -162,7 +162,7 @@ impl Endpoint for Update {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         let experiment = scope.experiment(self.experiment)?;
-        store.along(scope.along()).experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
+        store.experiment_rename(scope.workspace(), &experiment, &self.new_name).await?;
         Ok(Empty {})
     }
 }
@@ -182,7 +182,7 @@ impl Endpoint for Delete {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
-        store.along(scope.along()).experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
+        store.experiment_delete(scope.workspace(), &scope.experiment(self.0)?).await?;
         Ok(Empty {})
     }
 }

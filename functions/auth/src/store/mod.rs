@@ -13,6 +13,7 @@ mod tokens;
 mod users;
 mod workspaces;
 
+use access::Scope;
 use permissions::{Basic, Passwords};
 use table::Table;
 
@@ -47,5 +48,9 @@ impl Store {
 impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.data
+    }
+
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
     }
 }

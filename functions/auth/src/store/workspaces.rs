@@ -58,4 +58,8 @@ impl service::Store for WorkspaceStore {
     fn table(&self) -> &Table {
         &self.table
     }
+
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
+    }
 }

@@ -77,7 +77,7 @@ impl Endpoint for Create {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneDataset> {
         check_workspace(scope, &self.0.experiment_ids)?;
-        Ok(OneDataset { dataset: store.along(scope.along()).dataset_create(scope.workspace(), &self.0).await? })
+        Ok(OneDataset { dataset: store.dataset_create(scope.workspace(), &self.0).await? })
     }
 }
 

@@ -31,10 +31,7 @@ impl Endpoint for Register {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<RegisteredScorer> {
-        store
-            .along(scope.along())
-            .scorer_register(scope.workspace(), &self.scorer.granted(scope)?, &self.serialized)
-            .await
+        store.scorer_register(scope.workspace(), &self.scorer.granted(scope)?, &self.serialized).await
     }
 }
 
@@ -65,7 +62,7 @@ impl Endpoint for Delete {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         let version = self.version.map(i64::from);
-        store.along(scope.along()).scorer_delete(scope.workspace(), &self.scorer.granted(scope)?, version).await?;
+        store.scorer_delete(scope.workspace(), &self.scorer.granted(scope)?, version).await?;
         Ok(Empty {})
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use access::Along;
+use access::{Along, Scope};
 use experiments::Experiments;
 use table::Table;
 
@@ -27,17 +27,14 @@ impl Store {
     pub fn with_lease(table: Table, lease: Duration) -> Self {
         Self { experiments: Experiments::new(table.clone(), lease), table, along: Along::nothing() }
     }
-
-    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
-    /// the transactions that create or delete entities.
-    #[must_use]
-    pub fn along(&self, along: &Along) -> Self {
-        Self { along: along.clone(), ..self.clone() }
-    }
 }
 
 impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn for_request(&self, scope: &Scope) -> Self {
+        Self { along: scope.along().clone(), ..self.clone() }
     }
 }

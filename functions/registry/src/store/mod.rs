@@ -25,7 +25,7 @@ mod version_tag;
 
 use std::sync::Arc;
 
-use access::Along;
+use access::{Along, Scope};
 use artifact_store::Artifacts;
 use key_schema::{ModelKey, attributes};
 use table::Table;
@@ -72,13 +72,6 @@ impl Store {
         }
     }
 
-    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
-    /// the transactions that create, rename or delete entities.
-    #[must_use]
-    pub fn along(&self, along: &Along) -> Self {
-        Self { along: along.clone(), ..self.clone() }
-    }
-
     /// Returns the key of the rows of the model with this name, unless its home is elsewhere.
     fn key_of(&self, name: &str) -> ModelKey {
         ModelKey::of(&self.along.workspace(), name)
@@ -100,5 +93,9 @@ impl Store {
 impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn for_request(&self, scope: &Scope) -> Self {
+        Self { along: scope.along().clone(), ..self.clone() }
     }
 }

@@ -80,6 +80,10 @@ impl service::Store for Store {
         &self.table
     }
 
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
+    }
+
     /// Leaves out traces that are kept no longer, whether or not they were removed. No request, or one a minute.
     async fn only_shown(&self, scope: Scope) -> Result<Scope> {
         let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();

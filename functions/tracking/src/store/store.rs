@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::Along;
+use access::{Along, Scope};
 use artifact_store::Artifacts;
 use experiments::Experiments;
 use run_index::IndexedFieldsCache;
@@ -62,13 +62,6 @@ impl Store {
         Self { working_directory: Some(directory.into()), ..self }
     }
 
-    /// Returns a copy of the store for one request. The request's authorizer adds its own writes to
-    /// the transactions that create or delete entities.
-    #[must_use]
-    pub fn along(&self, along: &Along) -> Self {
-        Self { along: along.clone(), ..self.clone() }
-    }
-
     /// Returns the store with this artifact storage, independent of its artifact root.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
@@ -123,5 +116,9 @@ impl Store {
 impl service::Store for Store {
     fn table(&self) -> &Table {
         &self.table
+    }
+
+    fn for_request(&self, scope: &Scope) -> Self {
+        Self { along: scope.along().clone(), ..self.clone() }
     }
 }

@@ -72,7 +72,7 @@ fn the_capacity_ledger_is_up_to_date_and_within_its_budgets() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "fills a table for minutes; part of `make test-slow`"]
 async fn a_hundred_thousand_runs_are_searched_at_the_cost_of_ten_thousand() {
-    searches::at_scale().await;
+    Box::pin(searches::at_scale()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -69,7 +69,7 @@ impl Scope {
         table: &Table,
         needs: &Needs,
     ) -> Result<Self> {
-        match Self::decide(authorizer, identity, table, needs, false).await {
+        match Box::pin(Self::decide(authorizer, identity, table, needs, false)).await {
             Ok(scope) => Ok(scope),
             Err(Refusal::Denied(denial)) => Err(denied(&denial.0, &denial.1)),
             Err(Refusal::Failed(error)) => Err(error),
@@ -135,7 +135,7 @@ impl Scope {
         let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
             return Ok(true);
         };
-        match Self::decide(authorizer, identity.clone(), table, needs, true).await {
+        match Box::pin(Self::decide(authorizer, identity.clone(), table, needs, true)).await {
             Ok(scope) => Ok(scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_)))),
             Err(Refusal::Denied(_)) => Ok(false),
             Err(Refusal::Failed(error)) => Err(error),

@@ -25,6 +25,12 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// The table, in which the router looks up the entities that a request names.
     fn table(&self) -> &Table;
 
+    /// Returns the store for one request. A store whose transactions create, rename or delete guarded
+    /// entities takes the writes that the authorizer adds to them from the scope
+    /// ([`Scope::along`]), such as the creator's grant. Endpoints only ever get this store.
+    #[must_use]
+    fn for_request(&self, scope: &Scope) -> Self;
+
     /// Leaves out of a scope the expired entities, although they are still in the table. All
     /// requests go through this.
     fn only_shown(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
@@ -123,7 +129,7 @@ async fn answer<E: Endpoint>(
 ) -> Result<Answer> {
     let (endpoint, _room) = read::<E>(request, room).await?;
     let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
-    endpoint.act(&scope, &frame.store).await?.into_answer()
+    endpoint.act(&scope, &frame.store.for_request(&scope)).await?.into_answer()
 }
 
 /// The same for an endpoint that takes its body as a stream.
@@ -135,7 +141,7 @@ pub(crate) async fn serve_upload<E: Upload>(
     let identity = frame.authenticate(permission, &incoming.arrived).await?;
     let endpoint = E::read(&incoming.request)?;
     let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
-    endpoint.act(&scope, &frame.store, incoming.stream()?).await?.into_answer()
+    endpoint.act(&scope, &frame.store.for_request(&scope), incoming.stream()?).await?.into_answer()
 }
 
 impl<S: Store> Frame<S> {

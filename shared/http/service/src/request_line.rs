@@ -165,6 +165,10 @@ mod tests {
         fn table(&self) -> &Table {
             &self.0
         }
+
+        fn for_request(&self, _: &Scope) -> Self {
+            self.clone()
+        }
     }
 
     struct Get(RunId);

@@ -158,6 +158,10 @@ mod tests {
         fn table(&self) -> &Table {
             &self.table
         }
+
+        fn for_request(&self, _: &Scope) -> Self {
+            self.clone()
+        }
     }
 
     /// Answers its input.

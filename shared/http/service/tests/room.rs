@@ -40,6 +40,10 @@ impl Store for NoStore {
     fn table(&self) -> &Table {
         &self.0
     }
+
+    fn for_request(&self, _: &Scope) -> Self {
+        self.clone()
+    }
 }
 
 /// Counts what it holds, for so long, or until the end.
