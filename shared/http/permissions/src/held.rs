@@ -12,7 +12,7 @@ use table::{Item, Query, TableKey};
 use crate::basic::Basic;
 use crate::grants::Grants;
 use crate::keep::{Kept, KeptGrant, granted_key, type_levels};
-use crate::place::{Place, item_key};
+use crate::place::{Place, Places, item_key};
 use crate::resources::{at_home, counts, home_of, is_that, item_granted, item_of, pattern, resources};
 use crate::rules::canonical;
 use crate::users::{RoleGrant, role_grants, role_grants_in, role_key};
@@ -138,6 +138,17 @@ pub struct Memberships {
 }
 
 impl Basic {
+    /// Those of these workspaces that exist, with their current ids. One request for a hundred of
+    /// them; none if they are the default one, or were read within the lease.
+    ///
+    /// # Errors
+    /// The table cannot be read.
+    pub async fn places<'a>(&self, workspaces: impl Iterator<Item = &'a Workspace> + Send) -> Result<Places> {
+        let wanted: BTreeSet<_> = workspaces.cloned().collect();
+        let read = self.read_items(wanted.iter().filter_map(item_key).collect(), Vec::new()).await?;
+        Ok(Places::current(wanted.into_iter(), &read))
+    }
+
     /// In which workspaces a user has roles. Two requests; fewer if the roles or the workspaces were
     /// read within the lease, and one if all roles are in the default workspace.
     ///

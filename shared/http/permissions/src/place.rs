@@ -10,10 +10,8 @@ use std::collections::HashMap;
 use access::Read;
 use entities::{WorkspaceIdentity, workspace_key};
 use key_schema::attributes::{IN_WORKSPACE, WORKSPACE_ID};
-use mlflow_api::{Result, Workspace};
+use mlflow_api::Workspace;
 use table::{Item, TableKey, text};
-
-use crate::basic::Basic;
 
 /// Separates the name of a workspace from its id. No name has it.
 const ID: char = '@';
@@ -111,6 +109,12 @@ impl std::fmt::Display for Place {
 pub struct Places(HashMap<Workspace, Place>);
 
 impl Places {
+    /// The current places of workspaces, from the items that were read.
+    pub(crate) fn current(workspaces: impl Iterator<Item = Workspace>, read: &Read) -> Self {
+        let current = |workspace: Workspace| Some((workspace.clone(), Place::current(&workspace, read)?));
+        Self(workspaces.filter_map(current).collect())
+    }
+
     /// Whether a place exists: its workspace is there, and has its id.
     #[must_use]
     pub fn has(&self, place: &Place) -> bool {
@@ -127,20 +131,6 @@ impl Places {
 /// The key of the item of a workspace, if it has one.
 pub(crate) fn item_key(workspace: &Workspace) -> Option<TableKey> {
     (*workspace != Workspace::default()).then(|| TableKey::here(workspace_key(workspace)))
-}
-
-impl Basic {
-    /// Those of these workspaces that exist, with their current ids. One request for a hundred of
-    /// them; none if they are the default one, or were read within the lease.
-    ///
-    /// # Errors
-    /// The table cannot be read.
-    pub async fn places<'a>(&self, workspaces: impl Iterator<Item = &'a Workspace> + Send) -> Result<Places> {
-        let wanted: std::collections::BTreeSet<_> = workspaces.cloned().collect();
-        let read = self.read_items(wanted.iter().filter_map(item_key).collect(), Vec::new()).await?;
-        let current = |workspace: Workspace| Some((workspace.clone(), Place::current(&workspace, &read)?));
-        Ok(Places(wanted.into_iter().filter_map(current).collect()))
-    }
 }
 
 #[cfg(test)]
