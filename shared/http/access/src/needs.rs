@@ -202,7 +202,7 @@ impl Needs {
         self
     }
 
-    /// Returns these needs, or `others` if these are empty. A request may not name any entity.
+    /// Returns these needs, or `others` if these are empty. A request does not have to name an entity.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         if self.is_empty() { others } else { self }
