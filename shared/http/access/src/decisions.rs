@@ -50,7 +50,8 @@ impl From<table::Failure> for Refusal {
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// The decision about one need. Only a need to list or to show may be refused.
+/// The decision about one need. Of refused needs, only those to list or to show are recorded; any
+/// other refusal ends the request.
 #[derive(Debug)]
 pub(crate) struct Decided<'a> {
     pub(crate) need: &'a Need,
@@ -90,7 +91,7 @@ impl<'a> Decided<'a> {
     }
 }
 
-/// The decisions about the needs of one request.
+/// The decisions about the needs of one request, together with what was read for them.
 pub(crate) struct Decisions<'a> {
     authorizer: &'a dyn Authorizer,
     table: &'a Table,

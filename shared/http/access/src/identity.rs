@@ -57,7 +57,7 @@ impl Caller {
     }
 }
 
-/// The caller with workspace and credentials. Passed on to calls between functions of this server.
+/// The caller with workspace and credentials. Passed on to endpoints that the server calls itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The caller.

@@ -47,7 +47,7 @@ pub struct Function {
     pub timeout: u32,
     /// Whether a parameter of the stack, `<resource>Concurrency`, reserves its concurrency.
     pub has_concurrency: bool,
-    /// Resource of the layer that it needs.
+    /// Name of the resource of the layer that the function needs.
     pub layer: Option<&'static str>,
 }
 
@@ -88,7 +88,7 @@ impl Function {
 /// parameter, which the function may read, so the template never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// The environment variable that has the parameter's name.
+    /// Environment variable for the parameter's name.
     pub variable: &'static str,
     /// Last part of the parameter's name: `/mlflow/<stack>/<name>`.
     pub name: &'static str,
@@ -99,9 +99,9 @@ pub struct Secret {
 /// A KMS key that the function uses directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KmsKey {
-    /// The resource of the template that is the key.
+    /// Name of the key's resource in `template.yaml`.
     pub resource: &'static str,
-    /// The environment variable that has the key's ARN.
+    /// Environment variable for the key's ARN.
     pub variable: &'static str,
     /// The IAM actions, such as `kms:Decrypt`.
     pub actions: &'static [&'static str],
@@ -115,7 +115,7 @@ pub struct KmsKey {
 pub struct Queue {
     /// Name of its resource in `template.yaml`. It never changes.
     pub resource: &'static str,
-    /// What the function does with it.
+    /// How the function uses the queue.
     pub role: QueueRole,
     /// Reason why the function needs it, as a comment in the template.
     pub why: &'static str,
@@ -124,9 +124,9 @@ pub struct Queue {
 /// How a function uses a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueRole {
-    /// The function sends messages. The environment variable contains the queue's URL.
+    /// The function sends messages to the queue.
     Sends {
-        /// The variable.
+        /// Environment variable for the queue's URL.
         variable: &'static str,
     },
     /// Lambda invokes the function with batches of messages.
@@ -154,7 +154,7 @@ pub enum Package {
     Zip,
     /// A container image, whose URI is a parameter of the stack.
     Image {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
     },
 }
@@ -224,11 +224,11 @@ impl TableActions {
 /// Indexes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexes {
-    /// None.
+    /// No index.
     None,
-    /// These.
+    /// Only these indexes.
     Only(&'static [&'static str]),
-    /// All.
+    /// All indexes.
     All,
 }
 

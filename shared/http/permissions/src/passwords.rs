@@ -71,7 +71,8 @@ impl PasswordHash {
 
     /// Checks whether a password has this hash. Takes as long as hashing it.
     fn is_of(&self, password: &str) -> Result<bool> {
-        let (cost, salt, hash) = self.parts().ok_or_else(|| Error::internal("a hash of a password cannot be read"))?;
+        let (cost, salt, hash) =
+            self.parts().ok_or_else(|| Error::internal("the stored password hash is malformed"))?;
         Ok(derive(password, &salt, cost)?.ct_eq(&hash).into())
     }
 

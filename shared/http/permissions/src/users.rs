@@ -107,7 +107,7 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
         text.as_s()
             .ok()
             .and_then(|text| RoleGrant::read(id, text))
-            .ok_or_else(|| unreadable(role, "what a role grants"))
+            .ok_or_else(|| unreadable(role, "the grants of a role"))
     };
     let mut grants = grants.map(grant).collect::<Result<Vec<_>>>()?;
     grants.sort_by_key(|grant| grant.id);
