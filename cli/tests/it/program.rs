@@ -169,9 +169,9 @@ pub(crate) fn refusal(arguments: &[&str], environment: &[(&str, &str)]) -> Strin
 #[test]
 fn settings_that_make_no_sense_are_refused_with_a_sentence() {
     for (arguments, sentence) in [
-        (&["serve", "--memory", "--allowed-host", "http://mlflow.ns.svc/mlflow"][..], "it has more than a host"),
-        (&["serve", "--memory", "--allowed-hosts", "a.example,*.*.example"], "a pattern has one asterisk"),
-        (&["serve", "--memory", "--allowed-host", ""], "a host is missing"),
+        (&["serve", "--memory", "--allowed-host", "http://mlflow.ns.svc/mlflow"][..], "it contains more than a host"),
+        (&["serve", "--memory", "--allowed-hosts", "a.example,*.*.example"], "a pattern must have exactly one"),
+        (&["serve", "--memory", "--allowed-host", ""], "the host is missing"),
         (&["serve", "--dynamodb-endpoint", "dynamodb.eu-1.amazonaws.com"], "expected a URL such as https://dynamodb"),
         (&["serve", "--memory", "--table", "my table"], "a table name has 3 to 255"),
         (&["engine", "--memory", "--table", "t"], "a table name has 3 to 255"),

@@ -138,7 +138,7 @@ async fn a_file_that_was_changed_on_its_way_is_refused() {
         server.send(request.body(Body::from("caf\u{fffd}")).unwrap()).await
     };
     let message = put("4").await.refused(400, "BAD_REQUEST");
-    assert!(message.starts_with("Of a body of 4 bytes, 6 have come."), "{message}");
+    assert!(message.starts_with("Expected a body of 4 bytes, but received 6."), "{message}");
     assert_eq!(server.tree(), ["outside", "outside/secret"]);
     put("6").await.ok();
 }

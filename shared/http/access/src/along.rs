@@ -1,4 +1,4 @@
-//! The authorizer's own writes in the transactions of a request.
+//! Writes that the authorizer adds to the request's transactions.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,8 +14,8 @@ use crate::guard::{Guarded, workspace_key};
 use crate::identity::{Caller, Identity};
 use crate::kind::Resource;
 
-/// Gives the additional writes for the transactions of one request, such as its caller's grant on a
-/// new entity.
+/// Writes that the authorizer adds to the request's transaction, for example the caller's grant on
+/// a new entity.
 #[derive(Clone, Default)]
 pub struct Along {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
@@ -24,10 +24,11 @@ pub struct Along {
 }
 
 impl Along {
-    /// The additional writes that an authorizer wants for this caller's request.
+    /// Creates the source of an authorizer's additional writes for a request.
     ///
-    /// The models are those that the authorizer was asked about, by their names, with their ids at
-    /// that time. `within` is the workspace of the request, if it is not the default one and was read.
+    /// `models` maps the names of the registered models that the authorizer decided about to their
+    /// ids at that time. `within` is the identity of the request's workspace, if that is not the
+    /// default one and its item was read.
     pub(crate) fn of(
         authorizer: &Arc<dyn Authorizer>,
         identity: &Identity,
@@ -37,35 +38,38 @@ impl Along {
         Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into(), within }
     }
 
-    /// The id of the model that the authorizer was asked about under this name.
+    /// Returns the id of the model that the authorizer decided about under this name.
     #[must_use]
     pub fn id_of(&self, name: &str) -> Option<&str> {
         self.models.get(&RegisteredModelName::named(name))?.as_deref()
     }
 
-    /// Whether the model that has this name and this id is the one that the authorizer was asked
-    /// about. A name may pass to another model during a request. A permission for one model is none
-    /// for the other.
+    /// Checks whether the model that now has this name and id is the one that the authorizer
+    /// decided about. A name may pass to another model during a request, and a permission for one
+    /// model does not apply to the other. Returns `true` for names that the authorizer did not
+    /// decide about.
     #[must_use]
     pub fn is_asked_about(&self, name: &str, id: &str) -> bool {
         self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
-    /// The workspace that the request is about.
+    /// Returns the workspace of the request.
     #[must_use]
     pub fn workspace(&self) -> Workspace {
         self.by.as_ref().map(|(_, identity)| identity.workspace.clone()).unwrap_or_default()
     }
 
-    /// The identity of the workspace that the request is about. `None` in the default workspace, and without a request.
+    /// Returns the identity of the request's workspace. `None` in the default workspace, and for
+    /// changes outside a request.
     #[must_use]
     pub fn within(&self) -> Option<&WorkspaceIdentity> {
         self.within.as_ref()
     }
 
-    /// A part of a transaction that creates something in a workspace: the workspace is the one that
-    /// the request was authorized for, and is not being deleted. A workspace that got its name since
-    /// then is another one. `None` in the default workspace, which is never deleted. Two write units.
+    /// Returns a condition for a transaction that creates an entity in a workspace. It requires
+    /// that the workspace is still the one that the request was authorized for, and not a later one
+    /// with the same name, and that it is not being deleted. Returns `None` for the default
+    /// workspace, which is never deleted. Costs two write units.
     #[must_use]
     pub fn is_open(&self, workspace: &Workspace) -> Option<Write> {
         if *workspace == Workspace::default() {
@@ -77,13 +81,13 @@ impl Along {
         ))
     }
 
-    /// No writes: for changes without a request.
+    /// Returns a value without any writes, for changes outside a request.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// An item that is created, as that of its owner. It says who that is only of a user.
+    /// Records the caller as the owner of a new item, if the caller is a user.
     #[must_use]
     pub fn owned(&self, item: Item) -> Item {
         match &self.by {
@@ -94,28 +98,29 @@ impl Along {
         }
     }
 
-    /// The writes that go with the creation of an entity of a kind, which is or will be this guard.
-    /// Its `id` tells it from others that had its name before. Its `home` is its name; for a
-    /// registered model, it is the name that its rows are kept under, even after a renaming.
+    /// Returns the writes to add to the creation of an entity of a kind, which is or will become
+    /// this guard. `id` distinguishes the entity from earlier ones with the same name. `home` is
+    /// its name. For a registered model, it is the name that its rows are stored under, which does
+    /// not change when the model is renamed.
     #[must_use]
     pub fn created(&self, kind: Resource, guarded: &Guarded, id: &str, home: &str) -> Vec<Write> {
         self.of_event(Event::Created { kind, guarded, id, home })
     }
 
-    /// The same where a registered model gets another name.
+    /// Returns the writes to add when a registered model is renamed.
     #[must_use]
     pub fn renamed(&self, name: &RegisteredModelName, new_name: &RegisteredModelName) -> Vec<Write> {
         let [name, new_name] = [name, new_name].map(|name| Guarded::RegisteredModel(name.clone()));
         self.of_event(Event::Renamed(&name, &new_name))
     }
 
-    /// The same where it is deleted.
+    /// Returns the writes to add when an entity is deleted.
     #[must_use]
     pub fn deleted(&self, guarded: &Guarded) -> Vec<Write> {
         self.of_event(Event::Deleted(guarded))
     }
 
-    /// The authorizer and the caller of the request, if it has any.
+    /// Returns the authorizer and the caller of the request, if there is a request.
     pub(crate) fn by(&self) -> Option<(&Arc<dyn Authorizer>, &Identity)> {
         self.by.as_ref().map(|(authorizer, identity)| (authorizer, identity))
     }

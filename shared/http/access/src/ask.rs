@@ -1,4 +1,4 @@
-//! The guards of a need, and the asks about them.
+//! Guards of a need, and the asks about them.
 
 use std::collections::{HashMap, HashSet};
 

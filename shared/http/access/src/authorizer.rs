@@ -1,4 +1,4 @@
-//! The interface of authorizers: they decide who is calling, and what callers may do.
+//! The interface of authorizers, which authenticate callers and decide what they may do.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,15 +12,17 @@ use crate::guard::{Ask, Guarded, Read};
 use crate::identity::{Arrived, Identity};
 use crate::kind::Resource;
 
-/// A list that may show up to so many entities is short: their guards are read with one request.
+/// Maximum number of guards that a list enumerates up front. One request reads this many.
 const FEW: usize = 100;
 
-/// Decides what lists may show to one caller, where rules decide that and no set.
+/// Decides which entities lists may show to a caller, if that follows from rules rather than from a
+/// set.
 pub trait Sight: Send + Sync + fmt::Debug {
-    /// Whether an entity of this kind may be shown that this guards.
+    /// Checks whether an entity of this kind with this guard may be shown.
     fn shows(&self, kind: Resource, guarded: &Guarded) -> bool;
 
-    /// Every guard of this kind that may be shown, where it knows them all. For scorers, an experiment stands for all of its scorers.
+    /// Returns every guard of this kind that may be shown, or `None` if they cannot be enumerated.
+    /// For scorers, an experiment stands for all of its scorers.
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>>;
 }
 
@@ -30,27 +32,29 @@ pub enum Visible {
     /// Everything in the workspace.
     #[default]
     Everything,
-    /// The entities that these guard, and no others. An experiment shows its scorers, too.
+    /// The entities with these guards. An experiment includes its scorers.
     Only(Arc<HashSet<Guarded>>),
-    /// The entities that rules admit.
+    /// The entities that match rules.
     Which(Arc<dyn Sight>),
 }
 
 impl Visible {
-    /// Nothing.
+    /// Returns a value that shows nothing.
     #[must_use]
     pub fn nothing() -> Self {
         Self::Only(Arc::default())
     }
 
-    /// Whether a list may show the entities of this guard. A search asks before it counts an item
-    /// for its page. So pages are full, and a token gives nothing away.
+    /// Checks whether a list may show the entities of this guard. A search checks an item before
+    /// counting it towards the page. This way pages are full, and a page token reveals nothing
+    /// about hidden items.
     #[must_use]
     pub fn shows(&self, guarded: &Guarded) -> bool {
         self.shows_as(guarded.resource(), guarded)
     }
 
-    /// The same of an entity of another kind than its guard, such as a prompt.
+    /// Checks whether a list may show entities of `kind` under this guard. The kind may differ from
+    /// the guard's own, such as for a prompt.
     #[must_use]
     pub fn shows_as(&self, kind: Resource, guarded: &Guarded) -> bool {
         match self {
@@ -65,8 +69,9 @@ impl Visible {
         }
     }
 
-    /// Every guard of a kind that may be shown, in any order, if these are at most a hundred: then a search looks at them, and not at all
-    /// that there is. For scorers, an experiment stands for all of its scorers.
+    /// Returns every guard of a kind that may be shown, in any order, if there are at most 100. A
+    /// search can then check these instead of all entities. For scorers, an experiment stands for
+    /// all of its scorers.
     #[must_use]
     pub fn few(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let all = match self {
@@ -84,53 +89,53 @@ impl Visible {
     }
 }
 
-/// A change of a guarded entity. An authorizer may have to write something then.
+/// A change of a guarded entity, in response to which an authorizer may write items of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// It was created.
+    /// The entity was created.
     Created {
-        /// As an entity of this kind.
+        /// Kind of the entity.
         kind: Resource,
-        /// It.
+        /// Guard of the entity.
         guarded: &'a Guarded,
-        /// The id that tells it from others that had its name before.
+        /// Id that distinguishes the entity from earlier ones with the same name.
         id: &'a str,
-        /// The name that its rows are kept under.
+        /// Name that the entity's rows are stored under.
         home: &'a str,
     },
-    /// It is called otherwise now.
+    /// The entity was renamed, from the first name to the second.
     Renamed(&'a Guarded, &'a Guarded),
-    /// It was deleted. An experiment's deletion can be undone.
+    /// The entity was deleted. Deleted experiments can be restored.
     Deleted(&'a Guarded),
 }
 
-/// Decides who is calling and what callers may do. One per process.
+/// Authenticates callers and decides what they may do. There is one per process.
 pub trait Authorizer: Send + Sync {
-    /// The sender of a request, as far as the process knows. Its earlier knowledge counts only once
-    /// [`read`](Self::read) or [`confirm`](Self::confirm) has looked again.
+    /// Identifies the sender of a request, as far as this process knows. A cached identity is only
+    /// provisional until [`read`](Self::read) or [`confirm`](Self::confirm) has verified it.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, where the sender is not known.
+    /// `UNAUTHENTICATED` if the sender cannot be identified.
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>>;
 
-    /// Whether there are workspaces other than the default one. If there are none, a request that
-    /// names any is refused.
+    /// Checks whether there are workspaces other than the default one. If not, requests that name a
+    /// workspace are rejected.
     fn has_workspaces(&self) -> bool {
         false
     }
 
-    /// Whether it needs the table's items of guards. If so, they are looked up with one more
-    /// request. If not, nothing is read for it.
+    /// Checks whether the authorizer needs the stored items of guards. They take one more request.
+    /// If it does not need them, nothing is read for it.
     fn looks(&self) -> bool {
         true
     }
 
-    /// The current state of the caller, of guards, and of other items that the authorizer wants.
-    /// One request to DynamoDB, or none where all of it was read a moment ago. One more each time
-    /// that the caller turns out to have changed.
+    /// Reads the current state of the caller, of guards, and of other items that the authorizer
+    /// needs. Takes one request to DynamoDB, or none if all items are cached. Each time the caller
+    /// turns out to have changed, one more request is sent.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, where the caller's credentials are no longer valid.
+    /// `UNAUTHENTICATED` if the caller's credentials are no longer valid.
     fn read<'a>(
         &'a self,
         identity: Identity,
@@ -145,15 +150,16 @@ pub trait Authorizer: Send + Sync {
         })
     }
 
-    /// The caller as the tables say it now, where there is nothing else to read.
+    /// Verifies the caller against the current state of the tables. Used if nothing else has to be
+    /// read.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// `UNAUTHENTICATED` if the caller's credentials are no longer valid.
     fn confirm(&self, identity: Identity) -> BoxFuture<'_, Result<Identity>> {
         Box::pin(async { Ok(identity) })
     }
 
-    /// For each of these, whether the caller may do it.
+    /// Decides for each ask whether the caller may do it.
     fn authorize<'a>(
         &'a self,
         identity: &'a Identity,
@@ -161,8 +167,8 @@ pub trait Authorizer: Send + Sync {
         read: &'a Read,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
-    /// The same for what a request turns out to touch while it is answered. A refusal does not
-    /// refuse the request as a whole.
+    /// Decides asks about entities that turn out to be involved while the request is processed. A
+    /// refusal does not fail the request.
     fn authorize_further<'a>(
         &'a self,
         identity: &'a Identity,
@@ -172,23 +178,23 @@ pub trait Authorizer: Send + Sync {
         self.authorize(identity, asked, read)
     }
 
-    /// The entities that lists may show to the caller.
+    /// Returns the entities that lists may show to the caller.
     fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>>;
 
-    /// The writes that it adds to the transaction that creates, renames or deletes something.
+    /// Returns the writes to add to the transaction that creates, renames or deletes an entity.
     fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
         let _ = (identity, event);
         Vec::new()
     }
 }
 
-/// Lets everybody do everything: the gateway has admitted each caller, or he is on the same
-/// machine.
+/// Allows everything to every caller. The gateway has already admitted the caller, or the caller is
+/// on the same machine.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmitEverybody;
 
 impl AdmitEverybody {
-    /// As frames and scopes take it.
+    /// Returns a shared instance, as routers and scopes expect it.
     #[must_use]
     pub fn shared() -> Arc<dyn Authorizer> {
         Arc::new(Self)

@@ -1,31 +1,31 @@
-//! The credentials by which a request proves its sender.
+//! The credentials that identify the sender of a request.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use mlflow_api::{Error, UserName};
 
-/// Credentials of a request. Their debug output holds no secret.
+/// Credentials of a request. The `Debug` output does not contain secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credentials {
     /// A user's name and password.
     Password(UserName, String),
-    /// A session that a browser has opened for a user, by the digest of its secret.
+    /// A browser session of a user, and the digest of its secret.
     Session(UserName, String),
-    /// A token of a user, by the digest of its secret.
+    /// A token of a user, and the digest of its secret.
     Token(UserName, String),
-    /// The signature of a principal of AWS, which the gateway has checked.
+    /// An AWS principal that signed the request. The gateway has verified the signature.
     Signature(String),
 }
 
-/// The credentials of a request, with its circumstances.
+/// The credentials of a request, with the context needed to check them.
 #[derive(Debug)]
 pub struct Sent {
     /// The credentials.
     pub credentials: Credentials,
-    /// The address that it came from.
+    /// The client's IP address, if known.
     pub from: Option<IpAddr>,
-    /// The answer if they are nobody's.
+    /// The error to return if the credentials are not valid.
     pub refusal: Error,
 }
 
@@ -38,7 +38,8 @@ impl PartialEq for Sent {
 impl Eq for Sent {}
 
 impl Credentials {
-    /// The user whom they name, if they name one. Whether they are his has to be looked at.
+    /// Returns the user that the credentials claim to belong to, if any. The claim has not been
+    /// verified.
     #[must_use]
     pub fn user(&self) -> Option<&UserName> {
         match self {

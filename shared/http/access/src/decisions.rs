@@ -1,10 +1,10 @@
-//! Decides the needs of a request in batches, so that a refusal reads little.
+//! Decides the needs of a request in batches, so that a refused request reads little.
 //!
-//! A request may name [`MAX_NAMED`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are looked up
-//! and authorized before any other is read, and each further batch is twice as large. So a caller
-//! without rights is refused after the first batch. A caller who may touch some of the entities is
-//! refused after reading at most about twice as many more. A request that names no more than
-//! [`FIRST_BATCH`] entities takes one batch.
+//! A request may name [`MAX_NAMED`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are
+//! looked up and authorized before any other is read, and each further batch is twice as large. A
+//! caller without any rights is therefore refused after the first batch. A caller who may touch
+//! some of the entities is refused after reading at most about twice as many. A request that names
+//! up to [`FIRST_BATCH`] entities takes one batch.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,15 +23,16 @@ use crate::needs::{Need, Needs, Target};
 use crate::resolve::{Resolved, resolve};
 use crate::workspaces::check;
 
-/// Targets, and then guards, in the first batch. With users, a guard takes two reads: its item, and the caller's grant.
+/// Number of targets, and then of guards, in the first batch. With users, each guard takes two
+/// reads: its own item and the caller's grant.
 const FIRST_BATCH: usize = 100;
 
-/// Why a request is not served.
+/// The reason why a request is refused.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The caller may not do what this need says.
+    /// The caller lacks permission for this need.
     Denied(Box<(Identity, Need)>),
-    /// The needs cannot be decided.
+    /// An error occurred while the needs were being decided.
     Failed(Error),
 }
 
@@ -49,17 +50,18 @@ impl From<table::Failure> for Refusal {
 
 type Result<T> = std::result::Result<T, Refusal>;
 
-/// The decision about one need. Only a need to list or to show may be refused.
+/// The decision about one need. Of refused needs, only those to list or to show are recorded; any
+/// other refusal ends the request.
 #[derive(Debug)]
 pub(crate) struct Decided<'a> {
     pub(crate) need: &'a Need,
-    /// `None` if there is no such entity, or none in the caller's workspace.
+    /// The resolved entity; `None` if it does not exist, or not in the caller's workspace.
     pub(crate) resolved: Option<Resolved>,
     pub(crate) is_allowed: bool,
-    /// Whether one allowed guard is enough: an evaluation dataset may be read by callers who may read
-    /// one of its experiments.
+    /// Whether permission for one of the guards is enough. An evaluation dataset may be read by
+    /// callers who may read at least one of its experiments.
     one_is_enough: bool,
-    /// Of an evaluation dataset that is read, the experiments that the caller may read.
+    /// The experiments that the caller may read, if the need is to read an evaluation dataset.
     pub(crate) experiments: Option<HashSet<ExperimentId>>,
 }
 
@@ -70,7 +72,7 @@ impl<'a> Decided<'a> {
         Self { need, resolved, is_allowed: !one_is_enough, one_is_enough, experiments: None }
     }
 
-    /// Records the answer about one guard.
+    /// Records the decision about one guard.
     fn record(&mut self, is_allowed: bool) {
         if self.one_is_enough {
             self.is_allowed |= is_allowed;
@@ -83,29 +85,29 @@ impl<'a> Decided<'a> {
         matches!(self.resolved, Some(Resolved::EvaluationDataset(_)))
     }
 
-    /// Checks whether the need has been refused, and a refusal is an error.
+    /// Checks whether the need was refused and the refusal fails the request.
     fn is_refused(&self) -> bool {
         !self.is_allowed && !is_optional(self.need)
     }
 }
 
-/// The decisions about the needs of one request.
+/// The decisions about the needs of one request, together with what was read for them.
 pub(crate) struct Decisions<'a> {
     authorizer: &'a dyn Authorizer,
     table: &'a Table,
     needs: &'a Needs,
     /// Whether the items of guards are read.
     looks: bool,
-    /// Whether the request has been authorized before, and this is about what it turned out to touch.
+    /// Whether this is a follow-up check for a request that has already been authorized.
     further: bool,
-    /// The caller, by the most recent read.
+    /// The caller, as of the most recent read.
     pub(crate) identity: Identity,
     pub(crate) decided: Vec<Decided<'a>>,
-    /// The registered models that the authorizer was asked about, with their ids.
+    /// The registered models that the authorizer decided about, with their ids.
     pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,
-    /// The entities that lists may show to this caller, if that was needed to decide.
+    /// What lists may show to this caller, if that had to be computed for a decision.
     visible: Option<(Identity, Visible)>,
     /// Whether the workspace of the request is known to exist.
     is_workspace_known: bool,
@@ -113,14 +115,15 @@ pub(crate) struct Decisions<'a> {
     size: usize,
 }
 
-/// A need with one of the guards of its target; without, if there is no such entity.
+/// The index of a need and one of its target's guards; `None` if the target does not exist.
 type Guarding = (usize, Option<Guarded>);
 
 impl<'a> Decisions<'a> {
     /// Decides all needs of a request.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED` if a need other than to list or to show is refused; a workspace that does not exist or is being deleted.
+    /// `PERMISSION_DENIED` if a need other than to list or to show is refused. Other errors if the
+    /// workspace does not exist or is being deleted.
     pub(crate) async fn of(
         authorizer: &'a Arc<dyn Authorizer>,
         identity: Identity,
@@ -156,7 +159,7 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    /// The entities that lists may show to the caller.
+    /// Returns what lists may show to the caller.
     pub(crate) async fn visible(&self) -> mlflow_api::Result<Visible> {
         match &self.visible {
             Some((identity, visible)) if *identity == self.identity => Ok(visible.clone()),
@@ -164,7 +167,8 @@ impl<'a> Decisions<'a> {
         }
     }
 
-    /// Refuses needs that the caller's credentials cannot have for any entity. No entity is read.
+    /// Refuses needs that the caller's credentials cannot satisfy for any entity. No entities are
+    /// read.
     async fn check_restriction(&mut self) -> Result<()> {
         let needs = self.needs;
         let refused = |identity: &Identity| {
@@ -174,12 +178,13 @@ impl<'a> Decisions<'a> {
         if refused(&self.identity).is_none() {
             return Ok(());
         }
-        // Credentials that have become invalid are answered 401.
+        // Checks the credentials first, because invalid ones result in 401 instead.
         self.identity = self.authorizer.confirm(self.identity.clone()).await?;
         refused(&self.identity).map_or(Ok(()), |need| Err(self.denied(need)))
     }
 
-    /// Leaves out the experiments of a long list that the caller's grants do not show. They are not read.
+    /// Removes the experiments of a long list that the caller's grants do not include. They are not
+    /// read.
     async fn without_unlisted(&mut self, groups: Vec<Vec<&'a Need>>) -> Result<Vec<Vec<&'a Need>>> {
         let listed = groups.iter().filter(|group| listed_experiment(group).is_some()).count();
         if !self.looks || listed <= FIRST_BATCH {
@@ -220,7 +225,7 @@ impl<'a> Decisions<'a> {
             }
             guarding.extend(guards.into_iter().map(|guard| (place, Some(guard))));
         }
-        // The target of a need may have many guards, as an evaluation dataset has of many experiments.
+        // One target may have many guards, for example an evaluation dataset with many experiments.
         let mut rest = guarding.as_slice();
         loop {
             let (part, later) = self.split(rest);
@@ -238,9 +243,9 @@ impl<'a> Decisions<'a> {
         Ok(())
     }
 
-    /// Returns the guards to read for a need. For an evaluation dataset of many experiments, these are
-    /// the first ones that the caller's grants show: one of them is enough, and the experiments that
-    /// the caller may not read are not read.
+    /// Returns the guards to read for a need. For an evaluation dataset with many experiments,
+    /// these are the first ones that the caller's grants include. One permitted experiment is
+    /// enough, and experiments that the caller may not read are skipped.
     async fn without_hidden(&mut self, decided: &mut Decided<'a>, guards: Vec<Guarded>) -> Result<Vec<Guarded>> {
         if !decided.one_is_enough || !self.looks {
             return Ok(guards);
@@ -258,7 +263,7 @@ impl<'a> Decisions<'a> {
         Ok(shown)
     }
 
-    /// The part with the guards of the next batch, and the rest.
+    /// Splits off the guards of the next batch.
     fn split<'b>(&self, guarding: &'b [Guarding]) -> (&'b [Guarding], &'b [Guarding]) {
         let mut guards = HashSet::new();
         let mut end = guarding.len();
@@ -278,8 +283,8 @@ impl<'a> Decisions<'a> {
         for (place, guard) in part {
             let found = guard.as_ref().map(|guard| self.stored(guard, &read)).transpose()?.flatten();
             let is_foreign = found.as_ref().is_some_and(|found| found.workspace != self.identity.workspace);
-            // A dataset of this workspace may name experiments that are in another one, or were
-            // created there later.
+            // A dataset of this workspace may list experiments that belong to another workspace, or
+            // that were created there later.
             if let Some(decided) = decided.get_mut(*place).filter(|decided| is_foreign && !decided.is_of_dataset()) {
                 decided.resolved = None;
             }
@@ -302,7 +307,7 @@ impl<'a> Decisions<'a> {
         } else {
             self.authorizer.authorize(&self.identity, &asks, &read).await?
         };
-        // An ask without an answer is refused.
+        // An ask without a decision is refused.
         let allowed = allowed.into_iter().chain(std::iter::repeat(false));
         for ((place, ask), is_allowed) in places.into_iter().zip(&asks).zip(allowed) {
             let Some(decided) = decided.get_mut(place) else { continue };
@@ -330,10 +335,11 @@ impl<'a> Decisions<'a> {
         item.map(Stored::of).transpose()
     }
 
-    /// Reads the caller and guards, and once the item of the workspace, unless a guard shows that there is such a workspace.
+    /// Reads the caller and the guards. Also reads the item of the workspace, once per request,
+    /// unless one of the guards already proves that the workspace exists.
     async fn read(&mut self, part: &[Guarding]) -> Result<Read> {
         let mut wanted: HashSet<_> = part.iter().filter_map(|(_, guard)| guard.clone()).collect();
-        // The default one is always there.
+        // The default workspace always exists.
         let is_elsewhere = self.identity.workspace != Workspace::default() && !self.needs.is_empty();
         let here = Guarded::Workspace(Resource::Workspace);
         let is_writing = self.needs.iter().any(|need| need.action.writes());
@@ -347,7 +353,7 @@ impl<'a> Decisions<'a> {
         if is_elsewhere && is_looked_at {
             check(&self.identity.workspace, &read, self.needs)?;
         } else if is_elsewhere && !self.is_workspace_known && !holds_any_of(&read, &self.identity.workspace)? {
-            // If nothing is found, the workspace may not exist, either.
+            // If nothing was found, the workspace may not exist either.
             read.extend(self.read_guards(&[here]).await?);
             check(&self.identity.workspace, &read, self.needs)?;
         }
@@ -364,12 +370,12 @@ impl<'a> Decisions<'a> {
     }
 }
 
-/// Whether a refusal of a need is no error.
+/// Checks whether a refusal of the need does not fail the request.
 fn is_optional(need: &Need) -> bool {
     matches!(need.action, Action::List | Action::Show)
 }
 
-/// The needs of each target, in the order in which targets are first named.
+/// Groups needs by target, in the order in which targets first appear.
 fn by_target(needs: &Needs) -> Vec<Vec<&Need>> {
     let mut places: HashMap<&Target, usize> = HashMap::new();
     let mut groups: Vec<Vec<&Need>> = Vec::new();
@@ -383,7 +389,7 @@ fn by_target(needs: &Needs) -> Vec<Vec<&Need>> {
     groups
 }
 
-/// The guard of an experiment that a request only lists, or shows in a list.
+/// Returns the guard of an experiment that a request only lists, or shows in a list.
 fn listed_experiment(group: &[&Need]) -> Option<Guarded> {
     let is_listed = group.iter().all(|need| is_optional(need)) && group.iter().any(|need| need.action == Action::List);
     match group.first()?.target {
@@ -392,7 +398,7 @@ fn listed_experiment(group: &[&Need]) -> Option<Guarded> {
     }
 }
 
-/// Whether anything that was read says that it is in this workspace.
+/// Checks whether any of the items that were read belongs to this workspace.
 fn holds_any_of(read: &Read, workspace: &Workspace) -> mlflow_api::Result<bool> {
     let is_here = |item: &Item| Ok(item.has(WORKSPACE) && Stored::of(item)?.workspace == *workspace);
     read.values().map(is_here).find(|found| !matches!(found, Ok(false))).unwrap_or(Ok(false))

@@ -1,4 +1,4 @@
-//! The asks of an authorizer.
+//! Guards, and the questions that authorizers decide about them.
 
 use std::collections::HashMap;
 
@@ -11,27 +11,27 @@ use table::{Item, TableKey};
 
 use crate::kind::{Action, Resource};
 
-/// The entities that permissions are kept for. They guard the entities that a request names.
+/// An entity that permissions are stored for. It guards the entities that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Guarded {
-    /// The workspace, where something of a kind is created or listed.
+    /// The workspace, if an entity of this kind is created or listed in it.
     Workspace(Resource),
-    /// An experiment: guards its runs, logged models and traces.
+    /// An experiment. It guards its runs, logged models and traces.
     Experiment(ExperimentId),
-    /// A scorer, by its experiment and its name: guards its versions.
+    /// A scorer, by its experiment and its name. It guards its versions.
     Scorer(ExperimentId, String),
-    /// A registered model or a prompt: guards its versions.
+    /// A registered model or a prompt. It guards its versions.
     RegisteredModel(RegisteredModelName),
-    /// An evaluation dataset of no experiment, or one whose experiments nobody has asked for.
+    /// An evaluation dataset without experiments, or whose experiments have not been looked up.
     EvaluationDataset(EvaluationDatasetId),
-    /// A user, for operations on himself.
+    /// A user, for operations on that user.
     User(UserName),
-    /// Nothing, for there is no entity of the kind under the id that the request names, or none in the caller's workspace.
+    /// No entity of this kind has the id in the request, or none in the caller's workspace.
     Absent(Resource),
 }
 
 impl Guarded {
-    /// The kind of entity.
+    /// Returns the kind of entity.
     #[must_use]
     pub const fn resource(&self) -> Resource {
         match self {
@@ -44,7 +44,7 @@ impl Guarded {
         }
     }
 
-    /// The experiment, if it is one.
+    /// Returns the experiment, if the guard is one.
     pub(crate) const fn experiment(&self) -> Option<ExperimentId> {
         match self {
             Self::Experiment(experiment) => Some(*experiment),
@@ -52,8 +52,8 @@ impl Guarded {
         }
     }
 
-    /// The key of the item that [`Stored`] is read from; for a workspace other than the default
-    /// one, that of its own item.
+    /// Returns the key of the item that holds the guard's [`Stored`] state. For a workspace, this
+    /// is the workspace's own item; the default workspace has none.
     #[must_use]
     pub fn key(&self, workspace: &Workspace) -> Option<Key> {
         match self {
@@ -66,7 +66,7 @@ impl Guarded {
     }
 }
 
-/// The key of the item of a workspace.
+/// Returns the key of a workspace's item.
 pub(crate) fn workspace_key(workspace: &Workspace) -> Key {
     rows::Workspace::key(&workspace.as_str().into())
 }
@@ -74,29 +74,30 @@ pub(crate) fn workspace_key(workspace: &Workspace) -> Key {
 /// The state of a guard in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// The workspace that it belongs to.
+    /// Workspace of the guard.
     pub workspace: Workspace,
-    /// Whether it is a prompt.
+    /// Whether the guard is a prompt.
     pub is_prompt: bool,
-    /// The user who created it, where that is known.
+    /// Name of the user who created the entity, if known.
     pub owner: Option<String>,
-    /// The id that tells a registered model from every other that had its name before.
+    /// Id that distinguishes a registered model from earlier ones with the same name.
     pub id: Option<String>,
-    /// The name that the rows of a registered model are kept under, where that is not its own.
+    /// Name that the rows of a registered model are stored under, if it differs from the current
+    /// name.
     pub home: Option<String>,
 }
 
 impl Stored {
-    /// The state of a guard, from its item.
+    /// Reads the state of a guard from its item.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// An internal error if the item cannot be parsed.
     pub(crate) fn of(item: &Item) -> Result<Self> {
         let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         let prompt = item.map(TAGS).and_then(|tags| tags.get(IS_PROMPT_TAG)?.as_s().ok());
         Ok(Self {
             workspace: workspace_named(item.get(WORKSPACE)).map_err(mlflow_api::Error::internal)?,
-            // In any case, as `RegisteredModel._is_prompt` has it.
+            // Case-insensitive, like `RegisteredModel._is_prompt`.
             is_prompt: prompt.is_some_and(|tag| tag.to_lowercase() == "true"),
             owner: text(OWNER),
             id: text(ID),
@@ -105,25 +106,26 @@ impl Stored {
     }
 }
 
-/// The experiments that the item of an evaluation dataset names. Clients may have named some that cannot be.
+/// Iterates over the experiments of an evaluation dataset. Invalid ids that clients have stored are
+/// skipped.
 pub(crate) fn experiments_of(dataset: &Item) -> impl Iterator<Item = ExperimentId> {
     let names = dataset.map(EXPERIMENTS).into_iter().flat_map(HashMap::keys);
     names.filter_map(|name| ExperimentId::parse(entry_key(name)).ok())
 }
 
-/// One thing that is asked of an authorizer.
+/// A question for the authorizer: whether the caller may perform an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     /// The action.
     pub action: Action,
-    /// The kind of entity. It is a prompt, or a prompt's version, only if that is known.
+    /// Kind of entity. A prompt or a prompt version is identified as such only if that is known.
     pub kind: Resource,
-    /// Its guard.
+    /// Guard of the entity.
     pub guard: Guarded,
-    /// The state of the guard in the table; `None` where there is none, and where the authorizer
-    /// does not look.
+    /// The state of the guard in the table. `None` if it does not exist, or if the authorizer does
+    /// not check guards.
     pub stored: Option<Stored>,
 }
 
-/// The items that were read for an authorizer: guards, and those that it asked for itself.
+/// Items that were read for an authorizer: guards, and further items that it requested.
 pub type Read = HashMap<TableKey, Item>;

@@ -1,4 +1,4 @@
-//! The sender of a request, and how it arrived.
+//! The caller of a request, and how the request arrived.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use mlflow_api::{UserName, Workspace};
 use crate::credentials::Sent;
 use crate::restriction::Restriction;
 
-/// A user, as the table said when the request began.
+/// A user, as read from the access table when the request began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// Name.
     pub name: UserName,
-    /// Id. No other user ever gets it, not even one of the same name.
+    /// Id of the user. Ids are never reused, not even for a later user with the same name.
     pub id: u32,
-    /// Whether he may do everything.
+    /// Whether the user is an administrator, who may do everything.
     pub is_admin: bool,
-    /// Ids of his roles.
+    /// Ids of the user's roles.
     pub roles: Vec<u32>,
-    /// How often his item has changed.
+    /// Version of the user's item, incremented with every change.
     pub version: u32,
 }
 
 /// The caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Somebody whom the gateway or the loopback address has admitted, and of whom nothing else is known.
+    /// An anonymous caller, admitted by the gateway or by the loopback address.
     Somebody,
-    /// A principal of AWS that has signed the request, and is no user. Everybody whom the gateway
-    /// admits may do everything.
+    /// An AWS principal that signed the request and is not mapped to a user. It has full access,
+    /// because the gateway has admitted it.
     Principal(Arc<str>),
     /// A user.
     User(Arc<User>),
 }
 
 impl Caller {
-    /// The user, if the caller is one.
+    /// Returns the user, if the caller is one.
     #[must_use]
     pub fn user(&self) -> Option<&User> {
         match self {
@@ -46,7 +46,7 @@ impl Caller {
         }
     }
 
-    /// As the log calls the caller.
+    /// Returns the caller's name for log messages; empty for an anonymous caller.
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
@@ -57,24 +57,25 @@ impl Caller {
     }
 }
 
-/// The caller, with workspace and credentials. Calls within the server carry it on.
+/// The caller with workspace and credentials. Passed on to endpoints that the server calls itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The caller.
     pub caller: Caller,
-    /// The workspace of the request. It does not see entities of another one.
+    /// Workspace of the request. Entities of other workspaces are not visible in it.
     pub workspace: Workspace,
-    /// Whether there are others than the default one: then an id may be that of something in another workspace.
+    /// Whether the server has workspaces other than the default one. If so, an id in the request
+    /// may belong to an entity of another workspace.
     pub has_workspaces: bool,
-    /// The limits of the credentials.
+    /// Restrictions of the credentials.
     pub restriction: Restriction,
-    /// The credentials of the request, where the authorizer may have to look at them again.
+    /// The credentials of the request, if the authorizer may have to check them again.
     pub sent: Option<Arc<Sent>>,
 }
 
 impl Identity {
-    /// Somebody in the default workspace: callers whom others have admitted, and routes that are
-    /// open to everybody.
+    /// Returns an anonymous caller in the default workspace. Used if the gateway or the loopback
+    /// address admits callers, and for public routes.
     #[must_use]
     pub fn somebody() -> Self {
         Self {
@@ -87,57 +88,58 @@ impl Identity {
     }
 }
 
-/// The gateway's findings about the signer of a request (IAM).
+/// The identity of a request's signer, as verified by the gateway (IAM).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayIdentity {
     /// The AWS account.
     pub account: String,
-    /// The ARN of the user, or of the role's session. The session's name in it is the caller's own choice.
+    /// ARN of the IAM user or of the role session. In the latter, the session name is chosen by the
+    /// caller.
     pub arn: String,
-    /// The id of the user, or of the role, which no other ever gets.
+    /// Unique id of the IAM user or role. AWS never reuses it.
     pub user: String,
 }
 
-/// Facts about a request that none of its headers has, only the place where it came in. The server
-/// of a laptop and the Lambda put them into the extensions of the request.
+/// Facts about a request that come from the connection rather than from its headers. The local
+/// server and the Lambda runtime put them into the extensions of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The address that the request came from.
+    /// The client's IP address.
     pub peer: Option<IpAddr>,
-    /// The principal that signed it, where the gateway checked that.
+    /// The principal that signed the request, if the gateway verified a signature.
     pub gateway: Option<GatewayIdentity>,
-    /// Whether it came over TLS: to the gateway, or to a proxy whose word counts.
+    /// Whether the client connected over TLS, either to the gateway or to a trusted proxy.
     pub is_secure: bool,
 }
 
-/// A request as it arrived, but for its body.
+/// A request as it arrived, without its body.
 #[derive(Clone, Debug)]
 pub struct Arrived {
     /// Method.
     pub method: Method,
-    /// Path, as it was sent.
+    /// Path, as sent by the client.
     pub path: String,
-    /// The part after the `?`, if there is one.
+    /// Query string without the `?`, if there is one.
     pub query: Option<String>,
-    /// Headers. The sender has written them all, so they prove nothing.
+    /// Headers. All of them are set by the client, so they prove nothing.
     pub headers: HeaderMap,
-    /// What else is known of it.
+    /// Facts from the connection.
     pub entry: Entry,
 }
 
 impl GatewayIdentity {
-    /// The account with the user or the role, such as `123456789012:role/train`. `None` for a
-    /// principal without a name of its own.
+    /// Returns the account with the user or role, such as `123456789012:role/train`. Returns `None`
+    /// for a principal without a name of its own, such as a federated user.
     ///
-    /// The name of a role's session is not in it, as its user chooses that. Nor is the path of a
-    /// role, which sessions do not tell.
+    /// The name of a role session is left out, because the caller chooses it. The path of a role is
+    /// left out as well, because ARNs of sessions do not contain it.
     #[must_use]
     pub fn principal(&self) -> Option<String> {
         principal_of(&self.arn)
     }
 }
 
-/// The principal that an ARN names: of a user, of a role, or of a role's session.
+/// Returns the principal of an ARN of an IAM user, a role, a role session or the root user.
 #[must_use]
 pub fn principal_of(arn: &str) -> Option<String> {
     let [_, _, service, _, account, resource] = arn.splitn(6, ':').collect::<Vec<_>>().try_into().ok()?;
@@ -153,7 +155,7 @@ pub fn principal_of(arn: &str) -> Option<String> {
 }
 
 impl Arrived {
-    /// A request with these parts.
+    /// Returns the request with these parts.
     #[must_use]
     pub fn of(parts: &http::request::Parts) -> Self {
         Self {

@@ -3,31 +3,31 @@
 /// An action on an entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Create one: in the workspace, or in the entity that guards it.
+    /// Create the entity: in the workspace, or in the entity that guards it.
     Create,
-    /// Show it among others. Entities that the caller may not read are left out of the answer,
-    /// which is no error.
+    /// Include the entity in a list. Entities that the caller may not read are silently left out of
+    /// the response.
     List,
-    /// Read it.
+    /// Read the entity.
     Read,
-    /// Use it, without reading or changing it.
+    /// Use the entity, without reading or changing it.
     Use,
-    /// Change it.
+    /// Change the entity.
     Update,
-    /// Delete or restore it.
+    /// Delete or restore the entity.
     Delete,
-    /// Change parts that only those may change who may delete it.
+    /// Change parts of the entity that only callers with the right to delete it may change.
     Manage,
-    /// Decide what others may do with it. A caller who may manage it may, unless his credentials
-    /// are narrowed.
+    /// Decide what others may do with the entity. Any caller who may manage the entity may share
+    /// it, unless the credentials are restricted.
     Share,
-    /// Show it, or its id, in an answer about something else. Entities that the caller may not see
-    /// are left out of the answer, which is no error.
+    /// Show the entity, or its id, in a response about another entity. Entities that the caller may
+    /// not see are silently left out of the response.
     Show,
 }
 
 impl Action {
-    /// Whether it may change what is stored.
+    /// Checks whether the action may change stored data.
     #[must_use]
     pub const fn writes(self) -> bool {
         matches!(self, Self::Create | Self::Update | Self::Delete | Self::Manage | Self::Share)
@@ -37,21 +37,21 @@ impl Action {
 /// A kind of entity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Resource {
-    /// An experiment, named by its id or its name.
+    /// An experiment, identified by its id or its name.
     Experiment,
-    /// A run; its experiment guards it.
+    /// A run, guarded by its experiment.
     Run,
-    /// A trace; its experiment guards it.
+    /// A trace, guarded by its experiment.
     Trace,
-    /// An assessment of a trace; the trace's experiment guards it.
+    /// An assessment of a trace, guarded by the trace's experiment.
     Assessment,
-    /// A logged model; its experiment guards it.
+    /// A logged model, guarded by its experiment.
     LoggedModel,
-    /// A scorer of an experiment, named by its name.
+    /// A scorer of an experiment, identified by its name.
     Scorer,
-    /// A version of a scorer, which guards it.
+    /// A version of a scorer, guarded by the scorer.
     ScorerVersion,
-    /// A registered model, named by its name. It guards its versions.
+    /// A registered model, identified by its name. It guards its versions.
     RegisteredModel,
     /// A registered model that is a prompt.
     Prompt,
@@ -59,18 +59,18 @@ pub enum Resource {
     ModelVersion,
     /// A version of a prompt.
     PromptVersion,
-    /// An evaluation dataset, named by its id. Its experiments guard it.
+    /// An evaluation dataset, identified by its id and guarded by its experiments.
     EvaluationDataset,
     /// A workspace.
     Workspace,
-    /// A user, named by his name.
+    /// A user, identified by name.
     User,
-    /// A role, with its grants and its users.
+    /// A role, with its grants and its members.
     Role,
 }
 
 impl Resource {
-    /// The kind of entity that guards it.
+    /// Returns the kind of entity that guards entities of this kind.
     pub(crate) const fn guard(self) -> Self {
         match self {
             Self::Run | Self::LoggedModel | Self::Trace | Self::Assessment | Self::Scorer => Self::Experiment,
@@ -80,7 +80,8 @@ impl Resource {
         }
     }
 
-    /// The same kind for prompts.
+    /// Returns the corresponding kind for prompts: a prompt instead of a registered model, and a
+    /// prompt version instead of a model version.
     pub(crate) const fn of_prompt(self) -> Self {
         match self {
             Self::RegisteredModel => Self::Prompt,
@@ -90,37 +91,39 @@ impl Resource {
     }
 }
 
-/// The least need of a route, for its reader: every request has to need that.
+/// The least permission that a route requires, as declared in the table of routes. The needs of
+/// every request have to include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
-    /// Open to everybody, who need not say who they are.
+    /// Open to everyone, without authentication.
     Open,
-    /// Open to all known callers: the answer has nobody's data, or the endpoint asks itself what
-    /// may be seen.
+    /// Open to all authenticated callers. Either the response contains no user's data, or the
+    /// endpoint itself checks what the caller may see.
     SignedIn,
     /// Create an entity of this kind.
     Create(Resource),
-    /// List entities of this kind; the answer holds those the caller may read.
+    /// List entities of this kind. The response contains those that the caller may read.
     List(Resource),
-    /// Read the entity the request names.
+    /// Read the entity that the request names.
     Read(Resource),
-    /// Read files at the path that the request names: of something in an experiment, or of a model
-    /// version.
+    /// Read files at the path that the request names. The path belongs to an entity in an
+    /// experiment, or to a model version.
     ReadFiles,
-    /// Use it.
+    /// Use the entity.
     Use(Resource),
-    /// Change it.
+    /// Change the entity.
     Update(Resource),
-    /// Delete or restore it.
+    /// Delete or restore the entity.
     Delete(Resource),
-    /// Change parts that only those may change who may delete it.
+    /// Change parts of the entity that only callers with the right to delete it may change.
     Manage(Resource),
-    /// Decide what others may do with the entity that the request names, of whatever kind it is.
+    /// Decide what others may do with the entity that the request names, whatever its kind.
     Share,
 }
 
 impl Permission {
-    /// The action and the kind of entity; `None` for a route that nothing guards, or one about entities of several kinds.
+    /// Returns the action and the kind of entity. Returns `None` for unguarded routes, and for
+    /// routes that apply to entities of several kinds.
     #[must_use]
     pub const fn action(self) -> Option<(Action, Resource)> {
         match self {

@@ -1,30 +1,32 @@
-//! What an endpoint needs, who is calling, and what the caller may touch.
+//! Access control for endpoints: what a request needs, who the caller is, and which entities the
+//! caller may touch.
 //!
-//! An endpoint names everything that it will touch ([`Needs`]), from the same parsed message that
-//! it acts on. The router resolves the names to stored entities, asks the [`Authorizer`], and hands
-//! the endpoint a [`Scope`]. Stores take [`Granted`] entities, and a scope is the only source of
-//! them. So a handler cannot act on anything that its needs did not name.
+//! An endpoint names every entity that it will touch ([`Needs`]). The needs are derived from the
+//! same parsed message that the endpoint acts on. The router resolves the needs to stored entities,
+//! consults the [`Authorizer`], and passes the endpoint a [`Scope`]. Stores accept only [`Granted`]
+//! entities, and a scope is the only source of them. A handler therefore cannot act on an entity
+//! that its needs did not name.
 //!
-//! Ids made by this server hold their experiment, so resolving them takes no request. Any other id
-//! takes one, as does the name of an experiment, and each hundred traces. An authorizer that looks
-//! at permissions has all **guards** read with one request more. A guard is the entity that
-//! permissions are kept for: an experiment, a scorer, a registered model. An [`Ask`] is an action
-//! on a kind of entity under one guard. **Along** is what an authorizer has written together with a
-//! creation (`docs/adr/0038-frame-of-access.md`).
+//! Ids made by this server contain their experiment, so resolving them takes no request. Resolving
+//! any other id takes one request, as does the name of an experiment, and each batch of 100 traces.
+//! An authorizer that checks permissions reads all **guards** with one more request. A guard is the
+//! entity that permissions are stored for: an experiment, a scorer or a registered model. An
+//! [`Ask`] is an action on a kind of entity under one guard. [`Along`] holds the writes that the
+//! authorizer adds to the request's transaction (`docs/adr/0038-frame-of-access.md`).
 //!
-//! An entity of another workspace counts as missing. If workspaces are on, a request that writes or
-//! lists also reads the item of its workspace. The answer is 404 if there is none, and 409 if it is
-//! being deleted.
+//! An entity of another workspace counts as missing. If workspaces are enabled, a request that
+//! writes or lists also reads the item of its workspace. The response is 404 if the workspace does
+//! not exist, and 409 if it is being deleted.
 //!
-//! An answer may **show** more than its own entity: the assessments of a trace, or the run that a
-//! model version names. Whether the caller may see that is a need of its own ([`Needs::showing`]).
-//! If it is refused, the request is not: its scope says what has to be left out ([`Scope::shows`]).
-//! What a filter selects by, or an order sorts by, is needed like everything else, because found
-//! rows tell of it.
+//! A response may **show** more than the entity it is about, for example the assessments of a
+//! trace, or the run that a model version refers to. Whether the caller may see these is a separate
+//! need ([`Needs::showing`]). If it is refused, the request still succeeds, and the scope reports
+//! what has to be left out ([`Scope::shows`]). Entities that a filter selects by, or that a search
+//! sorts by, are ordinary needs, because the rows that are found reveal something about them.
 //!
-//! [`AdmitEverybody`] is for servers without users: in AWS the gateway's IAM authorizer decides who
-//! gets here, on a laptop the loopback address does. The authorizer of users is in the crate
-//! `permissions`.
+//! [`AdmitEverybody`] is for servers without users. In AWS, the gateway's IAM authorizer decides
+//! which callers are admitted. On a laptop, the server accepts connections from the loopback
+//! address only. The authorizer for users is in the crate `permissions`.
 
 mod along;
 mod ask;

@@ -1,4 +1,4 @@
-//! The needs of an endpoint.
+//! The needs of an endpoint: what a request is going to do, and to which entities.
 
 use std::collections::HashSet;
 
@@ -9,12 +9,12 @@ use mlflow_api::{
 
 use crate::kind::{Action, Permission, Resource};
 
-/// The target of an endpoint.
+/// The target of a need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// No entity in particular: one that is to be created, or all that the caller may see.
+    /// No entity in particular: one that will be created, or all entities that the caller may see.
     Any(Resource),
-    /// An entity whose id can be that of none.
+    /// An id that cannot belong to any entity.
     Nothing(Resource),
     /// An experiment by its id.
     Experiment(ExperimentId),
@@ -26,18 +26,18 @@ pub enum Target {
     LoggedModel(ModelId),
     /// A trace.
     Trace(TraceId),
-    /// A scorer, by its experiment and its name. It need not be there.
+    /// A scorer, by its experiment and its name. It does not have to exist.
     Scorer(ExperimentId, String),
-    /// A registered model or a prompt. It need not be there.
+    /// A registered model or a prompt. It does not have to exist.
     RegisteredModel(RegisteredModelName),
     /// An evaluation dataset.
     EvaluationDataset(EvaluationDatasetId),
-    /// A user. He need not be there.
+    /// A user. The user does not have to exist.
     User(UserName),
 }
 
 impl Target {
-    /// The kind of entity.
+    /// Returns the kind of entity.
     #[must_use]
     pub const fn resource(&self) -> Resource {
         match self {
@@ -54,123 +54,129 @@ impl Target {
     }
 }
 
-/// One thing that an endpoint needs.
+/// An action on a target that an endpoint needs permission for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Need {
     /// The action.
     pub action: Action,
-    /// The kind of entity: that of the target, or one that is in it.
+    /// The kind of entity: that of the target, or of an entity within the target.
     pub kind: Resource,
     /// The target.
     pub target: Target,
-    /// Whether everybody is told that there is no such entity: nobody is asked then whether the caller may know.
+    /// Whether any caller may learn that the entity does not exist. If so, a missing entity is
+    /// reported without consulting the authorizer.
     pub tells_of_absence: bool,
-    /// Whether only an authorizer that looks at guards has to check these needs. For any other,
-    /// nothing is read to find the named entities.
+    /// Whether the need matters only to an authorizer that checks guards. Other authorizers skip
+    /// it, and nothing is read to resolve it.
     pub only_if_looked_at: bool,
 }
 
-/// The largest number of entities that one request may name for one action: as many as a search takes experiments
-/// ([`SEARCHED_EXPERIMENTS`]).
+/// Maximum number of entities that one request may name for one action. Equal to the number of
+/// experiments that a search accepts ([`SEARCHED_EXPERIMENTS`]).
 pub const MAX_NAMED: usize = SEARCHED_EXPERIMENTS;
 
-/// All that an endpoint needs for one request.
+/// All needs of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     needs: Vec<Need>,
-    /// Whether the request names more than [`MAX_NAMED`] entities for one action. The entities beyond are not collected.
+    /// Whether the request names more than [`MAX_NAMED`] entities for one action. The excess
+    /// entities are not collected.
     is_too_many: bool,
 }
 
 impl Needs {
-    /// Nothing: the answer says no word about anybody's data. Only routes that nothing guards may need nothing.
+    /// Returns no needs, for responses that contain no user's data. Only unguarded routes may need
+    /// nothing.
     #[must_use]
     pub fn nothing() -> Self {
         Self::default()
     }
 
-    /// To create an entity of a kind in the workspace.
+    /// Returns the need to create an entity of a kind in the workspace.
     #[must_use]
     pub fn create(resource: Resource) -> Self {
         Self::of(Action::Create, [Target::Any(resource)])
     }
 
-    /// To create an entity of a kind in another one.
+    /// Returns the need to create an entity of a kind within another entity.
     #[must_use]
     pub fn create_in(target: Target, resource: Resource) -> Self {
         Self::nothing().and_in(Action::Create, resource, [target])
     }
 
-    /// To list entities of a kind.
+    /// Returns the need to list entities of a kind.
     #[must_use]
     pub fn list(resource: Resource) -> Self {
         Self::of(Action::List, [Target::Any(resource)])
     }
 
-    /// To read an entity.
+    /// Returns the need to read an entity.
     #[must_use]
     pub fn read(target: Target) -> Self {
         Self::of(Action::Read, [target])
     }
 
-    /// To change an entity.
+    /// Returns the need to change an entity.
     #[must_use]
     pub fn update(target: Target) -> Self {
         Self::of(Action::Update, [target])
     }
 
-    /// To delete or restore an entity.
+    /// Returns the need to delete or restore an entity.
     #[must_use]
     pub fn delete(target: Target) -> Self {
         Self::of(Action::Delete, [target])
     }
 
-    /// The same action on several entities.
+    /// Returns the needs for one action on several entities.
     #[must_use]
     pub fn of(action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
         Self::nothing().and(action, targets)
     }
 
-    /// The same for entities within another one.
+    /// Returns the need for an action on entities of a kind within a target.
     #[must_use]
     pub fn of_in(action: Action, resource: Resource, target: Target) -> Self {
         Self::nothing().and_in(action, resource, [target])
     }
 
-    /// These needs and others. Targets that are named twice are needed once.
+    /// Adds an action on more targets. Duplicate needs are dropped.
     #[must_use]
     pub fn and(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
         self.with(targets.into_iter().map(|target| (action, target.resource(), target)), false)
     }
 
-    /// These needs and others, of entities of a kind in those that are named.
+    /// Adds an action on entities of a kind within these targets.
     #[must_use]
     pub fn and_in(self, action: Action, kind: Resource, targets: impl IntoIterator<Item = Target>) -> Self {
         self.with(targets.into_iter().map(|target| (action, kind, target)), false)
     }
 
-    /// These needs and others of entities that are only named: nothing of them is read or changed, so that a scope does not hold them. They
-    /// are needed where the authorizer looks at guards, and cost nothing where it does not.
+    /// Adds needs for entities that the request only refers to. They are neither read nor changed,
+    /// so the scope does not contain them. An authorizer that checks guards decides them; with any
+    /// other authorizer, they cost nothing.
     #[must_use]
     pub fn and_naming(self, action: Action, targets: impl IntoIterator<Item = Target>) -> Self {
         let needs = targets.into_iter().map(|target| (action, target.resource(), target));
         self.with(needs, true)
     }
 
-    /// These needs, and to show entities of some kinds in the answer, or their ids, whatever is in it: the scope says which it may
-    /// ([`Scope::shows`](crate::Scope::shows)). A refusal of that fails no request.
+    /// Adds the needs to show entities of these kinds, or their ids, anywhere in the response. A
+    /// refusal does not fail the request. Instead, [`Scope::shows`](crate::Scope::shows) reports
+    /// what may be shown.
     #[must_use]
     pub fn showing(self, kinds: impl IntoIterator<Item = Resource>) -> Self {
         self.with(kinds.into_iter().map(|kind| (Action::Show, kind, Target::Any(kind))), false)
     }
 
-    /// The same of entities of a kind that are in those that are named ([`Scope::shows_in`](crate::Scope::shows_in)).
+    /// Adds the needs to show entities of a kind within these targets
+    /// ([`Scope::shows_in`](crate::Scope::shows_in)).
     #[must_use]
     pub fn showing_in(self, kind: Resource, targets: impl IntoIterator<Item = Target>) -> Self {
         self.and_in(Action::Show, kind, targets)
     }
 
-    /// Adds the needs that are not there yet, at most [`MAX_NAMED`] of them.
+    /// Adds the needs that are not present yet, at most [`MAX_NAMED`] of them.
     fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>, only_if_looked_at: bool) -> Self {
         let mut seen: HashSet<Need> = self.needs.iter().cloned().collect();
         let before = self.needs.len();
@@ -188,7 +194,7 @@ impl Needs {
         self
     }
 
-    /// These needs and others.
+    /// Adds all needs of `others`.
     #[must_use]
     pub fn and_all(mut self, others: Self) -> Self {
         self.needs.extend(others.needs);
@@ -196,22 +202,23 @@ impl Needs {
         self
     }
 
-    /// These needs, or others where nothing is needed: a request may name no entity at all.
+    /// Returns these needs, or `others` if these are empty. A request does not have to name an entity.
     #[must_use]
     pub fn or(self, others: Self) -> Self {
         if self.is_empty() { others } else { self }
     }
 
-    /// Those that count for an authorizer that looks at guards, or does not.
+    /// Returns the needs that matter to an authorizer, depending on whether it checks guards.
     pub(crate) fn counting(&self, looks: bool) -> Self {
         let counts = |need: &&Need| looks || !need.only_if_looked_at;
         Self { needs: self.needs.iter().filter(counts).cloned().collect(), is_too_many: self.is_too_many }
     }
 
-    /// Refuses a request that names too many entities.
+    /// Rejects a request that names too many entities.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE`, if it names more than [`MAX_NAMED`] for one action.
+    /// `INVALID_PARAMETER_VALUE` if the request names more than [`MAX_NAMED`] entities for one
+    /// action.
     pub(crate) fn check_number(&self) -> Result<()> {
         if self.is_too_many {
             return Err(Error::invalid(format!(
@@ -221,7 +228,8 @@ impl Needs {
         Ok(())
     }
 
-    /// The same needs of a request that tells everybody if there is no such entity, as MLflow does in few places.
+    /// Marks all needs so that a missing entity is reported to any caller. MLflow does this in a
+    /// few places.
     #[must_use]
     pub fn telling_of_absence(mut self) -> Self {
         for need in &mut self.needs {
@@ -230,20 +238,20 @@ impl Needs {
         self
     }
 
-    /// Whether nothing is needed.
+    /// Checks whether there are no needs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.needs.is_empty()
     }
 
-    /// Each of them.
+    /// Iterates over the needs.
     pub fn iter(&self) -> impl Iterator<Item = &Need> {
         self.needs.iter()
     }
 
-    /// Whether they hold at least the permission of a route, and nothing where nothing guards
-    /// the route. If a route names an experiment, its requests may name anything that experiments
-    /// guard.
+    /// Checks whether the needs include at least the permission of a route; for an unguarded route,
+    /// that there are no needs. If a route names an experiment, its requests may name any kind of
+    /// entity that experiments guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
         let Some((action, kind)) = permission.action() else { return self.is_empty() };

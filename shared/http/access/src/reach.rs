@@ -1,4 +1,4 @@
-//! The reach of narrowed credentials.
+//! What restricted credentials may do and see.
 
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use crate::kind::{Action, Resource};
 use crate::restriction::{Only, Restriction};
 
 impl Restriction {
-    /// Whether it leaves this in. Narrowed credentials never change users, roles and grants: else they could be made wider.
+    /// Checks whether the restriction permits an action. Restricted credentials never change users,
+    /// roles or grants, because otherwise they could lift their own restriction.
     #[must_use]
     pub fn admits(&self, ask: &Ask) -> bool {
         if self.is_none() {
@@ -26,7 +27,7 @@ impl Restriction {
         is_in_reach && self.allows(ask.action, ask.kind)
     }
 
-    /// Whether it allows an action on some entity of a kind.
+    /// Checks whether the restriction permits an action on at least some entity of a kind.
     #[must_use]
     pub(crate) fn allows(&self, action: Action, kind: Resource) -> bool {
         let is_about_users = matches!(kind, Resource::User | Resource::Role) || action == Action::Share;
@@ -37,7 +38,7 @@ impl Restriction {
         }
     }
 
-    /// Narrows a list that the user may see to the part within the reach of the credentials.
+    /// Narrows what the user may see to what the credentials may see.
     pub(crate) fn narrow(&self, visible: Visible) -> Visible {
         match (self.only, self.experiment) {
             (Only::Ingest, _) => Visible::nothing(),

@@ -1,4 +1,4 @@
-//! Finds the stored entities that a request names.
+//! Resolves the targets of a request to stored entities.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use table::Table;
 use crate::guard::Guarded;
 use crate::needs::Target;
 
-/// Targets that are looked up at a time.
+/// Number of targets that are resolved concurrently.
 const AT_ONCE: usize = 16;
 
-/// The entity of a target: its keys.
+/// The entity of a target, as the parts of its key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Resolved {
-    /// Nothing there yet, or nothing in particular.
+    /// No existing entity: one that will be created, or no entity in particular.
     Workspace,
     Experiment(ExperimentId),
     Run(RunLocation),
@@ -33,7 +33,7 @@ pub(crate) enum Resolved {
 }
 
 impl Resolved {
-    /// Its guard.
+    /// Returns the guard of the entity.
     pub(crate) fn guarded(&self, target: &Target) -> Guarded {
         match self {
             Self::Workspace => Guarded::Workspace(target.resource()),
@@ -49,10 +49,10 @@ impl Resolved {
     }
 }
 
-/// Resolves targets, in their order; `None` where there is no such entity. Ids made by this server
-/// contain the experiment of their entity, and take no request. One request for each run or logged
-/// model whose id was made elsewhere, for each name of an experiment, and per hundred traces. A
-/// target that is named again takes none.
+/// Resolves targets and returns the results in the same order, with `None` for entities that do not
+/// exist. Ids made by this server contain the experiment of their entity and take no request. There
+/// is one request for each run or logged model whose id was made elsewhere, for each experiment
+/// name, and per 100 traces. Repeated targets are resolved once.
 pub(crate) async fn resolve(
     table: &Table,
     workspace: &Workspace,

@@ -1,33 +1,33 @@
-//! The limits that credentials set to the rights of their user.
+//! Restrictions of credentials, which limit them to a part of their user's rights.
 
 use mlflow_api::ExperimentId;
 
-/// The limits that the credentials of a request set to the rights of its caller.
+/// Restrictions of a request's credentials, which limit the rights of the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Restriction {
-    /// The one experiment that they are for; `None`, if they are for everything.
+    /// The only experiment that the credentials may access; `None` for all experiments.
     pub experiment: Option<ExperimentId>,
-    /// The actions that they are limited to.
+    /// The actions that the credentials may be used for.
     pub only: Only,
 }
 
-/// The actions that credentials are limited to.
+/// The actions that credentials may be used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Only {
-    /// Whatever their user may do.
+    /// Everything that the user may do.
     #[default]
     Everything,
-    /// To read and to list.
+    /// Reading and listing.
     Reading,
-    /// To send traces.
+    /// Sending traces.
     Ingest,
 }
 
 impl Only {
-    /// Every kind, the widest first.
+    /// All values, from the widest to the narrowest.
     pub const ALL: [Self; 3] = [Self::Everything, Self::Reading, Self::Ingest];
 
-    /// As it is stored and named.
+    /// Returns the name that is stored and used in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -37,7 +37,7 @@ impl Only {
         }
     }
 
-    /// The kind of a name.
+    /// Returns the value with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|only| only.name() == name)
@@ -45,7 +45,7 @@ impl Only {
 }
 
 impl Restriction {
-    /// Whether nothing is left out.
+    /// Checks whether the credentials are unrestricted.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()

@@ -19,7 +19,8 @@ use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
 use crate::resolve::Resolved;
 
-/// An entity that the needs of a request named and that its caller was allowed to act on. Only a [`Scope`] makes one.
+/// An entity that the request's needs named and that the caller was authorized to act on. Only a
+/// [`Scope`] creates one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Granted<T>(T);
 
@@ -31,38 +32,41 @@ impl<T> Deref for Granted<T> {
     }
 }
 
-/// The entities that a request may touch: its caller, its workspace, and its resolved needs.
+/// The authorization of a request: its caller, its workspace, and its resolved needs.
 #[derive(Clone, Debug)]
 pub struct Scope {
     identity: Identity,
     along: Along,
     visible: Visible,
     found: HashMap<Target, Outcome>,
-    /// The kinds of entities in a target that the answer may show.
+    /// Kinds of entities that the response may show, each with the target that contains them.
     shown: HashSet<(Resource, Target)>,
-    /// The experiments of evaluation datasets that answers may name; all experiments of datasets that are not among these.
+    /// The experiments of evaluation datasets that responses may name. For datasets without an
+    /// entry, all of their experiments may be named.
     experiments: HashMap<EvaluationDatasetId, HashSet<ExperimentId>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
     Granted(Resolved),
-    /// There is no such entity, or none in the caller's workspace.
+    /// The entity does not exist, or not in the caller's workspace.
     Absent,
-    /// The caller may not read it, and it was to be listed.
+    /// The entity was to be listed, and the caller may not read it.
     Hidden,
 }
 
 impl Scope {
-    /// Resolves the needs of a request, and asks the authorizer. One request for each run or logged
-    /// model whose id was made elsewhere, for each name of an experiment, and per hundred traces.
-    /// Where the authorizer looks at guards, one more for all of them, and one before that for
-    /// evaluation datasets. Needs of more than a hundred entities are decided in batches.
+    /// Resolves the needs of a request and authorizes them.
+    ///
+    /// Takes one request to the table for each run or logged model whose id was made elsewhere, for
+    /// each experiment name, and per 100 traces. If the authorizer checks guards, one more request
+    /// reads all of them, preceded by one for evaluation datasets. Needs that name more than 100
+    /// entities are decided in batches.
     ///
     /// # Errors
     /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED`](crate::MAX_NAMED)
-    /// entities. `PERMISSION_DENIED`, where the caller may not do something other than listing or showing, or
-    /// may not know that something is not there.
+    /// entities. `PERMISSION_DENIED` if a need other than to list or to show is refused, or if the
+    /// caller may not learn that an entity does not exist.
     pub async fn enter(
         authorizer: &Arc<dyn Authorizer>,
         identity: Identity,
@@ -84,7 +88,8 @@ impl Scope {
         further: bool,
     ) -> std::result::Result<Self, Refusal> {
         needs.check_number()?;
-        // Ids say nothing about workspaces: where there are several, each has to be kept to its own.
+        // Ids do not contain the workspace. With several workspaces, guards have to be read to
+        // verify it.
         let looks = authorizer.looks() || identity.has_workspaces;
         let needs = &needs.counting(looks);
         let mut decisions = Decisions::of(authorizer, identity, table, needs, (looks, further)).await?;
@@ -123,11 +128,12 @@ impl Scope {
         Ok(Self { identity, along, visible, found, shown, experiments })
     }
 
-    /// Checks whether the caller of this request may do something else as well, with entities that
-    /// were not known when the request was authorized. A refusal is neither an error nor logged.
+    /// Checks whether the caller may also do something with entities that were not known when the
+    /// request was authorized. A refusal is neither an error nor logged.
     ///
-    /// Takes the same requests as [`enter`](Self::enter), and none if the authorizer does not look
-    /// at guards. Users and grants that were read a moment ago are not read again.
+    /// Takes the same number of requests as [`enter`](Self::enter), and none if the authorizer does
+    /// not check guards. Users and grants that are still in the short-lived cache are not read
+    /// again.
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
@@ -142,64 +148,67 @@ impl Scope {
         }
     }
 
-    /// The caller, with workspace and credentials.
+    /// Returns the caller, with workspace and credentials.
     #[must_use]
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// The writes that the authorizer adds to those of the request.
+    /// Returns the source of the writes that the authorizer adds to the request's transactions.
     #[must_use]
     pub fn along(&self) -> &Along {
         &self.along
     }
 
-    /// The caller.
+    /// Returns the caller.
     #[must_use]
     pub fn caller(&self) -> &Caller {
         &self.identity.caller
     }
 
-    /// The workspace that the request is about.
+    /// Returns the workspace of the request.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.identity.workspace
     }
 
-    /// The entities that lists may show. None, unless the needs include a list and the caller may
-    /// list it.
+    /// Returns what lists may show to the caller. Empty unless the needs include a list that the
+    /// caller may access.
     #[must_use]
     pub fn visible(&self) -> &Visible {
         &self.visible
     }
 
-    /// Whether the answer may show entities of a kind, or their ids, whatever is in it. Not unless the needs said so.
+    /// Checks whether entities of a kind, or their ids, may appear anywhere in the response. Always
+    /// `false` unless the needs included it.
     #[must_use]
     pub fn shows(&self, kind: Resource) -> bool {
         self.shows_in(kind, &Target::Any(kind))
     }
 
-    /// The same of entities of a kind that are in this one.
+    /// Checks whether entities of a kind within `target` may appear in the response.
     #[must_use]
     pub fn shows_in(&self, kind: Resource, target: &Target) -> bool {
         self.shown.contains(&(kind, target.clone()))
     }
 
-    /// Whether the answer may name an experiment of an evaluation dataset: the caller may read it.
+    /// Checks whether the response may name an experiment of an evaluation dataset, which requires
+    /// that the caller may read the experiment.
     #[must_use]
     pub fn shows_experiment(&self, dataset: &EvaluationDatasetId, experiment: ExperimentId) -> bool {
         self.experiments.get(dataset).is_none_or(|experiments| experiments.contains(&experiment))
     }
 
-    /// An experiment by its id. It need not be there.
+    /// Returns an experiment by its id. The experiment does not have to exist.
     ///
     /// # Errors
-    /// An internal one, if the needs did not name it; so with all that follow.
+    /// An internal error if the needs did not name the experiment. This applies to all methods
+    /// below.
     pub fn experiment(&self, experiment: ExperimentId) -> Result<Granted<ExperimentId>> {
         self.listed_experiment(experiment)?.ok_or_else(|| experiment.not_found())
     }
 
-    /// An experiment that is to be listed; `None` if the caller may not read it.
+    /// Returns an experiment that is to be listed, or `None` if the caller may not read it.
     pub fn listed_experiment(&self, experiment: ExperimentId) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::Experiment(experiment), |place| match place {
             Resolved::Experiment(experiment) => Some(*experiment),
@@ -207,12 +216,12 @@ impl Scope {
         })
     }
 
-    /// Those of these experiments that the caller may read.
+    /// Returns the experiments among these that the caller may read.
     pub fn listed_experiments(&self, experiments: &[ExperimentId]) -> Result<Vec<Granted<ExperimentId>>> {
         experiments.iter().filter_map(|experiment| self.listed_experiment(*experiment).transpose()).collect()
     }
 
-    /// An experiment by its name; `None` where there is none of this name.
+    /// Returns an experiment by its name, or `None` if no experiment has this name.
     pub fn experiment_named(&self, name: &str) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::ExperimentNamed(name.to_owned()), |place| match place {
             Resolved::Experiment(experiment) => Some(*experiment),
@@ -220,15 +229,16 @@ impl Scope {
         })
     }
 
-    /// A run.
+    /// Returns a run.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` for an id made elsewhere that no run has. An id made here need not be that of a run.
+    /// `RESOURCE_DOES_NOT_EXIST` if the id was made elsewhere and no run has it. For an id made by
+    /// this server, the run may still not exist.
     pub fn run(&self, run: &RunId) -> Result<Granted<RunLocation>> {
         self.known_run(run)?.ok_or_else(|| RunId::not_found(run.as_str()))
     }
 
-    /// A run; `None` for an id made elsewhere that no run has.
+    /// Returns a run, or `None` if the id was made elsewhere and no run has it.
     pub fn known_run(&self, run: &RunId) -> Result<Option<Granted<RunLocation>>> {
         self.granted(&Target::Run(run.clone()), |place| match place {
             Resolved::Run(at) => Some(at.clone()),
@@ -236,15 +246,15 @@ impl Scope {
         })
     }
 
-    /// A logged model.
+    /// Returns a logged model.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` as for a run.
+    /// `RESOURCE_DOES_NOT_EXIST` if the id was made elsewhere and no logged model has it.
     pub fn logged_model(&self, model: &ModelId) -> Result<Granted<ModelLocation>> {
         self.known_logged_model(model)?.ok_or_else(|| ModelId::not_found(model.as_str()))
     }
 
-    /// A logged model; `None` for an id made elsewhere that no logged model has.
+    /// Returns a logged model, or `None` if the id was made elsewhere and no logged model has it.
     pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
         self.granted(&Target::LoggedModel(model.clone()), |place| match place {
             Resolved::LoggedModel(at) => Some(at.clone()),
@@ -252,15 +262,15 @@ impl Scope {
         })
     }
 
-    /// A trace, as it was when the request began.
+    /// Returns a trace, as it was when the request began.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is none of this id.
+    /// `RESOURCE_DOES_NOT_EXIST` if no trace has this id.
     pub fn trace(&self, trace: &TraceId) -> Result<Granted<StoredTrace>> {
         self.known_trace(trace)?.ok_or_else(|| TraceId::not_found(trace.as_str()))
     }
 
-    /// A trace; `None` where there is none of this id, or none that the caller may see.
+    /// Returns a trace, or `None` if no trace that the caller may see has this id.
     pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
         self.granted(&Target::Trace(trace.clone()), |place| match place {
             Resolved::Trace(trace) => Some(StoredTrace::clone(trace)),
@@ -268,7 +278,7 @@ impl Scope {
         })
     }
 
-    /// All traces that the needs named and that are there.
+    /// Iterates over all traces that the needs named and that exist.
     pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
         self.found.values().filter_map(|outcome| match outcome {
             Outcome::Granted(Resolved::Trace(trace)) => Some(&**trace),
@@ -276,7 +286,7 @@ impl Scope {
         })
     }
 
-    /// The same scope, to which some of these traces are not there.
+    /// Treats traces as missing for which `is_there` returns `false`.
     #[must_use]
     pub fn only_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
         for outcome in self.found.values_mut() {
@@ -287,7 +297,7 @@ impl Scope {
         self
     }
 
-    /// The experiment of a scorer. Neither need be there.
+    /// Returns the experiment of a scorer. Neither has to exist.
     pub fn scorer(&self, experiment: ExperimentId, name: &str) -> Result<Granted<ExperimentId>> {
         let found = self.granted(&Target::Scorer(experiment, name.to_owned()), |place| match place {
             Resolved::Scorer(experiment, _) => Some(*experiment),
@@ -296,7 +306,7 @@ impl Scope {
         found?.ok_or_else(|| experiment.not_found())
     }
 
-    /// A registered model or a prompt. It need not be there.
+    /// Returns a registered model or a prompt. It does not have to exist.
     pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
         let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {
             Resolved::RegisteredModel(name) => Some(name.clone()),
@@ -305,12 +315,12 @@ impl Scope {
         found?.ok_or_else(|| name.not_found())
     }
 
-    /// An evaluation dataset. It need not be there.
+    /// Returns an evaluation dataset. It does not have to exist.
     pub fn evaluation_dataset(&self, dataset: &EvaluationDatasetId) -> Result<Granted<EvaluationDatasetId>> {
         self.known_evaluation_dataset(dataset)?.ok_or_else(|| EvaluationDatasetId::not_found(dataset.as_str()))
     }
 
-    /// The same; `None` where it is in another workspace.
+    /// Returns an evaluation dataset, or `None` if it belongs to another workspace.
     pub fn known_evaluation_dataset(
         &self,
         dataset: &EvaluationDatasetId,
@@ -321,7 +331,7 @@ impl Scope {
         })
     }
 
-    /// A user. He need not be there.
+    /// Returns a user. The user does not have to exist.
     pub fn user(&self, user: &UserName) -> Result<Granted<UserName>> {
         let found = self.granted(&Target::User(user.clone()), |place| match place {
             Resolved::User(user) => Some(user.clone()),
@@ -342,8 +352,7 @@ impl Scope {
     }
 }
 
-/// Returns the error for a denied need, which is also logged. Texts that clients have chosen are
-/// escaped in the log.
+/// Returns the error for a denied need and logs it. Text chosen by clients is escaped in the log.
 fn denied(identity: &Identity, need: &Need) -> Error {
     let by = identity.caller.name();
     let Need { action, kind, target, .. } = need;

@@ -1,4 +1,4 @@
-//! Workspaces, where a server has more than the default one: which one a request is about, and whether it may be written to.
+//! Workspaces: which one a request addresses, and whether it may be written to.
 
 use std::sync::Arc;
 
@@ -14,19 +14,20 @@ use crate::identity::{Arrived, Identity};
 use crate::kind::{Action, Resource};
 use crate::needs::Needs;
 
-/// The header by which clients name a workspace (`WORKSPACE_HEADER_NAME`).
+/// The header in which clients name a workspace (`WORKSPACE_HEADER_NAME`).
 pub const HEADER: HeaderName = HeaderName::from_static("x-mlflow-workspace");
-/// Milliseconds of a UTC day.
+/// A day in ms.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
 
-/// The workspace that a request names; the default one, if it names none. A blank name is none.
+/// Returns the workspace that a request names, or the default one if it names none. A blank name
+/// counts as none.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`, if it is no name, or several are named.
+/// `INVALID_PARAMETER_VALUE` if the name is invalid, or if the request names several workspaces.
 pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
     let mut named = None;
     for value in headers.get_all(HEADER) {
-        // As Python reads headers: each byte is a character.
+        // Decoded like in Python, which maps each byte to a character.
         let name: String = value.as_bytes().iter().map(|byte| char::from(*byte)).collect();
         let name = name.trim().to_owned();
         if name.is_empty() {
@@ -34,28 +35,28 @@ pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
         }
         let workspace = Workspace::parse(&name)?;
         if named.replace(workspace.clone()).is_some_and(|before| before != workspace) {
-            return Err(Error::invalid("A request names one workspace, and not several."));
+            return Err(Error::invalid("A request can name only one workspace."));
         }
     }
     Ok(named.unwrap_or_default())
 }
 
-/// A quantity that is counted in a workspace, and may be bounded.
+/// A quantity that is counted per workspace and may have a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Counted {
     /// Runs that were created.
     Runs,
-    /// Traces that began.
+    /// Traces that were started.
     Traces,
-    /// Bytes of spans that came.
+    /// Bytes of spans that were received.
     Bytes,
 }
 
 impl Counted {
-    /// All of them.
+    /// All quantities.
     pub const ALL: [Self; 3] = [Self::Runs, Self::Traces, Self::Bytes];
 
-    /// As attributes and commands call it.
+    /// Returns the name that attributes and commands use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -65,32 +66,33 @@ impl Counted {
         }
     }
 
-    /// The quantity of this name.
+    /// Returns the quantity with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|counted| counted.name() == name)
     }
 
-    /// Whether something that is created counts.
+    /// Checks whether creating an entity of this kind counts towards the quantity.
     fn is_made_by(self, kind: Resource) -> bool {
         match self {
             Self::Runs => kind == Resource::Run,
-            // Spans make their trace, or come to it.
+            // Spans create their trace, or are added to it.
             Self::Traces | Self::Bytes => kind == Resource::Trace,
         }
     }
 }
 
-/// The number of the UTC day of a time in ms, counted from 1970.
+/// Returns the number of the UTC day, counted from 1970, for a time in ms.
 #[must_use]
 pub const fn day_of(ms: i64) -> i64 {
     ms.div_euclid(DAY)
 }
 
-/// Looks whether the workspace is there, and whether it may be written to where the needs ask for that.
+/// Checks that the workspace exists, and that the writes among the needs are possible in it.
 ///
 /// # Errors
-/// `RESOURCE_DOES_NOT_EXIST` for a workspace that is not there; a refusal where it is being deleted, or has had all that the day may bring.
+/// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist. `ABORTED` if it is being deleted, and
+/// `BAD_REQUEST` if its daily quota is exhausted; both apply only to requests that write.
 pub(crate) fn check(workspace: &Workspace, read: &Read, needs: &Needs) -> Result<()> {
     if *workspace == Workspace::default() {
         return Ok(());
@@ -98,21 +100,23 @@ pub(crate) fn check(workspace: &Workspace, read: &Read, needs: &Needs) -> Result
     let item = read.get(&TableKey::here(workspace_key(workspace)));
     let item = item.ok_or_else(|| workspace.not_found())?;
     if item.has(GOES_TO) && needs.iter().any(|need| need.action.writes()) {
-        // Clients do not repeat this.
+        // Clients do not retry this error.
         return Err(Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted.")));
     }
     within_quotas(workspace, item, needs, day_of(entities::now_ms()))
 }
 
+/// Checks the daily quotas of a workspace.
+///
 /// # Errors
-/// `BAD_REQUEST`, which clients do not repeat.
+/// `BAD_REQUEST`, which clients do not retry.
 fn within_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) -> Result<()> {
     let exhausted = item.map(EXHAUSTED).into_iter().flatten();
     let today = exhausted.filter(|(_, day)| day.as_n().is_ok_and(|day| day.parse() == Ok(today)));
     for counted in today.filter_map(|(name, _)| Counted::from_name(name)) {
         if needs.iter().any(|need| need.action == Action::Create && counted.is_made_by(need.kind)) {
             let message = format!(
-                "Workspace '{workspace}' has had as many {} today as its quota allows. The next day of UTC has its own.",
+                "Workspace '{workspace}' has reached its daily quota of {}. The quota resets at midnight UTC.",
                 counted.name()
             );
             return Err(Error::new(ErrorCode::BadRequest, message));
@@ -121,11 +125,12 @@ fn within_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) 
     Ok(())
 }
 
-/// The same authorizer where there are workspaces: a request says by a header which one it is about.
+/// An authorizer for servers with workspaces, wrapped around another one. A request names its
+/// workspace in a header.
 pub struct InWorkspaces(Arc<dyn Authorizer>);
 
 impl InWorkspaces {
-    /// As frames and scopes take it.
+    /// Wraps an authorizer in a shared instance, as routers and scopes expect it.
     #[must_use]
     pub fn over(authorizer: Arc<dyn Authorizer>) -> Arc<dyn Authorizer> {
         Arc::new(Self(authorizer))
@@ -135,7 +140,7 @@ impl InWorkspaces {
 impl Authorizer for InWorkspaces {
     fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
         Box::pin(async move {
-            // Strangers are not told which names are right.
+            // Authenticates first, so that unauthenticated callers cannot probe workspace names.
             let identity = self.0.authenticate(arrived).await?;
             Ok(Identity { workspace: named(&arrived.headers)?, has_workspaces: true, ..identity })
         })

@@ -1,8 +1,8 @@
-//! Access to paths below `mlflow-artifacts:/`, and the directories of model versions there.
+//! Access to paths below `mlflow-artifacts:/`, including the directories of model versions.
 //!
-//! Most paths begin with an experiment, whose grants decide ([`needs`]). Paths below
-//! `model-versions/` are virtual: they name a version of a registered model, whose grants decide
-//! instead ([`VersionDirectory`]). The server resolves them to the place where the version has its
+//! Most paths begin with an experiment, whose grants apply ([`needs`]). Paths below
+//! `model-versions/` are virtual: they name a version of a registered model, whose grants apply
+//! instead ([`VersionDirectory`]). The server resolves such a path to the location of the version's
 //! artifacts ([`StoredVersion::artifacts`], `docs/adr/0067-artifacts-of-model-versions.md`).
 
 mod path;

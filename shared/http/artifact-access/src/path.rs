@@ -1,4 +1,4 @@
-//! The needs of an action on a path.
+//! The needs of actions on artifact paths.
 
 use access::{Action, Needs, Resource, Target};
 use artifact_store::ArtifactPath;
@@ -6,12 +6,12 @@ use mlflow_api::{Error, ExperimentId, Result};
 
 use crate::version_directory::{ROOT as VERSIONS, VersionDirectory};
 
-/// The directory of those of workspaces.
+/// Directory that contains the directories of workspaces.
 const WORKSPACES: &str = "workspaces";
 
-/// The needs of an action on a path below `mlflow-artifacts:/`. Its first part names the
-/// experiment. The rest shows whether the artifacts are those of runs, of logged models or of
-/// traces. A path in no experiment's directory needs the right to all experiments
+/// Returns the needs of an action on a path below `mlflow-artifacts:/`. The first part of the path
+/// names the experiment. The rest shows whether the artifacts belong to runs, logged models or
+/// traces. A path outside of all experiments' directories requires the right to all experiments
 /// (`docs/adr/0021-artifacts.md`), unless it is in the directory of a model version.
 #[must_use]
 pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
@@ -26,9 +26,9 @@ pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
     kinds.iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// The needs of a caller who creates an experiment that keeps its artifacts at a path below
-/// `mlflow-artifacts:/`. Clients choose the ids of traces, so its files may be among everything that
-/// another experiment has there.
+/// Returns the needs of a caller who creates an experiment with an artifact location at a path
+/// below `mlflow-artifacts:/`. Because clients choose the ids of traces, the new experiment's files
+/// may be placed among any files of another experiment below that path.
 #[must_use]
 pub fn needs_to_share(path: &ArtifactPath) -> Needs {
     let Some(experiment) = experiment_of(path) else { return needs(Action::Update, path) };
@@ -37,10 +37,10 @@ pub fn needs_to_share(path: &ArtifactPath) -> Needs {
     kinds.into_iter().fold(Needs::nothing(), in_experiment)
 }
 
-/// Refuses a path below `model-versions/`, in whatever workspace: for requests that write.
+/// Rejects a path below `model-versions/`, in any workspace. Used by requests that write.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
+/// `INVALID_PARAMETER_VALUE` for such a path.
 pub fn check_writable(path: &ArtifactPath) -> Result<()> {
     if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
         return Err(Error::invalid(format!(
@@ -50,8 +50,8 @@ pub fn check_writable(path: &ArtifactPath) -> Result<()> {
     Ok(())
 }
 
-/// The kinds of entities whose artifacts are at a path in an experiment's directory. Deleting the
-/// path deletes everything below it.
+/// Returns the kinds of entities whose artifacts are at a path in an experiment's directory.
+/// Deleting the path deletes everything below it.
 fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
     let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
     match path {
@@ -63,20 +63,21 @@ fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
     }
 }
 
-/// Whether the name of a directory is the id of a run, as MLflow makes them.
+/// Checks whether the name of a directory has the form of a run id that MLflow creates.
 #[must_use]
 pub fn is_run(name: &str) -> bool {
     name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The experiment whose directory a path is in. Directories are named as the server writes its ids: `007` is not that of experiment 7.
+/// Returns the experiment whose directory contains a path. Directory names have the canonical form
+/// of the id: `007` does not belong to experiment 7.
 #[must_use]
 pub fn experiment_of(path: &ArtifactPath) -> Option<ExperimentId> {
     let first = in_workspace(path).first()?;
     ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == *first)
 }
 
-/// The parts of a path in the directory of its workspace.
+/// Returns the parts of a path relative to the directory of its workspace.
 #[must_use]
 pub fn in_workspace(path: &ArtifactPath) -> &[String] {
     match path.parts() {

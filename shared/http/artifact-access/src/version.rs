@@ -1,4 +1,4 @@
-//! A model version as it is stored, and its artifacts.
+//! Stored model versions, and the location of their artifacts.
 
 use access::{Action, Along, Needs, Target};
 use artifact_store::{ArtifactPath, Artifacts, Location, not_read};
@@ -21,26 +21,26 @@ pub struct StoredVersion {
     pub version: Item,
 }
 
-/// Where the artifacts of a version are kept.
+/// Location of a version's artifacts.
 enum Place {
-    /// Where this server keeps artifacts.
+    /// A location that this server stores artifacts in.
     Here(Location),
-    /// A path in the artifacts of a run, which the source names by its id.
+    /// A path in the artifacts of a run. The source names the run by its id.
     OfRun(RunId, ArtifactPath),
 }
 
-/// Reads a version of the model that has this name in the workspace of the request. `None` if there
-/// is none, or if the name has passed to another model since the request was authorized. One
-/// request, and one more if the model was renamed.
+/// Reads a version of the model that has this name in the request's workspace. Returns `None` if
+/// the version does not exist, or if the name has passed to another model since the request was
+/// authorized. Takes one request, and one more if the model was renamed.
 ///
 /// # Errors
-/// The table cannot be read.
+/// Returns an error if the table cannot be read.
 pub async fn read_version(table: &Table, along: &Along, name: &str, number: u32) -> Result<Option<StoredVersion>> {
     let key = ModelKey::of(&along.workspace(), name);
     let (model_key, version_key) = (rows::RegisteredModel::key(&key), rows::ModelVersion::key(&key, &Ordinal(number)));
     let mut items = table.get_many(&[model_key.clone(), version_key.clone()]).await?;
     let is_asked_about = |model: &Item| along.is_asked_about(name, model.get(ID).unwrap_or_default());
-    // Keys of long names have a hash.
+    // Keys contain a hash instead of a long name.
     let model = items.remove(&model_key).filter(|model| model.get(NAME) == Some(name));
     let Some(model) = model.filter(is_asked_about) else { return Ok(None) };
     let version = match model.get(HOME) {
@@ -51,14 +51,14 @@ pub async fn read_version(table: &Table, along: &Along, name: &str, number: u32)
 }
 
 impl StoredVersion {
-    /// The URI of the version's artifacts.
+    /// Returns the URI of the version's artifacts.
     #[must_use]
     pub fn storage(&self) -> &str {
         self.version.get(STORAGE).or_else(|| self.version.get(SOURCE)).unwrap_or_default()
     }
 
-    /// The needs of a caller who reads the artifacts at [`storage`](Self::storage) without a right
-    /// to the version. `None` if this server does not keep them.
+    /// Returns the needs of a caller without a right to the version who reads the artifacts at
+    /// [`storage`](Self::storage). Returns `None` if this server does not store them.
     #[must_use]
     pub fn needs_of_storage(&self, artifacts: &Artifacts) -> Option<Needs> {
         Some(match self.place(artifacts).ok()? {
@@ -67,13 +67,13 @@ impl StoredVersion {
         })
     }
 
-    /// The artifacts of the version, which the right to read the version covers. No request; two or
-    /// three if the source names its run by a `runs:` URI.
+    /// Returns the location of the artifacts that the right to read the version covers. Takes no
+    /// request, or two to three if the source names its run in a `runs:` URI.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` for artifacts that the server does not keep, or keeps for another entity.
-    /// An object of its bucket must belong to the run or the logged model that the version names.
-    /// Otherwise, the right to read the version does not cover it.
+    /// `NOT_IMPLEMENTED` if the server does not store the artifacts, or stores them for another
+    /// entity. An object in the server's bucket must belong to the run or the logged model that the
+    /// version names; otherwise, the right to read the version does not cover it.
     pub async fn artifacts(&self, table: &Table, artifacts: &Artifacts) -> Result<Location> {
         match self.place(artifacts)? {
             Place::Here(location) => Ok(location),
@@ -93,9 +93,9 @@ impl StoredVersion {
         let storage = self.storage();
         let run = self.version.get(RUN).filter(|run| !run.is_empty());
         if let Some((of, path)) = path_in_run(storage) {
-            // It was checked when the version was created.
+            // Verified when the version was created.
             let run = run.filter(|run| *run == of).and_then(RunId::parse).ok_or_else(|| not_read(storage))?;
-            // Whether the server keeps the artifacts of that run is not known yet.
+            // Whether the server stores the artifacts of that run is not known yet.
             if !artifacts.are_kept() {
                 return Err(not_read(storage));
             }
@@ -107,8 +107,8 @@ impl StoredVersion {
         artifacts.at(storage).map(Place::Here)
     }
 
-    /// Whether the source is a logged model. Other sources that are resolved when a version is
-    /// created are versions, as `models:/<name>/<number>`.
+    /// Checks whether the source is a logged model. All other sources that are resolved when a
+    /// version is created are versions, such as `models:/<name>/<number>`.
     fn is_logged_model(&self) -> bool {
         let source = self.version.get(SOURCE).unwrap_or_default();
         let path = scheme_removed("models", source).map(|path| path.split('?').next().unwrap_or_default());
@@ -116,7 +116,7 @@ impl StoredVersion {
     }
 }
 
-/// The run that a `runs:` URI names, and the path in its artifacts.
+/// Returns the run that a `runs:` URI names, and the path in its artifacts.
 fn path_in_run(uri: &str) -> Option<(&str, &str)> {
     let path = scheme_removed("runs", uri)?.split(['?', '#']).next()?;
     let path = path.strip_prefix('/').filter(|path| !path.starts_with('/'))?;

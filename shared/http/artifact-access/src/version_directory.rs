@@ -5,14 +5,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mlflow_api::RegisteredModelName;
 
-/// The directory that has those of all versions.
+/// Parent of the directories of all versions.
 pub(crate) const ROOT: &str = "model-versions";
 
 /// The directory of a model version below `mlflow-artifacts:/`: `model-versions/<name>/<version>`.
 ///
-/// The name is in base64url without padding, so that paths with any name of a model survive the
-/// layers of URL encoding that clients add and servers remove. Nothing is stored below this
-/// directory. The paths are read only.
+/// The name is encoded in base64url without padding, so that any model name survives the layers of
+/// URL encoding that clients add and servers remove. Nothing is stored in this directory, and its
+/// paths are read-only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionDirectory {
     /// The name of the registered model.
@@ -22,14 +22,14 @@ pub struct VersionDirectory {
 }
 
 impl VersionDirectory {
-    /// The URI of this directory, which MLflow's client accepts as the location of a model.
+    /// Returns the URI of the directory, which MLflow's client accepts as the location of a model.
     #[must_use]
     pub fn uri(&self) -> String {
         format!("mlflow-artifacts:/{ROOT}/{}/{}", URL_SAFE_NO_PAD.encode(self.name.as_str()), self.version)
     }
 
-    /// The directory that a path is in, and the path below it. `None` for any other path, including
-    /// those that name no version.
+    /// Splits a path into the version directory that contains it and the path below. Returns `None`
+    /// for all other paths, including those that name no version.
     #[must_use]
     pub fn split(path: &ArtifactPath) -> Option<(Self, ArtifactPath)> {
         let [root, name, version, ..] = path.parts() else { return None };

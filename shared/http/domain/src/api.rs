@@ -1,4 +1,4 @@
-//! A domain: a function with its routes.
+//! Domains: functions with routes.
 
 use std::future::ready;
 
@@ -11,26 +11,26 @@ use crate::{Failure, Function, Surroundings};
 
 /// The HTTP API of a domain, as its crate declares it.
 pub trait Api {
-    /// The store that its endpoints act on.
+    /// The store that the endpoints act on.
     type Store: Store;
 
-    /// Its routes.
+    /// Returns the routes.
     #[must_use]
     fn routes() -> Vec<Route<Self::Store>>;
 
-    /// Further routes that it answers. They are no endpoints of MLflow's that are built.
+    /// Returns further routes. They do not count as implemented endpoints of MLflow.
     #[must_use]
     fn constants() -> Vec<Route<Self::Store>> {
         Vec::new()
     }
 
-    /// Its store. No request is sent.
+    /// Creates the store, without sending a request.
     ///
     /// # Errors
-    /// Something that it needs is not there.
+    /// Returns an error if the environment lacks something that the store needs.
     fn store(around: &Surroundings) -> Result<Self::Store, Failure>;
 
-    /// Work that has to be done once before the first request.
+    /// Does work that is required once before the first request.
     fn prepared(
         store: Self::Store,
         _around: &Surroundings,
@@ -39,55 +39,56 @@ pub trait Api {
     }
 }
 
-/// A domain: one line of the list of all.
+/// A domain, as an entry in the list of all domains.
 pub struct Domain {
-    /// Its function in the stack.
+    /// The function of the stack.
     pub function: Function,
-    /// Its endpoints.
+    /// Returns the endpoints.
     pub endpoints: fn() -> Vec<Endpoint>,
-    /// Makes its router and the calls of its endpoints.
+    /// Creates the router and the calls of the endpoints.
     pub mount: fn(Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>>,
-    /// Whether its endpoints call those of other domains, which are mounted before.
+    /// Whether its endpoints call endpoints of other domains. Those are mounted first.
     pub calls_others: bool,
-    /// Whether an answer that is too long for a Lambda is put into the bucket, and not refused.
+    /// Whether a response that is too long for a Lambda is stored in the bucket instead of being
+    /// rejected.
     pub has_long_answers: bool,
 }
 
-/// A route, as lists of all routes have it.
+/// A route, as listed in overviews of all routes.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// Method, in upper case.
     pub method: &'static str,
     /// Full paths, the canonical one first.
     pub paths: Vec<String>,
-    /// The least that it needs.
+    /// The least permission that the endpoint needs.
     pub permission: Permission,
 }
 
 impl Endpoint {
-    /// Its name: method and canonical path.
+    /// Returns the name of the endpoint: its method and canonical path.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{} {}", self.method, self.paths.first().map_or("", String::as_str))
     }
 }
 
-/// A domain that can be asked.
+/// A mounted domain.
 pub struct Mounted {
-    /// Answers HTTP requests.
+    /// Handles HTTP requests.
     pub router: Router,
-    /// Answers calls of other domains.
+    /// Handles calls of other domains.
     pub calls: Calls,
 }
 
 impl Domain {
-    /// The domain of an API.
+    /// Creates a domain from an API.
     #[must_use]
     pub const fn of<A: Api + 'static>(function: Function) -> Self {
         Self::with_router(function, endpoints::<A>, |around| Box::pin(mounted::<A>(around)))
     }
 
-    /// A domain whose router is made otherwise.
+    /// Creates a domain with a custom router.
     #[must_use]
     pub const fn with_router(
         function: Function,
@@ -97,20 +98,20 @@ impl Domain {
         Self { function, endpoints, mount, calls_others: false, has_long_answers: false }
     }
 
-    /// The same domain, whose endpoints call those of others.
+    /// Declares that endpoints of the domain call those of other domains.
     #[must_use]
     pub const fn calling_others(self) -> Self {
         Self { calls_others: true, ..self }
     }
 
-    /// The same domain, whose long answers go into the bucket.
+    /// Declares that long responses of the domain are stored in the bucket.
     #[must_use]
     pub const fn with_long_answers(self) -> Self {
         Self { has_long_answers: true, ..self }
     }
 }
 
-/// The routes of an API, as lists of all routes have them.
+/// Returns the routes of an API, as listed in overviews of all routes.
 #[must_use]
 pub fn endpoints<A: Api>() -> Vec<Endpoint> {
     let endpoint = |route: Route<A::Store>| Endpoint {

@@ -11,23 +11,25 @@ pub struct Function {
     /// Prefix of the names of its resources in `template.yaml`. It never changes, because
     /// the stack would replace resources of another name.
     pub resource: &'static str,
-    /// Its purpose, in a sentence.
+    /// Purpose of the function, in one sentence.
     pub description: &'static str,
-    /// Paths whose requests reach it: as written, with everything below (`/x/{*path}`), or all that
-    /// no other function serves ([`Function::EVERYTHING_ELSE`]). Empty if it serves no HTTP.
+    /// Paths that are routed to the function: as written, with everything below (`/x/{*path}`), or
+    /// all that no other function serves ([`Function::EVERYTHING_ELSE`]). Empty if it does not
+    /// serve HTTP.
     pub paths: &'static [&'static str],
     /// Its rights on the table; `None` if it does not use the table.
     pub table: Option<TableRights>,
-    /// Prefixes of the partition keys of the table that it may touch (`dynamodb:LeadingKeys`); empty
-    /// for all. The keys of an index that it reads need such a prefix, too.
+    /// Prefixes of the table's partition keys that the function may access
+    /// (`dynamodb:LeadingKeys`); empty for all. Keys of an index that it reads need such a prefix,
+    /// too.
     pub key_prefixes: &'static [&'static str],
-    /// Whether it writes the access table, which every function that answers requests may read.
+    /// Whether it writes the access table. All functions that answer requests may read that table.
     pub writes_access: bool,
     /// Its rights on the artifact bucket.
     pub bucket: &'static [BucketRight],
     /// Secrets that its environment refers to.
     pub secrets: &'static [Secret],
-    /// Keys of KMS that it uses in its own name, besides those that encrypt the table and the bucket.
+    /// KMS keys that it uses directly, in addition to those that encrypt the table and the bucket.
     pub keys: &'static [KmsKey],
     /// Queues that it sends to or consumes.
     pub queues: &'static [Queue],
@@ -45,17 +47,17 @@ pub struct Function {
     pub timeout: u32,
     /// Whether a parameter of the stack, `<resource>Concurrency`, reserves its concurrency.
     pub has_concurrency: bool,
-    /// Resource of the layer that it needs.
+    /// Name of the resource of the layer that the function needs.
     pub layer: Option<&'static str>,
 }
 
 impl Function {
     /// Matches all paths that no other function serves.
     pub const EVERYTHING_ELSE: &'static str = "/{*path}";
-    /// Default memory, in MB. A request needs a few; the CPU comes in proportion.
+    /// Default memory, in MB. A request needs only a few MB, but CPU is allotted in proportion.
     pub const MEMORY: u32 = 512;
-    /// Timeout behind the gateway, in seconds. The gateway gives up after 30, so an invocation that
-    /// ends before that leaves an error in the function's log.
+    /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
+    /// that times out earlier leaves an error in the function's log.
     pub const BEHIND_GATEWAY: u32 = 29;
 
     /// A function without paths, rights or resources of its own.
@@ -82,52 +84,52 @@ impl Function {
     };
 }
 
-/// A secret in Parameter Store (`SecureString`). The environment has the name of the parameter, and
-/// the function may read it, so the template never contains the value.
+/// A secret in Parameter Store (`SecureString`). The environment contains the name of the
+/// parameter, which the function may read, so the template never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Secret {
-    /// The environment variable that has the parameter's name.
+    /// Environment variable for the parameter's name.
     pub variable: &'static str,
     /// Last part of the parameter's name: `/mlflow/<stack>/<name>`.
     pub name: &'static str,
-    /// Why the function needs it, for the reader of the template.
+    /// Reason why the function needs it, as a comment in the template.
     pub why: &'static str,
 }
 
-/// A key of KMS that the function uses in its own name.
+/// A KMS key that the function uses directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KmsKey {
-    /// The resource of the template that is the key.
+    /// Name of the key's resource in `template.yaml`.
     pub resource: &'static str,
-    /// The environment variable that has the key's ARN.
+    /// Environment variable for the key's ARN.
     pub variable: &'static str,
     /// The IAM actions, such as `kms:Decrypt`.
     pub actions: &'static [&'static str],
-    /// Why the function needs it, for the reader of the template.
+    /// Reason why the function needs it, as a comment in the template.
     pub why: &'static str,
 }
 
-/// A queue of SQS with its dead-letter queue. Every function that uses a queue declares the same
-/// one; the function that consumes it also has it made.
+/// An SQS queue with its dead-letter queue. Every function that uses a queue declares the same one.
+/// The queue is created together with the function that consumes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Name of its resource in `template.yaml`. It never changes.
     pub resource: &'static str,
-    /// What the function does with it.
+    /// How the function uses the queue.
     pub role: QueueRole,
-    /// Why the function needs it, for the reader of the template.
+    /// Reason why the function needs it, as a comment in the template.
     pub why: &'static str,
 }
 
-/// What a function does with a queue.
+/// How a function uses a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueRole {
-    /// It sends messages. The environment variable has the queue's URL.
+    /// The function sends messages to the queue.
     Sends {
-        /// The variable.
+        /// Environment variable for the queue's URL.
         variable: &'static str,
     },
-    /// Lambda invokes it with batches of messages.
+    /// Lambda invokes the function with batches of messages.
     Consumes {
         /// Largest batch, in messages.
         batch: u32,
@@ -152,39 +154,39 @@ pub enum Package {
     Zip,
     /// A container image, whose URI is a parameter of the stack.
     Image {
-        /// The parameter.
+        /// Name of the parameter.
         parameter: &'static str,
     },
 }
 
-/// The rights of a function on the table. None may scan it.
+/// The rights of a function on the data table. No function may scan it.
 #[derive(Debug)]
 pub struct TableRights {
     /// The actions.
     pub actions: TableActions,
-    /// Which indexes it reads.
+    /// The indexes that it reads.
     pub indexes: Indexes,
-    /// Why it needs that, for the reader of the template.
+    /// Reason why the function needs the rights, as a comment in the template.
     pub why: &'static str,
 }
 
 /// Kinds of requests to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableActions {
-    /// Reads items whose keys it knows, of several tables together.
+    /// Read items with known keys, from several tables in one request.
     GetMany,
-    /// Reads items and queries.
+    /// Read items and query.
     Read,
-    /// Reads and writes, with transactions.
+    /// Read and write, including transactions.
     Write,
-    /// The same without conditions on items that it does not write.
+    /// Read and write, but without transaction conditions on items that are not written.
     Change,
-    /// The same as `Change`, and reads the table's stream.
+    /// Like `Change`, and read the table's stream.
     Index,
 }
 
 impl TableActions {
-    /// The IAM actions. A transaction is authorized by the actions of its parts.
+    /// Returns the IAM actions. A transaction is authorized by the actions of its parts.
     #[must_use]
     pub const fn iam(self) -> &'static [&'static str] {
         match self {
@@ -212,7 +214,7 @@ impl TableActions {
         }
     }
 
-    /// Whether a function with these rights can fill a partition.
+    /// Checks whether a function with these rights can write to the table.
     #[must_use]
     pub const fn writes(self) -> bool {
         !matches!(self, Self::GetMany | Self::Read)
@@ -222,38 +224,38 @@ impl TableActions {
 /// Indexes of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexes {
-    /// None.
+    /// No index.
     None,
-    /// These.
+    /// Only these indexes.
     Only(&'static [&'static str]),
-    /// All.
+    /// All indexes.
     All,
 }
 
 /// A right of a function on the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BucketRight {
-    /// List names. Without it, S3 would not say which objects are missing.
+    /// List names. Without this right, S3 does not report which objects are missing.
     List,
-    /// Read objects, and sign URLs that do.
+    /// Read objects, and sign URLs to read them.
     Read,
-    /// Read, write and remove objects, and sign URLs that do.
+    /// Read, write and delete objects, and sign URLs that do so.
     Change,
-    /// Remove objects.
+    /// Delete objects.
     Remove,
-    /// Put answers that are too long for a Lambda below `.answers/`.
+    /// Store responses that are too long for a Lambda below `.answers/`.
     PutAnswers,
 }
 
 impl BucketRight {
-    /// The S3 actions, and the suffix of the bucket's path: `None` for an action on the bucket
-    /// itself.
+    /// Returns the S3 actions and the suffix of the bucket's path, which is `None` for an action on
+    /// the bucket itself.
     #[must_use]
     pub const fn iam(self) -> (&'static [&'static str], Option<&'static str>) {
         match self {
             Self::List => (&["s3:ListBucket"], None),
             Self::Read => (&["s3:GetObject"], Some("/*")),
-            // The parts of an upload are listed only where MaxArtifactSize bounds them.
+            // The parts of an upload are listed only if `MaxArtifactSize` limits uploads.
             Self::Change => (
                 &[
                     "s3:AbortMultipartUpload",
@@ -269,33 +271,34 @@ impl BucketRight {
         }
     }
 
-    /// Why a function has it, for the reader of the template.
+    /// Returns the reason why a function has the right, as a comment in the template.
     #[must_use]
     pub const fn why(self) -> &'static str {
         match self {
-            Self::List => "Without this right, S3 would not say which objects are missing.",
+            Self::List => "Without this right, S3 does not report which objects are missing.",
             Self::Read => {
-                "It reads files, or signs URLs to read them: a URL carries no more than the rights of its signer."
+                "Reads files, or signs URLs to read them. A URL grants no more than the rights of its signer."
             }
             Self::Change => {
-                "What it does itself, and what its URLs allow. Parts are listed only where MaxArtifactSize bounds them."
+                "For requests and signed URLs. The parts of uploads are listed only if MaxArtifactSize limits them."
             }
-            Self::Remove => "The files of what it removes.",
+            Self::Remove => "Deletes the files of entities that it deletes.",
             Self::PutAnswers => {
-                "An answer that is longer than a function may give is put there, and its client is sent to it."
+                "Stores responses that are too long for a Lambda. Clients are redirected to the stored response."
             }
         }
     }
 }
 
-/// A variable of a function's environment.
+/// An environment variable of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Setting {
-    /// `ARTIFACT_ROOT` and `ARTIFACTS_DESTINATION`: where experiments and the server keep artifacts.
+    /// `ARTIFACT_ROOT` and `ARTIFACTS_DESTINATION`: where experiments and the server store
+    /// artifacts.
     Artifacts,
-    /// `ARTIFACTS_PRESIGNED_ONLY`: whether clients are to use presigned URLs only.
+    /// `ARTIFACTS_PRESIGNED_ONLY`: whether clients have to use presigned URLs.
     PresignedOnly,
-    /// `MAX_ARTIFACT_SIZE`: bytes of the longest file.
+    /// `MAX_ARTIFACT_SIZE`: maximum size of a file, in bytes.
     LongestArtifact,
     /// `ARTIFACTS_ORIGIN`: the origin that the page may read files from.
     ArtifactsOrigin,

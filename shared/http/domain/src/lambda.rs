@@ -1,20 +1,20 @@
 //! A Lambda that serves domains.
 //!
-//! The `main` of each function has a runtime of one thread, since a sandbox handles one event at
-//! a time. It has mimalloc, since each attribute of each item is a few small allocations. Without
-//! both, a start of the tracking function and 100 runs took a seventh more processor time. 1,000
-//! runs took a sixth more, and a log-batch of 10 metrics two fifths. Both programs were measured
-//! in turn by `bench/functions.py`.
+//! The `main` of each function uses a single-threaded runtime, because a sandbox handles one event
+//! at a time, and mimalloc, because each attribute of each item takes a few small allocations.
+//! Without both, a start of the tracking function followed by 100 runs took a seventh more CPU
+//! time, 1,000 runs took a sixth more, and a log-batch of 10 metrics two fifths more. The two
+//! programs were measured alternately with `bench/functions.py`.
 
 pub use lambda_http::Error;
 
 use crate::{Domain, Surroundings, mount};
 
-/// Serves these domains until the sandbox ends. A cold start reads the environment, looks at the
+/// Serves these domains until the sandbox ends. A cold start reads the environment, checks the
 /// table, and prepares the domains, so that a connection to the table exists before the first call.
 ///
 /// # Errors
-/// Variables that the environment lacks, or anything that [`mount`] does not find.
+/// Returns an error if a variable is missing from the environment, or if [`mount`] fails.
 pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Result<(), Error> {
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     // Domains that are only called use the environment and the rights of those that are served.

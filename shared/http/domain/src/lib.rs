@@ -1,27 +1,29 @@
-//! What a domain is: one function of the stack, its routes, and how a process mounts them. The
-//! indexer is a function too, without routes and so no domain.
+//! Domains: the functions of the stack with their routes, and how a process mounts them. The
+//! indexer is a function too, but has no routes and is therefore not a domain.
 //!
 //! Each function crate has a constant [`Domain`]. The crate `domains` lists all of them. The local
-//! server, the template, the generated pages and the walks of the tests over all routes follow from
-//! that list. A Lambda mounts one domain ([`lambda::run`]), the local server mounts all
-//! ([`mount`]). The code of a domain cannot tell the difference.
+//! server, the template, the generated pages and the tests that iterate over all routes are derived
+//! from that list. A Lambda mounts one domain ([`lambda::run`]); the local server mounts all of
+//! them ([`mount`]). The code of a domain cannot tell the difference.
 //!
-//! A cold start reads the environment, makes the store, and looks at the layout of the table
-//! (`shared/storage/entities/src/layout.rs`). It refuses a table that a later version has migrated. So
-//! a connection to DynamoDB is open before the first call. Only the cold start of tracking writes:
-//! in an empty table the default experiment, and with it the number of the layout.
+//! A cold start reads the environment, creates the store, and checks the layout of the table
+//! (`shared/storage/entities/src/layout.rs`). It fails for a table that a later version has
+//! migrated. As a result, a connection to DynamoDB is open before the first call. Only the cold
+//! start of tracking writes: in an empty table, it creates the default experiment together with the
+//! layout's version.
 //!
-//! A [`Setting`] is a variable that only some functions get. Others follow from their paths.
+//! A [`Setting`] is an environment variable that only some functions receive. The other variables
+//! follow from how the function is declared.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `ACCESS_MODE` | `none`; `basic` for users; `both` for the two APIs. Without it, no function starts |
-//! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: their table, the level of callers without a grant, the user of a principal of AWS that nobody mapped |
-//! | `CREATORS` | with users: the role that creating experiments and models takes |
+//! | `ACCESS_TABLE_NAME`, `DEFAULT_PERMISSION`, `SIGNED_USER` | with users: the access table, the level of callers without a grant, the user that unmapped IAM principals act as |
+//! | `CREATORS` | with users: the role that is required to create experiments and models |
 //! | `WORKSPACES` | `on` or `off` |
-//! | `TABLE_NAME` | the table |
-//! | `ARTIFACT_ROOT` | where new experiments keep artifacts |
-//! | `ARTIFACTS_DESTINATION` | where the server keeps files of `mlflow-artifacts:/` |
+//! | `TABLE_NAME` | the data table |
+//! | `ARTIFACT_ROOT` | location of the artifacts of new experiments |
+//! | `ARTIFACTS_DESTINATION` | location of files below `mlflow-artifacts:/` |
 
 mod api;
 mod function;
@@ -37,5 +39,5 @@ pub use function::{
 pub use mount::mount;
 pub use surroundings::{Surroundings, UiFiles};
 
-/// Why a domain cannot be mounted.
+/// The reason why a domain cannot be mounted.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,16 +1,16 @@
-//! Mounting domains in one process.
+//! Mounting of domains in one process.
 
 use axum::Router;
 use service::Calls;
 
 use crate::{Domain, Failure, Surroundings};
 
-/// The routers of the `served` domains as one. The `called` domains are only called by other
-/// domains, and answer no HTTP request. A path that no router knows is answered as MLflow answers
-/// an unknown path.
+/// Mounts domains and returns their merged router. The `called` domains are only called by other
+/// domains and do not answer HTTP requests. Paths that no router knows are answered like MLflow
+/// answers unknown paths.
 ///
 /// # Errors
-/// A domain does not find what it needs, or the table cannot be reached.
+/// Returns an error if a domain cannot be mounted, or if the table is unreachable.
 pub async fn mount(
     served: &[&'static Domain],
     called: &[&'static Domain],
@@ -33,19 +33,19 @@ pub async fn mount(
         }
     }
     let mut routers = routers.into_iter();
-    let first = routers.next().ok_or("no domain is to be served")?;
+    let first = routers.next().ok_or("no domains to serve")?;
     let router = service::joined(first, routers);
     let router = reached(router, served, &around);
-    // Passwords are not to be sent without TLS.
+    // Passwords must not be sent without TLS.
     Ok(if around.basic.is_some() { service::kept_to_tls(router) } else { router })
 }
 
-/// The router as clients reach it.
+/// Wraps the router as clients reach it.
 fn reached(router: Router, served: &[&'static Domain], around: &Surroundings) -> Router {
     if !around.is_lambda {
         return service::front(router);
     }
-    // Answers fit into what a Lambda may answer.
+    // Responses have to fit into a Lambda's response.
     let has_long_answers = served.iter().any(|domain| domain.has_long_answers);
     match around.artifacts.aside().filter(|_| has_long_answers) {
         Some(aside) => service::within_lambda_or_aside(router, aside),

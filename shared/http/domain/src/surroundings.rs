@@ -1,4 +1,4 @@
-//! The surroundings of a domain where it is mounted.
+//! The environment in which domains are mounted.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,68 +13,70 @@ use table::Table;
 
 use crate::{Failure, Function, Setting};
 
-/// The callers whom the server itself admits.
+/// How callers are authenticated (see [`Mode`]).
 const ACCESS_VARIABLE: &str = "ACCESS_MODE";
-/// The user that a principal of AWS is whom nobody has mapped to one.
+/// The user that unmapped IAM principals act as.
 const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
-/// Where users have names and passwords: the level of those who are granted nothing for a resource.
+/// The level of users without a grant for a resource.
 const DEFAULT_VARIABLE: &str = "DEFAULT_PERMISSION";
-/// The name of the role that creating experiments and models takes.
+/// Name of the role that is required to create experiments and models.
 const CREATORS_VARIABLE: &str = "CREATORS";
-/// The name of the table of access.
+/// Name of the access table.
 const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
 /// Whether there are workspaces other than the default one.
 const WORKSPACES_VARIABLE: &str = "WORKSPACES";
-/// Bytes of the longest upload that is taken.
+/// Maximum size of an upload, in bytes.
 const LONGEST_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
-/// Where the layer's files are, unless the environment variable `UI_DIRECTORY` says otherwise.
+/// Directory of the layer's files, unless the environment variable `UI_DIRECTORY` overrides it.
 const LAYER: &str = "/opt/build";
 
-/// The surroundings of a domain where it is mounted: the same for all domains of a process.
+/// The environment in which domains are mounted, shared by all domains of a process.
 #[derive(Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the process")]
 pub struct Surroundings {
-    /// Decides who is calling and what callers may do. Nothing is mounted without one.
+    /// Authenticates callers and decides what they may do. Required to mount a domain.
     pub authorizer: Arc<dyn Authorizer>,
-    /// The table, if the process knows one.
+    /// The data table, if the process uses it.
     pub table: Option<Table>,
-    /// The table of access, if users sign in.
+    /// The access table, if users sign in.
     pub access: Option<Table>,
-    /// The authorizer, if users sign in: it knows their grants.
+    /// The authorizer, if users sign in. It gives access to their grants.
     pub basic: Option<Basic>,
     /// Whether there are workspaces other than the default one.
     pub has_workspaces: bool,
-    /// Whether nothing was ever written to the table.
+    /// Whether the table has never been written to.
     pub is_new_table: bool,
-    /// Where new experiments keep artifacts, a URI.
+    /// URI below which new experiments store artifacts.
     pub artifact_root: String,
-    /// Artifacts that the server keeps.
+    /// Artifacts that the server stores.
     pub artifacts: Artifacts,
-    /// Bytes of the longest upload that is taken; any number, if `None`.
+    /// Maximum size of an upload in bytes, or `None` for no limit.
     pub longest_artifact: Option<u64>,
-    /// The working directory, to which relative paths of clients of the same machine are added.
+    /// The working directory. Relative paths from clients on the same machine are resolved against
+    /// it.
     pub directory: Option<String>,
     /// Files of the user interface.
     pub ui: Option<UiFiles>,
-    /// Whether answers have to fit into a Lambda's response.
+    /// Whether responses have to fit into a Lambda's response.
     pub is_lambda: bool,
-    /// Whether the domain is only called by others. Then it is not its part to prepare anything.
+    /// Whether the domain is only called by others. If so, it does not prepare anything itself.
     pub is_only_called: bool,
     /// Endpoints of the domains that were mounted before.
     pub calls: Calls,
 }
 
-/// Where the page and its files are.
+/// Location of the user interface's files.
 #[derive(Clone, Debug)]
 pub struct UiFiles {
-    /// Directory with a build of MLflow's user interface; `None` is the build in this program.
+    /// Directory with a build of MLflow's user interface; `None` for the build that is embedded in
+    /// the program.
     pub directory: Option<PathBuf>,
-    /// Origin of the bucket, which the page may read files from.
+    /// Origin of the bucket that the page may read files from.
     pub bucket: Option<String>,
 }
 
 impl Surroundings {
-    /// Surroundings with a table in use, without artifacts and without a user interface.
+    /// Creates an environment with a table in use, without artifacts and without a user interface.
     #[must_use]
     pub fn new(authorizer: Arc<dyn Authorizer>, table: Table) -> Self {
         Self { table: Some(table), ..Self::bare(authorizer) }
@@ -99,7 +101,7 @@ impl Surroundings {
         }
     }
 
-    /// The same where users sign in with a name and a password. `default` is the level of users
+    /// Enables users, who sign in with a name and a password. `default` is the level of users
     /// without a grant for a resource.
     #[must_use]
     pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
@@ -111,8 +113,8 @@ impl Surroundings {
         Self { authorizer: Arc::new(basic.clone()), basic: Some(basic), ..self }
     }
 
-    /// The same where creating experiments, registered models and prompts takes a role of this name; it
-    /// takes none with `None`.
+    /// Requires a role with this name for the creation of experiments, registered models and
+    /// prompts. With `None`, no role is required.
     #[must_use]
     pub fn with_creators(self, creators: Option<String>) -> Self {
         match self.basic.clone() {
@@ -121,13 +123,13 @@ impl Surroundings {
         }
     }
 
-    /// The same with workspaces other than the default one.
+    /// Enables workspaces other than the default one.
     #[must_use]
     pub fn with_workspaces(self) -> Self {
         Self { authorizer: InWorkspaces::over(self.authorizer), has_workspaces: true, ..self }
     }
 
-    /// The same for a gateway that has checked who signed some of the requests.
+    /// Accepts requests whose signatures a gateway has verified.
     #[must_use]
     pub fn with_signed(self, signed: Signed) -> Self {
         match self.basic.clone() {
@@ -136,34 +138,35 @@ impl Surroundings {
         }
     }
 
-    /// The same with artifacts that the server keeps, and the URI below which new experiments keep theirs.
+    /// Sets the artifacts that the server stores, and the URI below which new experiments store
+    /// theirs.
     #[must_use]
     pub fn with_artifacts(self, root: &str, artifacts: Artifacts) -> Self {
         Self { artifact_root: root.to_owned(), artifacts, ..self }
     }
 
-    /// The same with endpoints that domains may call.
+    /// Sets the endpoints that domains may call.
     #[must_use]
     pub fn calling(self, calls: Calls) -> Self {
         Self { calls, ..self }
     }
 
-    /// The table.
+    /// Returns the data table.
     ///
     /// # Errors
-    /// The function has no rights on it.
+    /// Returns an error if the function has no access to the table.
     pub fn table(&self) -> Result<&Table, Failure> {
-        self.table.as_ref().ok_or_else(|| "this function does not know the table".into())
+        self.table.as_ref().ok_or_else(|| "this function has no access to the table".into())
     }
 
-    /// The surroundings from the environment of a Lambda, as far as these functions have it. They
-    /// are `ACCESS_MODE`, the table ([`Table::from_environment`]), and what each [`Setting`] names.
-    /// The table's layout is looked at, so that the connection exists before the first call. One
-    /// request, two where the table is empty.
+    /// Creates the environment from the environment variables of a Lambda, as far as these
+    /// functions have them: `ACCESS_MODE`, the table ([`Table::from_environment`]), and the
+    /// variable of each [`Setting`]. Checks the table's layout, so that a connection exists before
+    /// the first call. Takes one request, or two if the table is empty.
     ///
     /// # Errors
-    /// A variable is missing or makes no sense, the table cannot be reached, or it has the layout
-    /// of a later version.
+    /// Returns an error if a variable is missing or invalid, if the table is unreachable, or if it
+    /// has the layout of a later version.
     pub async fn from_environment(functions: &[&Function]) -> Result<Self, Failure> {
         let mode = Mode::of(variable(ACCESS_VARIABLE).as_deref())?;
         let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AdmitEverybody)) };
@@ -203,61 +206,64 @@ impl Surroundings {
     }
 }
 
-/// A variable that is set and not empty.
+/// Returns the value of a variable, if it is set and not empty.
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// How it is decided who is calling.
+/// How callers are authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Not at all: the gateway has admitted every caller.
+    /// Not by the server. The gateway has admitted every caller.
     None,
     /// Users have names and passwords.
     Basic,
-    /// Of two gateways one admits who signs, and to the other users sign in. Which one a request came through, the gateway itself says.
+    /// Depending on the gateway. One admits callers that sign requests, and users sign in at the
+    /// other. The gateway itself reports which one a request came through.
     Both,
 }
 
 impl Mode {
-    /// The mode that the variable names. There is no default: a function that admits everybody does so because it was told to.
+    /// Parses the mode. There is no default, so that a function admits everyone only if that was
+    /// configured explicitly.
     fn of(variable: Option<&str>) -> Result<Self, String> {
         match variable {
             Some("none") => Ok(Self::None),
             Some("basic") => Ok(Self::Basic),
             Some("both") => Ok(Self::Both),
-            Some(other) => Err(format!("{ACCESS_VARIABLE} is none, basic or both, and not {other}")),
+            Some(other) => Err(format!("{ACCESS_VARIABLE} must be none, basic or both, not {other}")),
             None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
         }
     }
 }
 
-/// Whether there are workspaces: not where the variable is missing.
+/// Checks whether workspaces are enabled. They are disabled if the variable is missing.
 fn has_workspaces(variable: Option<&str>) -> Result<bool, String> {
     match variable {
         None | Some("off") => Ok(false),
         Some("on") => Ok(true),
-        Some(other) => Err(format!("{WORKSPACES_VARIABLE} is on or off, and not {other}")),
+        Some(other) => Err(format!("{WORKSPACES_VARIABLE} must be on or off, not {other}")),
     }
 }
 
-/// The level that the variable names: nothing where it is missing or empty.
+/// Parses the level. `NO_PERMISSIONS` if the variable is missing or empty.
 fn default_level(variable: Option<&str>) -> Result<Level, String> {
     let Some(name) = variable else { return Ok(Level::NoPermissions) };
     let level = Level::from_name(name).filter(|level| *level != Level::Deny);
-    level.ok_or_else(|| format!("{DEFAULT_VARIABLE} is READ, USE, EDIT, MANAGE or NO_PERMISSIONS, and not {name}"))
+    level.ok_or_else(|| format!("{DEFAULT_VARIABLE} must be READ, USE, EDIT, MANAGE or NO_PERMISSIONS, not {name}"))
 }
 
-/// The user for principals that are mapped to none.
+/// Parses the user that unmapped principals act as.
 fn signed(variable: Option<&str>) -> Result<Signed, String> {
-    let user = variable.map(|name| UserName::named(name).ok_or(format!("{SIGNED_USER_VARIABLE} is no name: {name}")));
+    let user = variable
+        .map(|name| UserName::named(name).ok_or(format!("{SIGNED_USER_VARIABLE} is not a valid user name: {name}")));
     Ok(Signed { unmapped: user.transpose()? })
 }
 
-/// The limit that the variable sets: none where it is missing or empty.
+/// Parses the limit. There is none if the variable is missing or empty.
 fn longest(variable: Option<&str>) -> Result<Option<u64>, String> {
     let Some(bytes) = variable else { return Ok(None) };
-    // A limit that cannot be read is not taken for none.
+    // An invalid limit must not be treated as no limit.
     bytes.parse().map(Some).map_err(|_| format!("{LONGEST_VARIABLE} is not a number of bytes: {bytes}"))
 }
 
@@ -285,7 +291,7 @@ mod tests {
         assert_eq!(modes, [Ok(Mode::None), Ok(Mode::Basic), Ok(Mode::Both)]);
         let refusal = |mode| Mode::of(mode).err();
         assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
-        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE is none, basic or both, and not NONE"));
+        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE must be none, basic or both, not NONE"));
         assert_eq!((default_level(None), default_level(Some("READ"))), (Ok(Level::NoPermissions), Ok(Level::Read)));
         assert!(default_level(Some("DENY")).is_err() && default_level(Some("read")).is_err());
     }

@@ -1,4 +1,4 @@
-//! The lines of a function's log about requests and other work: what they say, and what they cost.
+//! Log lines of requests and other work: their format, and their cost.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::io::{self, Write};
@@ -13,22 +13,22 @@ use lambda_http::tower::ServiceExt;
 use tracing_subscriber::filter::LevelFilter;
 
 const CALLS: u32 = 20_000;
-/// More than it takes in a build without optimization.
+/// Maximum cost of a line in µs. Builds without optimization stay below it.
 const MOST: f64 = 100.0;
 
-/// Nanoseconds for which this thread has computed: what other programs do makes them no more.
+/// Returns the CPU time of this thread in ns, which other processes do not affect.
 fn computed() -> u64 {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     told.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// Microseconds of a call.
+/// Returns the cost of a call in µs.
 fn cost(router: &Router) -> f64 {
     let call = || {
         let request = Request::post("/api/2.0/mlflow/runs/log-batch").body(Body::empty()).unwrap();
         let mut answering = pin!(router.clone().oneshot(request));
         let Poll::Ready(answer) = answering.as_mut().poll(&mut Context::from_waker(Waker::noop())) else {
-            unreachable!("nothing is waited for here");
+            unreachable!("the handler never waits");
         };
         assert!(answer.unwrap().status().is_success());
     };
@@ -42,17 +42,17 @@ fn cost(router: &Router) -> f64 {
 #[test]
 #[ignore = "a measurement: it prints what docs/reference/cost.md says"]
 fn the_line_of_a_request_takes_microseconds() {
-    // As in a function, but nobody reads it.
+    // Same setup as in a function, except that the output is discarded.
     let log = tracing_subscriber::fmt().json().with_max_level(LevelFilter::INFO).without_time();
     let _guard = tracing::subscriber::set_default(log.with_writer(io::sink).finish());
     let plain = Router::new().route("/api/2.0/mlflow/runs/log-batch", axum::routing::post(|| async { "{}" }));
     let told = service::told(plain.clone(), service::log);
     let (without, with) = (cost(&plain), cost(&told));
-    writeln!(io::stderr(), "a call takes {with:.1} µs with its line, and {without:.1} without").unwrap();
-    assert!(with - without < MOST, "{with} µs with the line, {without} without");
+    writeln!(io::stderr(), "a call takes {with:.1} µs with its log line, and {without:.1} µs without").unwrap();
+    assert!(with - without < MOST, "{with} µs with the log line, {without} µs without");
 }
 
-/// What was logged.
+/// Captured log output.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 
@@ -67,7 +67,7 @@ impl Write for Logged {
     }
 }
 
-/// The bill of a log needs what nobody asked for, too.
+/// A bill that is computed from the log has to include work without a request, too.
 #[test]
 fn work_without_a_request_has_a_line_of_the_same_form() {
     let logged = Logged::default();

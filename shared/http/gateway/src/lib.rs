@@ -1,5 +1,5 @@
-//! What API Gateway says about the sender of a request. It is in the event, and in no header that a
-//! client could write.
+//! The sender of a request according to API Gateway. This information is part of the event, not of
+//! headers that a client could forge.
 
 use access::{Entry, GatewayIdentity};
 use axum::Router;
@@ -7,7 +7,7 @@ use axum::extract::Request;
 use axum::middleware::map_request;
 use lambda_http::request::RequestContext;
 
-/// The same router for a Lambda: its requests carry the gateway's facts about their senders.
+/// Wraps a router for a Lambda, so that its requests carry the gateway's facts about the sender.
 pub fn entered(router: Router) -> Router {
     router.layer(map_request(enter))
 }
@@ -18,17 +18,17 @@ async fn enter(mut request: Request) -> Request {
     request
 }
 
-/// The facts in the context of an event.
+/// Returns the facts in the request context of an event.
 fn entry_of(context: &RequestContext) -> Entry {
     let RequestContext::ApiGatewayV2(context) = context else { return Entry::default() };
     let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
     let gateway = iam.and_then(|iam| {
-        // After the colon comes the name of a role's session, which its user chose.
+        // After the colon comes the name of the role session, which the caller chose.
         let user = iam.user_id.as_deref()?.split(':').next()?.to_owned();
         Some(GatewayIdentity { account: iam.account_id.clone()?, arn: iam.user_arn.clone()?, user })
     });
     let peer = context.http.source_ip.as_deref().and_then(|address| address.parse().ok());
-    // The gateway speaks nothing else.
+    // The gateway accepts only TLS.
     Entry { peer, gateway, is_secure: true }
 }
 

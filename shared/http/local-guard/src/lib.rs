@@ -1,12 +1,12 @@
-//! Protects a server on somebody's own machine from the pages in their browser.
+//! Protects a server on a user's own machine from pages in the user's browser.
 //!
-//! A page from elsewhere may send requests to 127.0.0.1. With a name of its own that resolves there
-//! (DNS rebinding) it could read the answers. So the `Host` must be a name of this server. It must
-//! not change anything or cause work either: so a request must come from a page of this server, or
-//! from no page. Browsers say in `Origin`, `Sec-Fetch-Site` or `Referer` where a request comes
-//! from. MLflow's client and the AWS SDKs send none of them.
+//! A page of another origin can send requests to 127.0.0.1. With a domain name that resolves there
+//! (DNS rebinding), it could also read the responses. So the `Host` must be a name of this server.
+//! Such a page must not change anything or cause work either, so a request must come from a page of
+//! this server, or from no page at all. Browsers report the origin of a request in `Origin`,
+//! `Sec-Fetch-Site` or `Referer`. MLflow's client and the AWS SDKs send none of these headers.
 //!
-//! `unread.rs` ends no connection without an answer.
+//! `unread.rs` ensures that no connection ends without a response.
 
 mod names;
 mod unread;
@@ -25,8 +25,9 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The guarded router: refused requests get 403, and do not reach `router`. If nobody reads the
-/// rest of a request's body, it is read here, or the answer says that the connection ends with it.
+/// Wraps a router. Rejected requests receive a 403 and do not reach `router`. If the rest of a
+/// request's body is left unread, it is either read and discarded here, or the response announces
+/// that the connection will be closed.
 pub fn guarded(router: Router, allowed: Allowed) -> Router {
     router.layer(middleware::from_fn_with_state(allowed, check)).layer(middleware::from_fn(unread::answer))
 }
@@ -43,47 +44,55 @@ async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// Whether it asks for facts that every server gives. Load balancers do, under an address of their
-/// own or under no name at all (`HEALTH_ENDPOINTS` in MLflow's `security_utils.py`).
+/// Checks whether the request is a probe for facts that every server reveals. Load balancers send
+/// probes with a host name of their own, or without any (`HEALTH_ENDPOINTS` in MLflow's
+/// `security_utils.py`).
 fn is_probe(request: &Request) -> bool {
     matches!(path(request), "health" | "version")
 }
 
-/// The path, without the slashes before it: if a base URL ends in a slash, there are two.
+/// Returns the path without leading slashes. There are two if the client's base URL ends in a
+/// slash.
 fn path(request: &Request) -> &str {
     request.uri().path().trim_start_matches('/')
 }
 
-/// Whether no page sent the request, or one that came from where it sent it to, or from a name that was allowed.
+/// Checks whether the request was sent by no page, by a page of this server, or by a page with an
+/// allowed name.
 fn is_from_here(headers: &HeaderMap, allowed: &Allowed) -> bool {
-    // A page cannot set it without asking before, which is refused; a proxy that speaks TLS to its clients does.
+    // A page cannot set this header without a preflight request, which is rejected. Proxies that
+    // terminate TLS set it.
     let is_secure = only(headers, &X_FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
     let is_ours = |origin: &str| allowed.has_origin(origin, only(headers, &HOST), is_secure);
     if headers.contains_key(ORIGIN) {
         return only(headers, &ORIGIN).is_some_and(is_ours);
     }
-    // A page's own GET has no `Origin`. `none`: the user typed the address.
+    // A page's own `GET` has no `Origin`. `none` means that the user entered the address.
     if headers.contains_key(SEC_FETCH_SITE) {
         return matches!(only(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"));
     }
-    // Over plain HTTP to another machine, browsers say nothing but this; and not even this, where the page does not want it.
+    // `Referer` is the only header that browsers send over plain HTTP to another machine, and a
+    // page can suppress it with a referrer policy.
     !headers.contains_key(REFERER) || only(headers, &REFERER).and_then(origin_of).is_some_and(is_ours)
 }
 
-/// The origin of a URL.
+/// Returns the origin of a URL.
 fn origin_of(url: &str) -> Option<&str> {
     let begin = url.find("://")? + "://".len();
     let end = url[begin..].find(['/', '?', '#']).map_or(url.len(), |length| begin + length);
     Some(&url[..end])
 }
 
-/// The pages of this server that a link may lead to: its own, where one signs in, and where one's tokens are.
+/// Pages of this server that links may lead to: the main page, the sign-in page and the page of
+/// tokens.
 const VISITED: [&str; 3] = ["", "signin", "tokens"];
 
-/// Whether the user follows a link to a page of this server: it shows nothing to the page the link was on.
+/// Checks whether the user follows a link to a page of this server. This reveals nothing to the
+/// page that contains the link.
 fn is_visit(request: &Request) -> bool {
     let headers = request.headers();
-    // Of neither is anything known over plain HTTP to another machine; the page itself says that it may not be framed.
+    // Browsers send neither header over plain HTTP to another machine. Framing is prevented by the
+    // page's own headers.
     let is = |header: HeaderName, value| match only(headers, &header) {
         Some(said) => said == value,
         None => !headers.contains_key(SEC_FETCH_SITE) && !headers.contains_key(header),
@@ -95,7 +104,7 @@ fn is_visit(request: &Request) -> bool {
         && is(SEC_FETCH_DEST, "document")
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header, unless it is missing or repeated.
 fn only<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(header).iter();
     let value = values.next()?;
@@ -160,7 +169,7 @@ mod tests {
         assert_eq!(status("GET", "/a", &two).await, StatusCode::FORBIDDEN);
     }
 
-    /// An image or a script of a page has no `Origin`.
+    /// Requests for an image or a script have no `Origin`.
     #[tokio::test]
     async fn what_pages_fetch_without_an_origin_is_refused_too() {
         for (site, expected) in [
@@ -193,7 +202,7 @@ mod tests {
         assert_eq!(status("GET", "/", &frame).await, StatusCode::FORBIDDEN);
     }
 
-    /// A load balancer asks under its own idea of a name, or by HTTP/1.0 and under none.
+    /// Load balancers send probes with a host name of their own, or over HTTP/1.0 without any.
     #[tokio::test]
     async fn health_and_version_are_answered_under_every_name_and_to_no_page_of_another_origin() {
         for path in ["/health", "/version", "//health"] {
@@ -208,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Browsers send no `Sec-Fetch-*` to such an address over plain HTTP.
+    /// Browsers do not send `Sec-Fetch-*` to such an address over plain HTTP.
     #[tokio::test]
     async fn without_more_the_referring_page_decides() {
         for (referer, expected) in [

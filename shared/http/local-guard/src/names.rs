@@ -1,17 +1,17 @@
-//! Names under which a server is reached.
+//! The names under which a server can be reached.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// A further name of a server, as its operator writes it: a host, which may have a port or a scheme as well, or a pattern of hosts
-/// such as `*.example.com`.
+/// An additional name of a server, as configured by the operator: a host, optionally with a port or
+/// a scheme, or a pattern of hosts such as `*.example.com`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
-    /// The host, or its beginning and its end.
+    /// The host, or the parts of a pattern before and after the asterisk.
     host: (String, Option<String>),
-    /// Origins whose pages belong to the server, whatever `Host` says. None for a pattern: it names
-    /// hosts of the server, but not every page at such hosts belongs to it.
+    /// Origins whose pages belong to the server regardless of `Host`. Empty for a pattern, because
+    /// not every page on a matching host belongs to the server.
     origins: Vec<String>,
 }
 
@@ -27,26 +27,26 @@ impl Name {
 impl FromStr for Name {
     type Err = String;
 
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// A sentence, for a text that no request could match.
+    /// Returns a message if no request could match the text.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim().to_lowercase();
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme @ ("http" | "https"), rest)) => (Some(scheme), rest.strip_suffix('/').unwrap_or(rest)),
-            Some((scheme, _)) => return Err(format!("a page is reached by http or https, and not by {scheme}")),
+            Some((scheme, _)) => return Err(format!("the scheme must be http or https, not {scheme}")),
             None => (None, &*text),
         };
         if rest.contains(['/', '?', '#', '@']) {
-            return Err("it has more than a host: write it as ml.example.com, ml.example.com:5000, \
+            return Err("it contains more than a host: write it as ml.example.com, ml.example.com:5000, \
                         https://ml.example.com or *.example.com"
                 .to_owned());
         }
         let (host, port) = split(rest)?;
         if let Some((begin, end)) = host.split_once('*') {
             if scheme.is_some() || end.contains('*') {
-                return Err("a pattern has one asterisk, and no scheme, such as *.example.com".to_owned());
+                return Err("a pattern must have exactly one asterisk and no scheme, such as *.example.com".to_owned());
             }
             return Ok(Self { host: (begin.to_owned(), Some(end.to_owned())), origins: Vec::new() });
         }
@@ -60,7 +60,7 @@ impl FromStr for Name {
     }
 }
 
-/// Host and port of an operator's text.
+/// Splits the operator's text into host and port.
 fn split(text: &str) -> Result<(String, Option<u16>), String> {
     let is_address = text.parse::<IpAddr>().is_ok();
     let (host, port) = match text.rsplit_once(':') {
@@ -68,20 +68,20 @@ fn split(text: &str) -> Result<(String, Option<u16>), String> {
         _ => (text, "*"),
     };
     let port = match port {
-        // As the patterns of MLflow's `--allowed-hosts`, which have to match the port, too.
+        // Like in patterns of MLflow's `--allowed-hosts`, which have to match the port as well.
         "*" => None,
-        port => Some(port.parse().map_err(|_| format!("{port} is no port"))?),
+        port => Some(port.parse().map_err(|_| format!("invalid port: {port}"))?),
     };
     let host = canonical(host);
     let is_name = |host: &str| host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._*".contains(&byte));
     if host.is_empty() {
-        return Err("a host is missing".to_owned());
+        return Err("the host is missing".to_owned());
     }
     if !host.is_ascii() {
-        return Err("browsers write such a name in ASCII, beginning with xn--: write it so".to_owned());
+        return Err("write the name in ASCII as browsers send it, beginning with xn--".to_owned());
     }
     if host.parse::<IpAddr>().is_err() && !is_name(&host) {
-        return Err(format!("{host} is no name of a host"));
+        return Err(format!("invalid host name: {host}"));
     }
     Ok((host, port))
 }
@@ -94,30 +94,33 @@ fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// Names under which a server may be reached.
+/// The names under which a server may be reached.
 #[derive(Clone, Debug)]
 pub struct Allowed {
-    /// Where it listens. Addresses of this machine and of private networks need not be named.
+    /// The host that the server listens on. Addresses of this machine and of private networks are
+    /// always allowed.
     host: Arc<str>,
     names: Arc<[Name]>,
 }
 
 impl Allowed {
-    /// The host the server listens at, and further names for it.
+    /// Creates the allowed names from the host that the server listens on and additional names.
     #[must_use]
     pub fn new(host: &str, names: &[Name]) -> Self {
         Self { host: canonical(host).into(), names: names.into() }
     }
 
-    /// Whether this may be in `Host`, with any port: a request has come to the server's own.
+    /// Checks whether an authority is allowed in `Host`, with any port, because the request has
+    /// reached the server's own port.
     pub(crate) fn has_host(&self, authority: &str) -> bool {
         let host = canonical(host_of(authority));
         let is_own = || *host == *self.host || host == "localhost" || host.parse().is_ok_and(is_local);
         !host.is_empty() && (is_own() || self.is_named(&host))
     }
 
-    /// Whether a page of this origin belongs to the server: to where the request was sent, by the scheme that it was sent by, or to a
-    /// name that the operator has given.
+    /// Checks whether pages of this origin belong to the server. The origin must be the one that
+    /// the request was sent to, with the same scheme, or one of the names that the operator has
+    /// configured.
     pub(crate) fn has_origin(&self, origin: &str, host: Option<&str>, is_secure: bool) -> bool {
         let origin = origin.to_lowercase();
         if self.names.iter().any(|name| name.origins.contains(&origin)) {
@@ -125,7 +128,8 @@ impl Allowed {
         }
         let Some((scheme @ ("http" | "https"), authority)) = origin.split_once("://") else { return false };
         let is_host = host.is_some_and(|host| host.eq_ignore_ascii_case(authority));
-        // A name that was given is valid with TLS and without: a proxy need not say which it uses.
+        // Configured names are valid with and without TLS, because a proxy may not report which one
+        // it uses.
         let is_reached_so = (scheme == "https") == is_secure || self.is_named(&canonical(host_of(authority)));
         is_host && is_reached_so
     }
@@ -135,7 +139,7 @@ impl Allowed {
     }
 }
 
-/// The host in an authority, without the port.
+/// Returns the host in an authority, without the port.
 fn host_of(authority: &str) -> &str {
     match authority.find(']') {
         Some(end) => &authority[..=end],
@@ -143,7 +147,8 @@ fn host_of(authority: &str) -> &str {
     }
 }
 
-/// One spelling of each host: an address without brackets, a name in lower case and without the dot that ends it.
+/// Returns the canonical form of a host: an address without brackets, or a name in lower case
+/// without the trailing dot.
 fn canonical(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     match bare.parse::<IpAddr>() {
@@ -152,9 +157,9 @@ fn canonical(host: &str) -> String {
     }
 }
 
-/// Whether an address is one of this machine, of its link, of a private network, or of those that
-/// providers share among their clients, as pods have them. A page cannot make any of them lead to
-/// another machine.
+/// Checks whether an address belongs to this machine, its link, a private network, or the range
+/// that providers share among their customers, such as for pods. A page cannot make such an address
+/// lead to another machine.
 fn is_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

@@ -1,5 +1,6 @@
-//! Bodies that nobody has read when the answer is there. Unread, they end the connection: the client loses it without a word, and
-//! with it the answer, if it is still sending.
+//! Handling of request bodies that are still unread when the response is ready. Dropping such a
+//! body closes the connection without notice, and a client that is still sending loses the
+//! response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +18,13 @@ use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::timeout;
 
-/// Bytes of a body that are read although nobody wants them.
+/// Maximum number of unread bytes of a body that are read and discarded.
 const MOST: u64 = 1 << 20;
-/// How long that may take.
+/// Maximum time to read and discard them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The answer, once the rest of the request is read, if it is not much. If it is much, the answer
-/// says that it is the connection's last.
+/// Returns the response after the rest of the request has been read and discarded, if it is short.
+/// Otherwise, the response announces that the connection will be closed.
 pub(crate) async fn answer(request: Request, next: Next) -> Response {
     answer_within(PATIENCE, request, next).await
 }
@@ -34,9 +35,10 @@ async fn answer_within(patience: Duration, request: Request, next: Next) -> Resp
     let lent = |body| Body::new(Lent { body: Some(body), was_asked: false, has_ended: false, back: Arc::clone(&back) });
     let mut response = next.run(request.map(lent)).await;
     let returned = back.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // If the body was not given back, the handler still reads it.
+    // If the body has not been returned, the handler is still reading it.
     let Some((body, was_asked)) = returned else { return response };
-    // If it were asked to, a client would begin to send the rest.
+    // Polling a body that the client holds back (`Expect: 100-continue`) would make the client send
+    // it.
     let is_read = (was_asked || !waits) && timeout(patience, drain(body)).await == Ok(true);
     if !is_read {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -44,7 +46,7 @@ async fn answer_within(patience: Duration, request: Request, next: Next) -> Resp
     response
 }
 
-/// Reads the rest and forgets it; whether there was no more than may be.
+/// Reads and discards the rest of a body. Returns `false` if it exceeds the limit.
 async fn drain(mut body: Body) -> bool {
     let mut left = MOST;
     while body.size_hint().lower() <= left {
@@ -56,10 +58,10 @@ async fn drain(mut body: Body) -> bool {
     false
 }
 
-/// A body that was not read to its end, and whether any of it was asked for.
+/// A body that was not read to its end, and whether it was polled.
 type Back = Arc<Mutex<Option<(Body, bool)>>>;
 
-/// The body of a request, which comes back where it is dropped before its end.
+/// The body of a request, which is returned to [`Back`] if it is dropped before its end.
 struct Lent {
     body: Option<Body>,
     was_asked: bool,
@@ -108,7 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// Whether the answer to a request with this body says that the connection ends with it, where nobody reads the body.
+    /// Checks whether the response announces the end of the connection, if the handler does not
+    /// read the body.
     async fn ends(body: Body, expect: bool) -> bool {
         let brief = from_fn(|request, next| answer_within(Duration::from_millis(200), request, next));
         let app = Router::new().fallback(any(|| async {})).layer(brief);

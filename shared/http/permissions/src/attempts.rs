@@ -1,9 +1,10 @@
-//! Limits how often somebody may try passwords.
+//! Rate limits for password attempts.
 //!
-//! Only wrong ones count. There is a bucket for each network, and one for each user from each
-//! network. So a stranger who knows a name uses up his own attempts, and not those of the user from
-//! elsewhere. Each process has its own buckets. Their number is fixed, so that no number of names
-//! takes memory. Some share a bucket, and a secret of each process decides which.
+//! Only wrong passwords count. There is a bucket for each network, and one for each user and
+//! network. An attacker who knows a user's name therefore uses up the attempts of the attacker's
+//! own network, and not those of the user on another network. Each process has its own buckets.
+//! Their number is fixed, so that memory use does not grow with the number of names. Some networks
+//! and users share a bucket; a per-process secret decides which.
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::IpAddr;
@@ -13,11 +14,12 @@ use std::time::Duration;
 use clock::Moment;
 use mlflow_api::UserName;
 
-/// Buckets of each kind.
+/// Number of buckets of each kind.
 const BUCKETS: usize = 4_096;
-/// Wrong passwords from a network at once, and the time after which there may be one more.
+/// Limit for a network: wrong passwords in a burst, and the interval after which one more is
+/// allowed.
 const NETWORK: Rate = Rate { most: 50, every: Duration::from_secs(3) };
-/// The same of one user.
+/// Limit for one user from one network.
 const USER: Rate = Rate { most: 10, every: Duration::from_secs(30) };
 
 #[derive(Clone, Copy)]
@@ -26,7 +28,7 @@ struct Rate {
     every: Duration,
 }
 
-/// How many of the attempts of a bucket are used up, and since when one of them comes back.
+/// The number of used attempts in a bucket, and the time since which one of them is being refilled.
 #[derive(Clone, Copy)]
 struct Bucket {
     used: u32,
@@ -38,7 +40,7 @@ impl Bucket {
         Self { used: 0, since: Moment::now() }
     }
 
-    /// As it is now.
+    /// Refills the bucket for the time that has passed.
     fn refill(&mut self, rate: Rate) {
         let back = self.since.age().as_millis() / rate.every.as_millis();
         if back > 0 {
@@ -48,10 +50,11 @@ impl Bucket {
     }
 }
 
-/// The same of a site: somebody with many networks cannot fill the buckets of all.
+/// Limit for a site, so that an attacker with many networks cannot exhaust the buckets of all
+/// networks.
 const SITE: Rate = Rate { most: 200, every: Duration::from_secs(1) };
 
-/// The attempts of all.
+/// The buckets of all sites, networks and users.
 pub(crate) struct Attempts {
     sites: Mutex<Vec<Bucket>>,
     networks: Mutex<Vec<Bucket>>,
@@ -66,14 +69,14 @@ impl Default for Attempts {
     }
 }
 
-/// One attempt. It counts unless it is [given back](Attempt::give_back), even if its caller goes
-/// away before the end.
+/// An attempt that has been taken from the buckets. It counts unless it is [given
+/// back](Attempt::give_back), even if the client disconnects before the outcome is known.
 pub(crate) struct Attempt<'a> {
     taken: Vec<(&'a Mutex<Vec<Bucket>>, usize)>,
 }
 
 impl Attempts {
-    /// An attempt of a user from an address; `None`, if there were too many.
+    /// Takes an attempt for a user from an address. Returns `None` if there were too many.
     pub(crate) fn take(&self, user: &UserName, from: Option<IpAddr>) -> Option<Attempt<'_>> {
         let networks = from.map(networks);
         let own = networks.map(|[own, _]| own);
@@ -103,7 +106,7 @@ fn take(buckets: &Mutex<Vec<Bucket>>, place: usize, rate: Rate) -> bool {
 }
 
 impl Attempt<'_> {
-    /// It does not count: the password was right, or nobody found out.
+    /// Returns the attempt to the buckets, because the password was right or was not checked.
     pub(crate) fn give_back(self) {
         for (buckets, place) in self.taken {
             if let Some(bucket) = buckets.lock().unwrap_or_else(PoisonError::into_inner).get_mut(place) {
@@ -113,8 +116,9 @@ impl Attempt<'_> {
     }
 }
 
-/// The network of an address, and the most that a site is given: 256 addresses of IPv4, which are
-/// both; 2^64 and 2^80 of IPv6.
+/// Returns the network of an address, and the largest block of addresses that a site is usually
+/// assigned. For IPv4, both are blocks of 256 addresses. For IPv6, they have 2^64 and 2^80
+/// addresses.
 fn networks(address: IpAddr) -> [IpAddr; 2] {
     match address.to_canonical() {
         IpAddr::V4(address) => {

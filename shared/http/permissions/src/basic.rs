@@ -1,11 +1,12 @@
-//! The authorizer of users: it finds out who they are, and whether they may do what they ask for.
+//! The authorizer for users: it authenticates them and checks whether they may do what they
+//! request.
 //!
-//! A request names its sender by a name and a password, by the cookie of a session, or by a token.
-//! A gateway names who has signed it. The process remembers whom it has found that way, but only as
-//! a starting point. The user's item, and that of the session or the token, are read with the
-//! guards of the request and the grants on them, in one `BatchGetItem`. These reads count for
-//! [`LEASE`](crate::LEASE). Models and scorers are the exception: their names may belong to others
-//! at once.
+//! A request authenticates with a name and a password, with a session cookie, or with a token. For
+//! signed requests, the gateway reports the signer. The process caches the callers that it has
+//! identified, but only as a starting point. The user's item, and that of the session or token, are
+//! read together with the request's guards and the grants on them, in one `BatchGetItem`. These
+//! items are cached for [`LEASE`](crate::LEASE). Models and scorers are not cached, because their
+//! names may pass to other entities at any time.
 
 use std::sync::Arc;
 
@@ -33,10 +34,10 @@ use crate::rules::rule_of;
 use crate::sight::visible;
 use crate::users::role_key;
 
-/// How often the tables are read for a request whose caller changes at the same time.
+/// Maximum number of times that the tables are read for a request if its caller keeps changing.
 const ATTEMPTS: usize = 4;
 
-/// Users sign in, and may do what their grants allow.
+/// An authorizer for users, who sign in and may do what their grants allow.
 #[derive(Clone)]
 pub struct Basic {
     pub(crate) data: Table,
@@ -50,22 +51,24 @@ pub struct Basic {
 }
 
 impl Basic {
-    /// Over the table of data and that of access. `default` is the level of users without a grant
-    /// for a resource.
+    /// Creates an authorizer over the data table and the access table. `default` is the level of
+    /// users without a grant for a resource.
     #[must_use]
     pub fn new(data: Table, access: Table, default: Level) -> Self {
         let (passwords, known, recent) = (Passwords::default(), Arc::default(), Arc::default());
         Self { data, access, default, creators: None, passwords, known, recent, signed: None }
     }
 
-    /// The same where only administrators and users with the role of this name create experiments, registered models and prompts. The role is one of
-    /// the workspace of the request. `None`: every user who may use the workspace.
+    /// Restricts the creation of experiments, registered models and prompts to administrators and
+    /// users with the role of this name in the request's workspace. With `None`, every user who may
+    /// use the workspace can create them.
     #[must_use]
     pub fn with_creators(self, creators: Option<String>) -> Self {
         Self { creators, ..self }
     }
 
-    /// Whether a user has the role that creating things takes, by the roles that were read with his request.
+    /// Checks whether a user has the role that is required to create entities, from the items that
+    /// were read with the request.
     fn is_creator(&self, user: &User, identity: &Identity, read: &Read) -> bool {
         let Some(creators) = self.creators.as_deref() else { return true };
         let Some(here) = Place::current(&identity.workspace, read) else { return false };
@@ -73,26 +76,27 @@ impl Basic {
         roles.any(|role| role.get(NAME) == Some(creators) && Place::of_role(role).as_ref() == Some(&here))
     }
 
-    /// The same for a gateway that checks the signatures of some requests: those are of the
-    /// principals who have signed.
+    /// Accepts requests whose signatures a gateway has verified. Their callers are the principals
+    /// that signed them.
     #[must_use]
     pub fn with_signed(self, signed: Signed) -> Self {
         Self { signed: Some(signed), ..self }
     }
 
-    /// The level of those who are granted nothing for a resource.
+    /// Returns the level of users without a grant for a resource.
     #[must_use]
     pub fn default_level(&self) -> Level {
         self.default
     }
 
-    /// The same in the workspace of a request: where there are several, nothing is anybody's that was not granted.
+    /// Returns the level of users without a grant for a resource in the request's workspace. If
+    /// there are several workspaces, users have no access without a grant.
     #[must_use]
     pub fn default_in(&self, identity: &Identity) -> Level {
         if identity.has_workspaces { Level::NoPermissions } else { self.default }
     }
 
-    /// Where passwords are checked.
+    /// Returns the verifier of passwords.
     #[must_use]
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
@@ -102,9 +106,11 @@ impl Basic {
         TableKey { table: Some(self.access.name().to_owned()), key }
     }
 
-    /// Reads items: those that were not read a moment ago. One request, or none.
+    /// Reads items, except for those that are still in the short-lived cache. Takes one request, or
+    /// none.
     ///
-    /// `lasting` are such as nobody takes away without waiting for the lease; of `others`, a name may be another's at once.
+    /// Only `lasting` items are cached: their removal waits for the lease. The names in `others`
+    /// may pass to other entities at any time.
     pub(crate) async fn read_items(&self, lasting: Vec<TableKey>, others: Vec<TableKey>) -> Result<Read> {
         let (mut read, mut wanted) = (Read::new(), others);
         let mut missing = Vec::new();
@@ -129,13 +135,13 @@ impl Basic {
         Ok(read)
     }
 
-    /// The keys to read for a caller and the guards of his request: those whose items count for the
-    /// lease, and the others.
+    /// Returns the keys to read for a caller and the guards of the request: first the items that
+    /// can be cached, then the others.
     fn keys(&self, identity: &Identity, guards: &[Guarded]) -> (Vec<TableKey>, Vec<TableKey>) {
         let (mut lasting, mut others) = (self.keys_of_sender(identity), Vec::new());
         for guard in guards {
             let key = guard.key(&identity.workspace).map(TableKey::here);
-            // The ids of experiments are never used again, and deleting a workspace waits for the
+            // Ids of experiments are never reused, and the deletion of a workspace waits for the
             // lease.
             let is_lasting = matches!(guard, Guarded::Experiment(_) | Guarded::Scorer(..) | Guarded::Workspace(_));
             if is_lasting { lasting.extend(key) } else { others.extend(key) }
@@ -157,14 +163,14 @@ impl Basic {
         (lasting, others)
     }
 
-    /// The keys to read for a caller alone: all of them are in the table of access.
+    /// Returns the keys to read for the caller alone. All of them are in the access table.
     fn keys_of_sender(&self, identity: &Identity) -> Vec<TableKey> {
         let sent = identity.sent.as_ref();
         sent.map(|sent| self.keys_of(&sent.credentials, identity.caller.user())).unwrap_or_default()
     }
 
-    /// The sender of a request. One request, or none within the lease; two for a principal of AWS
-    /// that is a user.
+    /// Identifies the sender of a request. Takes one request, or none if the items are cached; two
+    /// for an AWS principal that is mapped to a user.
     async fn find(&self, sent: &Arc<Sent>) -> Result<Identity> {
         let mut user: Option<User> = None;
         for _ in 0..ATTEMPTS {
@@ -177,8 +183,8 @@ impl Basic {
         Err(Error::unavailable("the caller kept changing"))
     }
 
-    /// Reads the items for a caller and the guards of his request. With `None`, it reads who he is,
-    /// and no grants.
+    /// Reads the items for a caller and the guards of the request. With `None`, reads only the
+    /// items that identify the caller, and no grants.
     async fn read_for(&self, mut identity: Identity, guards: Option<&[Guarded]>) -> Result<(Identity, Read)> {
         for _ in 0..ATTEMPTS {
             let (lasting, others) = match guards {
@@ -202,7 +208,7 @@ impl Basic {
             if is_as_known {
                 return Ok((found, read));
             }
-            // His roles are others now, or he has become an administrator.
+            // The user's roles have changed, or the user has become an administrator.
             self.known.keep(&sent.credentials, &found);
             identity = found;
         }
@@ -224,7 +230,8 @@ impl Authorizer for Basic {
             }
             let found = self.find(&sent).await?;
             self.known.keep(&sent.credentials, &found);
-            // Once in each process: each request signs in again.
+            // Logged once per process and caller. The caller authenticates again with every
+            // request.
             tracing::info!(target: "audit", event = "known", with = ?sent.credentials, from = ?sent.from);
             Ok(found)
         })
@@ -239,7 +246,8 @@ impl Authorizer for Basic {
         Box::pin(self.read_for(identity, Some(guards)))
     }
 
-    /// Reads the table of access alone: the function of the user interface may read no other.
+    /// Reads only the access table, because the user interface's function has no access to the data
+    /// table.
     fn confirm(&self, identity: Identity) -> BoxFuture<'_, Result<Identity>> {
         Box::pin(async move { Ok(self.read_for(identity, None).await?.0) })
     }
@@ -264,7 +272,8 @@ impl Authorizer for Basic {
             let is_creator = self.is_creator(user, identity, read);
             let matters = |ask: &Ask| !is_own(user, ask) && asks_for_administrators(ask);
             let administers = asked.iter().any(matters) && !self.memberships(user).await?.administered.is_empty();
-            // Of whom somebody administers, the endpoint looks at itself: the roles of the other one say it.
+            // The endpoint itself checks whether the caller administers this user, from the user's
+            // roles.
             let is_of_his =
                 |ask: &Ask| administers && ask.action == Action::Read && matches!(ask.guard, Guarded::User(_));
             let may = |ask: &Ask| {
@@ -294,7 +303,7 @@ impl Authorizer for Basic {
         })
     }
 
-    /// The creator of an entity may do everything with it.
+    /// Grants full control of a new entity to its creator.
     fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
         let (Some(user), Event::Created { kind, guarded, id, home }) = (identity.caller.user(), event) else {
             return Vec::new();
@@ -312,21 +321,21 @@ impl Authorizer for Basic {
     }
 }
 
-/// The part of an item that is cached. An experiment may have tags of 48 KB, which do not matter
-/// for access.
+/// Returns the part of an item that is cached. Tags are dropped: an experiment may have up to 48 KB
+/// of them, and they are irrelevant to access.
 fn slim(item: &Item) -> Item {
     let mut item = item.clone();
     item.take(TAGS);
     item
 }
 
-/// A user of whom nothing was read yet.
+/// Returns a placeholder for a user whose item has not been read yet.
 fn unread(name: UserName) -> User {
     User { name, id: 0, is_admin: false, roles: Vec::new(), version: 0 }
 }
 
-/// Whether the holder of the credentials may have meant to send the request. A browser sends
-/// cookies, and passwords that it has asked for, with any page's requests.
+/// Checks whether the holder of the credentials may have intended to send the request. A browser
+/// attaches cookies, and passwords that it has prompted for, to requests of any page.
 fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
     match credentials {
         Credentials::Token(..) | Credentials::Signature(_) => true,
@@ -335,19 +344,20 @@ fn may_be_meant(credentials: &Credentials, arrived: &Arrived) -> bool {
     }
 }
 
-/// Whether it matters if the caller administers any workspace.
+/// Checks whether it matters to the decision that the caller administers some workspace.
 fn asks_for_administrators(ask: &Ask) -> bool {
     matches!(ask.guard, Guarded::User(_)) || matches!(among_workspaces(ask), Among::Administered)
 }
 
-/// Conditions on the caller in addition to those of rules.
+/// Conditions on the caller in addition to the rules.
 enum Among {
-    /// An administrator of some workspace. The endpoint itself checks the workspace: it is that of
-    /// the role in the request.
+    /// The caller has to administer some workspace. The endpoint itself checks which one, because
+    /// it is that of the role in the request.
     Administered,
-    /// Where there are workspaces, somebody who may use that of the request (`_can_create_in_workspace`).
+    /// If there are workspaces, the caller has to be allowed to use that of the request
+    /// (`_can_create_in_workspace`).
     Used,
-    /// Nothing more.
+    /// No additional condition.
     InWorkspace,
 }
 
@@ -361,7 +371,8 @@ fn among_workspaces(ask: &Ask) -> Among {
     }
 }
 
-/// Users may read their own data, and change their password. A user with a role may look at roles.
+/// Checks whether the ask is about the caller. Users may read their own data and change their
+/// password, and a user with a role may read roles.
 fn is_own(user: &User, ask: &Ask) -> bool {
     match &ask.guard {
         Guarded::User(name) => *name == user.name && matches!(ask.action, Action::Read | Action::Update),

@@ -1,4 +1,4 @@
-//! Whose credentials are.
+//! Identification of callers by their credentials.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::signed::{Token, is_session_of, session_key, token_key};
 use crate::users::Account;
 
 impl Basic {
-    /// The credentials of a request. Those that a gateway has checked come before any in headers.
+    /// Returns the credentials of a request. Those that the gateway has verified take precedence
+    /// over any credentials in headers.
     pub(crate) fn credentials(&self, arrived: &Arrived) -> Option<Credentials> {
         match arrived.entry.gateway.as_ref().filter(|_| self.signed.is_some()) {
             Some(signed) => signed.principal().map(Credentials::Signature),
@@ -23,8 +24,8 @@ impl Basic {
         }
     }
 
-    /// The keys of the items that identify the credentials: of the user whom they name, or to whom
-    /// they belonged a while ago, and of the proof.
+    /// Returns the keys of the items that identify the owner of the credentials: the item of the
+    /// user that they name or last belonged to, and the item that proves them.
     pub(crate) fn keys_of(&self, credentials: &Credentials, known: Option<&User>) -> Vec<TableKey> {
         let user = credentials.user().or(known.map(|user| &user.name));
         user.map(|user| self.user_key(user)).into_iter().chain(self.proof_key(credentials)).collect()
@@ -34,7 +35,7 @@ impl Basic {
         self.in_access(access_rows::User::key(user))
     }
 
-    /// The key of the item that proves the credentials, where that is not the user's item.
+    /// Returns the key of the item that proves the credentials, if that is not the user's own item.
     fn proof_key(&self, credentials: &Credentials) -> Option<TableKey> {
         let key = match credentials {
             Credentials::Password(..) => return None,
@@ -45,11 +46,12 @@ impl Basic {
         Some(self.in_access(key))
     }
 
-    /// Whose credentials a request was sent with, as the items of [`keys_of`](Self::keys_of) say. A password is hashed, unless that was done
+    /// Identifies the caller by the credentials of a request and the items of
+    /// [`keys_of`](Self::keys_of). A password is hashed, unless this process has verified it
     /// before.
     ///
     /// # Errors
-    /// The refusal that goes with the credentials, if they are nobody's.
+    /// The refusal that was stored with the credentials, if they are not valid.
     pub(crate) async fn caller_of(&self, sent: &Arc<Sent>, known: Option<&User>, read: &Read) -> Result<Found> {
         let proof = self.proof_key(&sent.credentials).and_then(|key| read.get(&key));
         let user = match &sent.credentials {
@@ -73,7 +75,7 @@ impl Basic {
         Ok(Found::Caller(found(sent, Caller::User(account.user.into()), restriction)))
     }
 
-    /// The user or outcome that a principal's item maps it to.
+    /// Returns what a principal is mapped to, from its item.
     fn mapped(&self, item: Option<&Item>) -> Mapped {
         let unmapped = self.signed.as_ref().and_then(|signed| signed.unmapped.clone());
         match (item, unmapped) {
@@ -83,8 +85,8 @@ impl Basic {
         }
     }
 
-    /// The limits of the credentials; `None`, if they are not those of the user who has this
-    /// account.
+    /// Returns the restrictions of the credentials, or `None` if they do not belong to the user of
+    /// this account.
     async fn restriction_of(
         &self,
         sent: &Sent,
@@ -118,15 +120,15 @@ impl Basic {
     }
 }
 
-/// The identity of a principal of AWS.
+/// What an AWS principal is mapped to.
 enum Mapped {
     User(UserName),
-    /// The gateway has admitted it, and nobody has said more.
+    /// The gateway has admitted the principal, and it is not mapped.
     Everything,
     Nobody,
 }
 
-/// The refusal of credentials that are nobody's, which is also logged.
+/// Returns the error for invalid credentials and logs it.
 fn refused(sent: &Sent) -> Error {
     tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
     sent.refusal.clone()

@@ -1,8 +1,8 @@
-//! Cookies of browsers that have signed in.
+//! Cookies of browsers with a signed-in user.
 //!
-//! The session's own cookie is out of reach of scripts. A second one can be read and deleted by the
-//! page's script: MLflow's user interface signs out by deleting it. It only counts whether that one
-//! is missing, never its value.
+//! Scripts cannot access the session cookie itself. The page's script can read and delete a second
+//! cookie, because MLflow's user interface signs out by deleting it. Only whether that cookie is
+//! present matters, never its value.
 
 use access::Arrived;
 use http::header::{COOKIE, HOST};
@@ -10,14 +10,15 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::secret::Secret;
 
-/// The session over TLS. No other host, and no page without TLS, can set a cookie of this name.
+/// Name of the session cookie over TLS. The prefix prevents other hosts, and pages without TLS,
+/// from setting a cookie with this name.
 const SECURE: &str = "__Host-mlflow_session";
-/// The name of the session without TLS, which the port completes: browsers send cookies of one port
-/// to all.
+/// Prefix of the session cookie's name over plain HTTP. The port is appended, because browsers
+/// share cookies between all ports of a host.
 const PLAIN: &str = "mlflow_session_";
-/// Says that somebody has signed in, and has not signed out (`mlflow/server/js/src/account`).
+/// Name of the cookie that indicates that a user is signed in (`mlflow/server/js/src/account`).
 const COMPANION: &str = "mlflow_user";
-/// Characters that `encodeURIComponent` leaves as they are: the page decodes every cookie.
+/// Characters that `encodeURIComponent` does not escape. The page decodes every cookie.
 const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
@@ -29,19 +30,19 @@ const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
-/// The meaning of a request's cookies.
+/// The state that a request's cookies represent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cookies {
-    /// Nobody has signed in.
+    /// No user is signed in.
     None,
-    /// Somebody has.
+    /// A user is signed in.
     SignedIn(Secret),
-    /// Somebody has, and has signed out: the session is to be removed.
+    /// The user has signed out in the browser, and the session still has to be deleted.
     SignedOut(Secret),
 }
 
 impl Cookies {
-    /// Those of a request.
+    /// Reads the state from the cookies of a request.
     #[must_use]
     pub fn of(arrived: &Arrived) -> Self {
         let Some(secret) = value(arrived, &session(arrived)).and_then(Secret::of_cookie) else { return Self::None };
@@ -49,14 +50,15 @@ impl Cookies {
     }
 }
 
-/// The headers that set the cookies of a session, of so many seconds, for the browser that has sent this request.
+/// Returns the `Set-Cookie` values that open a session for the browser that sent this request. The
+/// cookies expire after `seconds`.
 #[must_use]
 pub fn opened(arrived: &Arrived, secret: &Secret, seconds: u64) -> [String; 2] {
     let user = utf8_percent_encode(secret.user().as_str(), PLAIN_CHARACTERS).to_string();
     set(arrived, &secret.cookie(), &user, seconds)
 }
 
-/// The headers that delete them.
+/// Returns the `Set-Cookie` values that delete the cookies of a session.
 #[must_use]
 pub fn closed(arrived: &Arrived) -> [String; 2] {
     set(arrived, "", "", 0)
@@ -68,7 +70,7 @@ fn set(arrived: &Arrived, session_value: &str, user: &str, seconds: u64) -> [Str
     [format!("{}={session_value}; {rest}; HttpOnly", session(arrived)), format!("{COMPANION}={user}; {rest}")]
 }
 
-/// The name of the session's cookie.
+/// Returns the name of the session cookie.
 fn session(arrived: &Arrived) -> String {
     if arrived.entry.is_secure {
         return SECURE.to_owned();
@@ -79,7 +81,8 @@ fn session(arrived: &Arrived) -> String {
     format!("{PLAIN}{}", if is_port { port } else { "80" })
 }
 
-/// The value of a cookie that is there once. If another host has set a second one, neither counts.
+/// Returns the value of a cookie that occurs exactly once. If another host has set a second cookie
+/// with this name, both are ignored.
 fn value<'a>(arrived: &'a Arrived, name: &str) -> Option<&'a str> {
     let cookies = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     let mut values = cookies
@@ -104,7 +107,7 @@ mod tests {
         arrived
     }
 
-    /// The cookies as a browser sends them back.
+    /// Returns the cookies as a browser sends them back.
     fn back(headers: &[String; 2]) -> String {
         headers.iter().map(|header| header.split(';').next().unwrap()).collect::<Vec<_>>().join("; ")
     }

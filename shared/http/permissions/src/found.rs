@@ -1,19 +1,20 @@
-//! The result of looking up the sender of a request.
+//! The result of identifying the sender of a request.
 
 use access::Identity;
 use mlflow_api::UserName;
 
-/// How it is with requests that a principal of AWS has signed.
+/// Settings for requests that are signed by AWS principals.
 #[derive(Clone, Debug, Default)]
 pub struct Signed {
-    /// The user that a principal is whom nobody has mapped to one; `None`, if it may do everything: the gateway has admitted it.
+    /// The user that unmapped principals act as. `None` gives them full access, because the gateway
+    /// has admitted them.
     pub unmapped: Option<UserName>,
 }
 
-/// The result.
+/// The result of identifying the sender of a request.
 pub(crate) enum Found {
-    /// The caller that was found.
+    /// The caller was identified.
     Caller(Identity),
-    /// It was this user, of whom nothing was read.
+    /// The caller is this user, whose item has not been read yet.
     User(UserName),
 }

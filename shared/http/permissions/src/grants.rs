@@ -1,4 +1,4 @@
-//! Decides requirements by grants: MLflow's folds (`mlflow/server/auth/requirements.py`).
+//! Evaluation of requirements against grants, like MLflow's (`mlflow/server/auth/requirements.py`).
 
 use std::collections::HashMap;
 
@@ -6,38 +6,42 @@ use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 
 use crate::rules::{Act, Requirement, Rule};
 
-/// Everything that one user is granted, as far as it counts: by himself and by roles, for resources that are those it was granted for.
+/// The effective grants of one user: the user's own and those of roles, limited to resources that
+/// are still the ones the grants were made for.
 #[derive(Clone, Debug, Default)]
 pub struct Grants {
     levels: HashMap<(GrantType, String), Level>,
 }
 
 impl Grants {
-    /// Adds a grant. Of several for one pattern a denial counts, else the highest.
+    /// Adds a grant. If there are several for one pattern, a denial wins, and otherwise the highest
+    /// level.
     pub fn add(&mut self, kind: GrantType, pattern: &str, level: Level) {
         let kept = self.levels.entry((kind, pattern.to_owned())).or_insert(level);
         *kept = fold(*kept, level);
     }
 
-    /// Whether there is none.
+    /// Checks whether there are no grants.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.levels.is_empty()
     }
 
-    /// Whether the user administers the workspace: then nothing is refused to him.
+    /// Checks whether the user administers the workspace, and may therefore do everything in it.
     #[must_use]
     pub fn is_workspace_admin(&self) -> bool {
         self.levels.get(&(GrantType::Workspace, EVERYTHING.to_owned())) == Some(&Level::Manage)
     }
 
-    /// Whether the user may use the workspace, and so create something in it (`_can_create_in_workspace`).
+    /// Checks whether the user may use the workspace, which includes creating entities in it
+    /// (`_can_create_in_workspace`).
     #[must_use]
     pub fn may_create(&self) -> bool {
         self.at(GrantType::Workspace, EVERYTHING).is_some_and(|level| level >= Level::Use)
     }
 
-    /// The level for a resource, or for all of a type (`*`); `None` where there is no grant.
+    /// Returns the level for a resource, or for all resources of a type (`*`). `None` if there is
+    /// no grant.
     #[must_use]
     pub fn at(&self, kind: GrantType, pattern: &str) -> Option<Level> {
         let of = |pattern: &str| self.levels.get(&(kind, pattern.to_owned())).copied();
@@ -48,12 +52,12 @@ impl Grants {
         }
     }
 
-    /// The resources of a type for which something is granted one by one.
+    /// Iterates over the resources of a type that have grants of their own.
     pub fn ids(&self, kind: GrantType) -> impl Iterator<Item = &str> {
         self.levels.keys().filter(move |(of, pattern)| *of == kind && pattern != EVERYTHING).map(|(_, id)| id.as_str())
     }
 
-    /// Whether a rule is met. `default` is the level of those who are granted nothing.
+    /// Checks whether a rule is satisfied. `default` is the level of users without a grant.
     #[must_use]
     pub fn meet(&self, rule: &Rule, default: Level) -> bool {
         let is_met = |requirement: &Requirement| self.satisfy(requirement, default);
@@ -65,7 +69,8 @@ impl Grants {
         }
     }
 
-    /// The level that counts for a resource, and never less than the default where it is positive.
+    /// Returns the effective level for a resource. A positive level is never lower than the
+    /// default.
     #[must_use]
     pub fn effective(&self, kind: GrantType, pattern: &str, default: Level) -> Level {
         if self.is_workspace_admin() {
@@ -74,7 +79,8 @@ impl Grants {
         self.at(kind, pattern).map_or(default, |level| floor(level, default))
     }
 
-    /// The first of its keys decides for which anything is granted. Where there is none, the last one's action has to be within the default.
+    /// Checks a requirement. The first of its keys that has a grant decides. If there are no
+    /// grants, the default has to allow the last key's action.
     fn satisfy(&self, requirement: &Requirement, default: Level) -> bool {
         let mut action = requirement.action;
         for (kind, pattern, of_key) in requirement.keys() {
@@ -87,17 +93,17 @@ impl Grants {
     }
 }
 
-/// A positive level is at least the default.
+/// Raises a positive level to at least the default.
 fn floor(level: Level, default: Level) -> Level {
     if level > Level::NoPermissions { level.max(default) } else { level }
 }
 
-/// Two grants for one key.
+/// Combines two grants for the same key.
 fn fold(one: Level, other: Level) -> Level {
     if one.min(other) == Level::Deny { Level::Deny } else { one.max(other) }
 }
 
-/// Whether a level allows an action.
+/// Checks whether a level allows an action.
 #[must_use]
 pub fn allows(level: Level, action: Act) -> bool {
     match action {
@@ -168,7 +174,7 @@ mod tests {
         let grants = of(&[(GrantType::Workspace, "*", Level::Manage), (GrantType::Experiment, "7", Level::Deny)]);
         assert!(grants.meet(&rule, Level::NoPermissions));
         assert!(!of(&[(GrantType::Workspace, "*", Level::Use)]).meet(&rule, Level::NoPermissions));
-        // But of all that is the server's, nothing is his.
+        // But nothing at the level of the server.
         assert!(grants.meet(&Rule::WorkspaceAdministrators, Level::NoPermissions));
         assert!(!grants.meet(&Rule::Administrators, Level::Manage));
     }

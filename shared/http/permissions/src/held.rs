@@ -1,4 +1,4 @@
-//! The valid grants of users.
+//! The effective grants of users.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -18,12 +18,12 @@ use crate::rules::canonical;
 use crate::users::{RoleGrant, role_grants, role_grants_in, role_key};
 
 impl Basic {
-    /// All valid grants of a user in a workspace. One request, and one more for roles that were not
-    /// read a moment ago. One per hundred models and scorers checks that they are still those for
-    /// which the grants were made.
+    /// Returns all effective grants of a user in a workspace. Takes one request, plus one for roles
+    /// that are missing from the short-lived cache, plus one per 100 models and scorers to check
+    /// that they are still the resources that the grants were made for.
     ///
     /// # Errors
-    /// The tables cannot be read.
+    /// Returns an error if the tables cannot be read.
     pub async fn grants_of(&self, user: &User, workspace: &Workspace) -> Result<Grants> {
         let own = self.data.query(Query::of(rows::TypePermissions::partition(&user.name))).await?;
         let mut grants = Grants::default();
@@ -52,11 +52,12 @@ impl Basic {
         Ok(grants)
     }
 
-    /// The current names of the resources of these grants, in their order. `None` for a resource
-    /// that is gone, whatever has its name now. One request per hundred models and scorers.
+    /// Returns the current names of the resources of these grants, in the same order. `None` for a
+    /// resource that no longer exists, even if another resource has its name now. Takes one request
+    /// per 100 models and scorers.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn names_of(&self, granted: &[KeptGrant]) -> Result<Vec<Option<String>>> {
         let keys: Vec<_> = granted.iter().map(|grant| home_of(&grant.on)).collect();
         let items = self.data.get_many(&keys.iter().flatten().cloned().collect::<Vec<_>>()).await?;
@@ -71,7 +72,8 @@ impl Basic {
         Ok(granted.iter().zip(&keys).map(name).collect())
     }
 
-    /// The place of a workspace, and the grants of those of these roles that belong to it. `None` if there is no such workspace.
+    /// Returns the place of a workspace and the grants of those roles that belong to it. Returns
+    /// `None` if the workspace does not exist.
     async fn grants_of_roles(&self, roles: &[u32], workspace: &Workspace) -> Result<Option<(Place, Vec<RoleGrant>)>> {
         let roles: Vec<_> = roles.iter().map(|role| self.in_access(role_key(*role))).collect();
         let keys = roles.iter().cloned().chain(item_key(workspace)).collect();
@@ -84,8 +86,8 @@ impl Basic {
         Ok(Some((place, grants)))
     }
 
-    /// The part of a user's grants that applies to the guards of a request, from the items that
-    /// were read with them.
+    /// Returns the user's grants that apply to the guards of a request, from the items that were
+    /// read with the guards.
     pub(crate) async fn grants_in(
         &self,
         user: &User,
@@ -103,7 +105,7 @@ impl Basic {
         let guards: HashSet<_> = asked.iter().map(|ask| &ask.guard).collect();
         for resource in guards.iter().flat_map(|guard| resources(guard, workspace)) {
             let item = item_of(&resource).and_then(here);
-            // A grant for a model that was renamed is kept under the model's home.
+            // A grant for a renamed model is stored under the model's home.
             let kept = match item.and_then(|item| item.get(HOME)) {
                 Some(home) => self.data.get(&granted_key(&user.name, &at_home(&resource, home))).await?,
                 None => here(granted_key(&user.name, &resource)).cloned(),
@@ -128,32 +130,32 @@ impl Basic {
     }
 }
 
-/// The workspaces in which a user has roles. Only workspaces that exist are in it.
+/// The workspaces in which a user has roles. Deleted workspaces are not included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memberships {
-    /// Those that a role of his lets him administer.
+    /// Workspaces that the user administers.
     pub administered: BTreeSet<String>,
-    /// All of them.
+    /// All workspaces in which the user has a role.
     pub all: BTreeSet<String>,
 }
 
 impl Basic {
-    /// Those of these workspaces that exist, with their current ids. One request for a hundred of
-    /// them; none if they are the default one, or were read within the lease.
+    /// Returns the workspaces among these that exist, with their current ids. Takes one request per
+    /// 100 workspaces, and none for the default one and for cached ones.
     ///
     /// # Errors
-    /// The table cannot be read.
+    /// Returns an error if the table cannot be read.
     pub async fn places<'a>(&self, workspaces: impl Iterator<Item = &'a Workspace> + Send) -> Result<Places> {
         let wanted: BTreeSet<_> = workspaces.cloned().collect();
         let read = self.read_items(wanted.iter().filter_map(item_key).collect(), Vec::new()).await?;
         Ok(Places::current(wanted.into_iter(), &read))
     }
 
-    /// In which workspaces a user has roles. Two requests; fewer if the roles or the workspaces were
-    /// read within the lease, and one if all roles are in the default workspace.
+    /// Returns the workspaces in which a user has roles. Takes up to two requests: fewer if the
+    /// roles or the workspaces are cached, and one if all roles are in the default workspace.
     ///
     /// # Errors
-    /// The tables cannot be read.
+    /// Returns an error if the tables cannot be read.
     pub async fn memberships(&self, user: &User) -> Result<Memberships> {
         let keys = user.roles.iter().map(|role| self.in_access(role_key(*role))).collect();
         let roles = self.read_items(keys, Vec::new()).await?;
@@ -174,7 +176,7 @@ impl Basic {
     }
 }
 
-/// Adds a user's grants for all of a type in a workspace.
+/// Adds a user's grants for entire types in a workspace.
 fn add_types(grants: &mut Grants, item: &Item, user: &User, place: &Place) {
     for (granted, kind, level) in type_levels(item, user.id) {
         if granted == *place {

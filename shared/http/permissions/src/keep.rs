@@ -1,4 +1,4 @@
-//! The rows of users' own grants: in the table of data, in the partition of the user.
+//! Stored grants of users. Their rows are in the data table, in the partition of the user.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ use table::{Item, number, text};
 
 use crate::place::Place;
 
-/// A resource for which something may be granted. A registered model or a prompt is named by its home
-/// ([`ModelKey`](key_schema::ModelKey)), which stays when it is renamed.
+/// A resource that grants can be made for. A registered model or a prompt is identified by its home
+/// ([`ModelKey`](key_schema::ModelKey)), which does not change when it is renamed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kept {
     /// An experiment.
@@ -27,7 +27,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// The type.
+    /// Returns the type of the resource.
     #[must_use]
     pub const fn kind(&self) -> GrantType {
         match self {
@@ -48,7 +48,7 @@ impl fmt::Display for Kept {
     }
 }
 
-/// The key of a user's grant for a resource.
+/// Returns the key of a user's grant for a resource.
 #[must_use]
 pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
     match resource {
@@ -59,7 +59,7 @@ pub fn granted_key(user: &UserName, resource: &Kept) -> Key {
     }
 }
 
-/// The key of a grant for a resource that is not there. It grants nothing.
+/// Returns the key of a grant for a resource that does not exist. Such a grant has no effect.
 #[must_use]
 pub fn unknown_key(user: &UserName, kind: GrantType, resource: &str) -> Key {
     rows::OtherPermission::key(user, &Field::from(kind.name()), &Name::from(resource))
@@ -72,14 +72,14 @@ pub struct KeptGrant {
     pub on: Kept,
     /// The user's id.
     pub user_id: u32,
-    /// The id that tells the resource from others of its name.
+    /// Id that distinguishes the resource from others with the same name.
     pub resource: String,
-    /// How much.
+    /// Level of the grant.
     pub level: Level,
 }
 
 impl KeptGrant {
-    /// The item in the partition of its user.
+    /// Returns the grant's item in the partition of its user.
     #[must_use]
     pub fn item(&self, user: &UserName) -> Item {
         let item = Item::new(granted_key(user, &self.on))
@@ -97,7 +97,8 @@ impl KeptGrant {
         }
     }
 
-    /// The grant of an item; `None` for an item of another row, or of a level that is unknown.
+    /// Reads a grant from its item. Returns `None` for an item of another row, or with an unknown
+    /// level.
     #[must_use]
     pub fn of(item: &Item) -> Option<Self> {
         let key = item.key()?;
@@ -123,14 +124,16 @@ impl KeptGrant {
     }
 }
 
-/// The id of a resource, as a grant for it in a workspace holds it. The grant counts in no other
-/// workspace. Ids of resources are never used again, so the workspace is named without its id.
+/// Returns the id of a resource as a grant stores it, prefixed with the workspace. The grant has no
+/// effect in other workspaces. The workspace is stored without its id, because ids of resources are
+/// never reused.
 #[must_use]
 pub fn granted_in(workspace: &Workspace, text: &str) -> String {
     Place::new(workspace, None).granted(text)
 }
 
-/// The levels of a user with this id for all resources of each type, by workspace, from an item.
+/// Returns a user's levels for all resources of each type, by workspace, from an item. Empty if the
+/// item belongs to a user with another id.
 #[must_use]
 pub fn type_levels(item: &Item, user_id: u32) -> Vec<(Place, GrantType, Level)> {
     if item.get(USER_ID) != Some(user_id) {

@@ -1,4 +1,4 @@
-//! Callers of whom a process has heard before.
+//! A per-process cache of authenticated callers.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,12 +8,12 @@ use mlflow_api::UserName;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 
-/// As many are kept.
+/// Capacity of the cache. When it is full, the cache is cleared.
 const MOST: usize = 10_000;
 
-/// The callers of known credentials, as they were looked up last, by a digest of the credentials
-/// with this process's own key. It spares the request that finds them. Whether they are still valid
-/// is read with the guards of the request.
+/// A cache of identities by their credentials. Keys are digests of the credentials, keyed by a
+/// secret of this process. A hit saves the request that identifies the caller. Whether the
+/// credentials are still valid is checked with the read of the request's guards.
 pub(crate) struct Known {
     callers: Mutex<HashMap<[u8; 32], Identity>>,
     key: [u8; 32],
@@ -30,7 +30,8 @@ impl Known {
         self.callers.lock().unwrap_or_else(PoisonError::into_inner).get(&self.digest(credentials)).cloned()
     }
 
-    /// Keeps who somebody is, without the credentials.
+    /// Caches the identity that belongs to these credentials. The credentials themselves are not
+    /// stored.
     pub(crate) fn keep(&self, credentials: &Credentials, identity: &Identity) {
         let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if callers.len() >= MOST {
@@ -52,7 +53,7 @@ impl Known {
         };
         let mut hash = Sha256::new();
         hash.update(self.key);
-        // No name has this byte.
+        // User names cannot contain this byte.
         hash.update(format!("{kind}\0{}\0{secret}", credentials.user().map_or("", UserName::as_str)));
         hash.finalize().into()
     }

@@ -1,23 +1,22 @@
-//! Who users are, what they are granted, and what follows from that: MLflow's basic authentication
-//! (`mlflow/server/auth`).
+//! Authentication and authorization of users: MLflow's basic authentication (`mlflow/server/auth`).
 //!
-//! [`Basic`] is the authorizer. It finds a user by a name and a password ([`Passwords`]), or by a
+//! [`Basic`] is the authorizer. It identifies a user by name and password ([`Passwords`]), or by a
 //! session or a token ([`Secret`]). It reads the user's grants together with the guards of the
-//! request, unless it read them less than [`LEASE`] ago. It decides by rules that know no table:
-//! [`rules`] says what an operation requires, [`grants`] what grants say of that. The types of
-//! grants are in `shared/language/mlflow-api/src/auth.rs`.
+//! request, unless they were read less than [`LEASE`] ago. Its decisions follow rules that do not
+//! access any table: [`rules`] defines what an operation requires, and [`grants`] decides whether a
+//! user's grants satisfy that. The types of grants are in `shared/language/mlflow-api/src/auth.rs`.
 //!
-//! Who is admitted, and the rights of callers:
+//! Callers that are admitted, and their rights:
 //!
 //! | in AWS: `Authorization`, `AccessMode`, `Users` | `ACCESS_MODE` | `serve` | rights of callers |
 //! |---|---|---|---|
-//! | `AWS_IAM`, `none`, `off` | `none` | `--auth none` | every admitted caller may do everything |
-//! | `NONE`, `none`, `off` | `none` | | everybody is admitted, and may do everything |
-//! | `NONE`, `basic`, `off` | `basic` | `--auth basic` | users, by their grants |
-//! | `AWS_IAM`, `none`, `on` | `both` | | at the second API users; at the first, a signer is a user, or may do everything |
+//! | `AWS_IAM`, `none`, `off` | `none` | `--auth none` | every admitted caller has full access |
+//! | `NONE`, `none`, `off` | `none` | | everyone is admitted and has full access |
+//! | `NONE`, `basic`, `off` | `basic` | `--auth basic` | users, limited by their grants |
+//! | `AWS_IAM`, `none`, `on` | `both` | | Users sign in at the second API. At the first, an IAM principal acts as the user it is mapped to, or has full access if it is not mapped. |
 //!
-//! A **known caller** is one whose credentials this process has found to be right before. A
-//! **principal** is a user or a role of AWS.
+//! A **known caller** is one whose credentials this process has verified before. A **principal** is
+//! an IAM user or role.
 
 mod attempts;
 mod basic;

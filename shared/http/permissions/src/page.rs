@@ -1,5 +1,5 @@
-//! Tells the requests that a browser sends for a page of this server. Leads a page without a
-//! signed-in user to the page for signing in.
+//! Recognizes requests that browsers send for pages of this server, and redirects pages without a
+//! signed-in user to the sign-in page.
 
 use access::Arrived;
 use http::header::{HOST, ORIGIN};
@@ -7,36 +7,38 @@ use http::{HeaderName, Method};
 use mlflow_api::{Error, ErrorCode};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Where one signs in.
+/// Path of the sign-in page.
 pub const SIGN_IN: &str = "/signin";
-/// Pages for those who have signed in.
+/// Paths of the pages that require sign-in.
 pub const PAGES: [&str; 3] = ["/", "/tokens", "/signup"];
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Whether a request shows one of the pages.
+/// Checks whether a request loads one of the pages.
 pub(crate) fn is_page(arrived: &Arrived) -> bool {
     is_reading(arrived) && PAGES.contains(&path(arrived).as_str())
 }
 
-/// The path; if a base URL ends in a slash, the path begins with two.
+/// Returns the path with a single leading slash. If a client's base URL ends in a slash, the path
+/// begins with two.
 fn path(arrived: &Arrived) -> String {
     format!("/{}", arrived.path.trim_start_matches('/'))
 }
 
-/// Whether a browser sends this from a page of this server, and not for one of another origin. Browsers say that, and no page can write these
-/// headers.
+/// Checks whether a browser sent the request from a page of this server rather than from one of
+/// another origin. This follows from headers that browsers set and pages cannot change.
 #[must_use]
 pub fn is_of_own_page(arrived: &Arrived) -> bool {
-    // A request that changes something has one of the headers.
+    // Browsers send one of these headers with every request that changes something.
     said(arrived).unwrap_or_else(|| is_reading(arrived))
 }
 
-/// Whether a browser says that it sends this for a page of another origin.
+/// Checks whether a browser sent the request from a page of another origin.
 pub(crate) fn is_of_foreign_page(arrived: &Arrived) -> bool {
     said(arrived) == Some(false)
 }
 
-/// Whether a browser sends this for a page of this server, by its headers.
+/// Returns whether a page of this server sent the request, judging by its headers. Returns `None`
+/// if neither header is present.
 fn said(arrived: &Arrived) -> Option<bool> {
     if arrived.headers.contains_key(&SEC_FETCH_SITE) {
         let site = only(arrived, &SEC_FETCH_SITE);
@@ -53,15 +55,15 @@ fn is_reading(arrived: &Arrived) -> bool {
     matches!(arrived.method, Method::GET | Method::HEAD)
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header, unless it is missing or repeated.
 fn only<'a>(arrived: &'a Arrived, header: &HeaderName) -> Option<&'a str> {
     let mut values = arrived.headers.get_all(header).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?
 }
 
-/// The target after signing in: a page of this server, and nowhere else. The browser keeps the part
-/// after a `#`.
+/// Returns the path to redirect to after sign-in, which is always a page of this server. The
+/// fragment is not part of `next`, because the browser keeps it.
 #[must_use]
 pub fn back(next: &str) -> &str {
     let path = next.split('?').next().unwrap_or_default();
@@ -69,9 +71,9 @@ pub fn back(next: &str) -> &str {
     if PAGES.contains(&path) && is_plain { next } else { "/" }
 }
 
-/// The refusal of a request whose sender is not known. A page leads to where one signs in. Clients
-/// of the API are asked for credentials. Requests of the page's scripts are not, as the browser
-/// would ask its user.
+/// Returns the error for an unauthenticated request. Pages are redirected to the sign-in page. API
+/// clients receive an authentication challenge. Requests of the page's scripts do not, because a
+/// challenge makes the browser prompt for a password.
 #[must_use]
 pub(crate) fn unauthenticated(arrived: &Arrived) -> Error {
     let error = Error::new(

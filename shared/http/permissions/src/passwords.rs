@@ -1,4 +1,4 @@
-//! Passwords: how they are kept, and that they are checked.
+//! Hashing and verification of passwords.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,49 +16,51 @@ use tokio::sync::Semaphore;
 
 use crate::attempts::Attempts;
 
-/// Memory of a hash in KiB, rounds, and lanes: the least that OWASP recommends for Argon2id. 19 MiB
-/// is little compared with the 512 MB of a function.
+/// Memory of a hash in KiB, iterations, and lanes: the minimum that OWASP recommends for Argon2id.
+/// 19 MiB is little compared with the 512 MB of a function.
 const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
-/// Hashes that are made at a time in a process. Each takes 19 MiB and some 30 ms of a processor.
+/// Number of hashes that a process computes concurrently. Each takes 19 MiB and about 30 ms of CPU
+/// time.
 const AT_ONCE: usize = 2;
-/// Hashes that wait for their turn or are made, in a process. Further ones are answered 429. So
-/// nobody can make others wait for long, or fill the memory, with wrong passwords. Users whose
-/// password was checked before need no hash.
+/// Maximum number of hashes that are computed or pending in a process. Further requests are
+/// rejected with 429, so that wrong passwords cannot delay other callers for long or exhaust the
+/// memory. Users whose password was verified before need no hash.
 const WAITING: usize = 64;
-/// Users whose passwords a process remembers to have checked.
+/// Capacity of the cache of verified passwords. When it is full, the cache is cleared.
 const REMEMBERED: usize = 10_000;
-/// Bytes of a salt, and of a hash.
+/// Length of a salt and of a hash, in bytes.
 const SALT: usize = 16;
 const HASH: usize = 32;
 
-/// The hash of a password, with its salt and its cost, in the PHC string format. Its debug output
-/// gives nothing away.
+/// The hash of a password, with its salt and cost parameters, in the PHC string format. The `Debug`
+/// output does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PasswordHash(String);
 
 impl PasswordHash {
-    /// One that was stored.
+    /// Wraps a stored hash.
     #[must_use]
     pub fn stored(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// As it is stored.
+    /// Returns the hash as it is stored.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The mark that a session keeps of it, to end with the password.
+    /// Returns a digest of the hash. A session stores it, so that the session ends when the
+    /// password changes.
     #[must_use]
     pub fn mark(&self) -> String {
         STANDARD_NO_PAD.encode(Sha256::digest(&self.0))
     }
 
-    /// The hash of a password, with a new salt. It takes a processor for some 30 ms.
+    /// Hashes a password with a new salt. Takes about 30 ms of CPU time.
     ///
     /// # Errors
-    /// An internal one.
+    /// An internal error if hashing fails.
     fn make(password: &str) -> Result<Self> {
         let salt: [u8; SALT] = rand::rng().random();
         let hash = derive(password, &salt, COST)?;
@@ -67,9 +69,10 @@ impl PasswordHash {
         Ok(Self(format!("$argon2id$v=19$m={memory},t={rounds},p={lanes}${salt}${hash}")))
     }
 
-    /// Whether a password has this hash. It takes as long as making one.
+    /// Checks whether a password has this hash. Takes as long as hashing it.
     fn is_of(&self, password: &str) -> Result<bool> {
-        let (cost, salt, hash) = self.parts().ok_or_else(|| Error::internal("a hash of a password cannot be read"))?;
+        let (cost, salt, hash) =
+            self.parts().ok_or_else(|| Error::internal("the stored password hash is malformed"))?;
         Ok(derive(password, &salt, cost)?.ct_eq(&hash).into())
     }
 
@@ -99,18 +102,20 @@ fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32))
     Ok(hash)
 }
 
-/// Makes and checks hashes of passwords: a few at a time, for all callers, and none again for a
-/// password that was checked already.
+/// Hashes and verifies passwords. The number of concurrent hashes is limited across all callers,
+/// and a password that was verified before is not hashed again.
 #[derive(Clone)]
 pub struct Passwords(Arc<State>);
 
 struct State {
     places: Arc<Semaphore>,
     turns: Arc<Semaphore>,
-    /// Of users whose password was checked: the stored hash, and a digest of the password by this process's own key. No two stored hashes are
-    /// alike, as each has a salt: another password, or another user of the same name, has another hash.
+    /// For each user with a verified password: the stored hash, and a digest of the password keyed
+    /// by this process. Stored hashes are unique because of their salts, so a new password, or
+    /// another user with the same name, never matches an old entry.
     checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
-    /// Locks of passwords that are being checked, which those who check them hold.
+    /// Locks of passwords that are being verified. Each is held by the task that verifies the
+    /// password.
     checking: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
     attempts: Attempts,
     key: [u8; 32],
@@ -132,19 +137,20 @@ impl Default for Passwords {
 }
 
 impl Passwords {
-    /// The hash of a new password.
+    /// Hashes a new password.
     ///
     /// # Errors
-    /// An internal one.
+    /// `RESOURCE_EXHAUSTED` if too many hashes are pending. An internal error if hashing fails.
     pub async fn hash(&self, password: String) -> Result<PasswordHash> {
         self.in_turn(move || PasswordHash::make(&password)).await
     }
 
-    /// Whether this is the password of a user, of whom this hash is stored, as somebody at an address says. Whether there is such a user makes
-    /// no difference to the time that it takes.
+    /// Checks whether a password matches the stored hash of a user. `from` is the client's address.
+    /// Takes the same time whether or not the user exists.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` after too many wrong ones, and where too many wait; an internal one.
+    /// `RESOURCE_EXHAUSTED` after too many wrong passwords, or if too many hashes are pending. An
+    /// internal error if hashing fails.
     pub async fn check(
         &self,
         name: &UserName,
@@ -157,7 +163,8 @@ impl Passwords {
         if is_checked() {
             return Ok(true);
         }
-        // A hundred workers begin at once: the first finds out for all.
+        // Many workers may start at once with the same password. The first one verifies it for all
+        // of them.
         let _alone = self.alone(digest).lock_owned().await;
         if is_checked() {
             return Ok(true);
@@ -178,7 +185,7 @@ impl Passwords {
         digest: [u8; 32],
     ) -> Result<bool> {
         let Some(hash) = stored.cloned() else {
-            // As much work as for a user who is there.
+            // Does the same work as for an existing user.
             self.in_turn(move || PasswordHash::make(&password)).await?;
             return Ok(false);
         };
@@ -194,7 +201,7 @@ impl Passwords {
         Ok(is_right)
     }
 
-    /// How many hashes were made, for tests.
+    /// Returns the number of hashes that were computed. For tests.
     #[must_use]
     pub fn made(&self) -> usize {
         self.0.made.load(std::sync::atomic::Ordering::Relaxed)
@@ -205,7 +212,7 @@ impl Passwords {
         checked.get(name).is_some_and(|(of, known)| of == hash && bool::from(known.ct_eq(digest)))
     }
 
-    /// The lock for checking one password of one user.
+    /// Returns the lock for verifying one password of one user.
     fn alone(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
         let mut checking = self.0.checking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lock) = checking.get(&digest).and_then(Weak::upgrade) {
@@ -222,7 +229,7 @@ impl Passwords {
     fn digest(&self, name: &UserName, password: &str) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(self.0.key);
-        // No name has this byte.
+        // User names cannot contain this byte.
         hash.update(format!("{name}\0{password}"));
         hash.finalize().into()
     }
@@ -231,7 +238,7 @@ impl Passwords {
         let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| too_many())?;
         let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(Error::internal)?;
         self.0.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        // It has them until the hash is made, though its client be gone.
+        // The permits are held until the hash is finished, even if the client disconnects.
         let in_turn = move || {
             let _held = (place, turn);
             work()
@@ -241,7 +248,7 @@ impl Passwords {
 }
 
 fn too_many() -> Error {
-    Error::new(ErrorCode::ResourceExhausted, "There were too many attempts to sign in. Try again later.")
+    Error::new(ErrorCode::ResourceExhausted, "Too many sign-in attempts. Try again later.")
 }
 
 #[cfg(test)]
@@ -270,7 +277,7 @@ mod tests {
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
         assert_eq!(check(Some(&hash), "wrong horse battery").await, (false, 3));
         assert_eq!(check(None, "correct horse battery").await, (false, 4));
-        // Somebody else has the name now.
+        // The name now belongs to another user.
         let other = passwords.hash("another horse battery".to_owned()).await.unwrap();
         assert_eq!(check(Some(&other), "correct horse battery").await, (false, 6));
         assert_eq!(check(Some(&other), "another horse battery").await, (true, 7));
@@ -287,7 +294,7 @@ mod tests {
         assert_eq!(passwords.made(), 2);
     }
 
-    /// At a hash in each 3 seconds and 50 at once, an hour makes 1,250 of them.
+    /// At one hash every 3 seconds and a burst of 50, at most 1,250 hashes are computed per hour.
     #[tokio::test(flavor = "multi_thread")]
     async fn ten_thousand_wrong_passwords_take_some_fifty_hashes_and_hold_nobody_up() {
         let passwords = Passwords::default();
@@ -305,7 +312,7 @@ mod tests {
         }
         let hashes = passwords.made() as u64 - 2;
         assert!(hashes <= 50 + begin.age().as_secs() / 3 + 1, "{hashes}");
-        // Neither a known user nor a user from elsewhere notices.
+        // Neither a known user nor a user on another network is affected.
         let made = passwords.made();
         assert!(right(&ann).await.unwrap());
         assert_eq!(passwords.made(), made);

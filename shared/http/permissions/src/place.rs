@@ -1,9 +1,10 @@
 //! The workspaces that roles and grants belong to.
 //!
-//! A workspace that is made after another one of its name was deleted is another workspace. So a
-//! role or a grant says the id of its workspace besides the name, and counts only while the
-//! workspace of that name has that id. What belongs to a workspace of 0.1.0 has no id, and never
-//! belongs to one that was made later (`docs/adr/0064-identity-of-workspaces.md`).
+//! A workspace that is created after another one with the same name was deleted is a different
+//! workspace. Roles and grants therefore store the id of their workspace in addition to its name,
+//! and apply only while the workspace with that name has that id. Entities of a workspace that was
+//! created by version 0.1.0 have no workspace id, and never belong to a workspace that was created
+//! later (`docs/adr/0064-identity-of-workspaces.md`).
 
 use std::collections::HashMap;
 
@@ -13,34 +14,37 @@ use key_schema::attributes::{IN_WORKSPACE, WORKSPACE_ID};
 use mlflow_api::Workspace;
 use table::{Item, TableKey, text};
 
-/// Separates the name of a workspace from its id. No name has it.
+/// Separator between the name of a workspace and its id. Names cannot contain it.
 const ID: char = '@';
 
-/// The workspace that a role or a grant belongs to, as it is stored with it.
+/// The workspace that a role or a grant belongs to, as stored with the role or grant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// The name of the workspace.
+    /// Name of the workspace.
     pub workspace: Workspace,
-    /// Its id. `None` in the default workspace, and in one that 0.1.0 made.
+    /// Id of the workspace. `None` for the default workspace, and for one that version 0.1.0
+    /// created.
     pub id: Option<String>,
 }
 
 impl Place {
-    /// The place of what is made in a workspace now. `identity` is `None` in the default workspace.
+    /// Returns the place of entities that are created in a workspace now. `identity` is `None` for
+    /// the default workspace.
     #[must_use]
     pub fn new(workspace: &Workspace, identity: Option<&WorkspaceIdentity>) -> Self {
         let id = identity.and_then(WorkspaceIdentity::id).map(str::to_owned);
         Self { workspace: workspace.clone(), id }
     }
 
-    /// The place of a role, from its item. `None` if it names no workspace that can exist.
+    /// Reads the place of a role from its item. Returns `None` if the item names no valid
+    /// workspace.
     #[must_use]
     pub fn of_role(role: &Item) -> Option<Self> {
         let workspace = Workspace::stored(role.get(IN_WORKSPACE)?).ok()?;
         Some(Self { workspace, id: role.get(WORKSPACE_ID).map(str::to_owned) })
     }
 
-    /// The item of a role in this place.
+    /// Adds this place to the item of a role.
     #[must_use]
     pub fn with_role(&self, role: Item) -> Item {
         let role = role.with(IN_WORKSPACE, text(self.workspace.as_str()));
@@ -50,13 +54,15 @@ impl Place {
         }
     }
 
-    /// Under what the names of roles in this place are claimed: no two workspaces share it.
+    /// Returns the prefix under which names of roles in this place are claimed. It is unique to the
+    /// workspace.
     #[must_use]
     pub fn claim(&self) -> &str {
         self.id.as_deref().unwrap_or(self.workspace.as_str())
     }
 
-    /// A text about a grant in this place, as attributes hold it. Neither types nor ids have a `/`.
+    /// Returns the stored form of a text about a grant in this place. Neither types nor ids contain
+    /// a `/`.
     #[must_use]
     pub fn granted(&self, text: &str) -> String {
         match &self.id {
@@ -66,7 +72,7 @@ impl Place {
         }
     }
 
-    /// The place of such a text, and the text without it.
+    /// Splits a stored text about a grant into its place and the text without it.
     #[must_use]
     pub fn of_granted(text: &str) -> Option<(Self, &str)> {
         let Some((place, text)) = text.split_once('/') else {
@@ -75,7 +81,7 @@ impl Place {
         Some((Self::parse(place)?, text))
     }
 
-    /// The place of its text.
+    /// Parses the text form of a place.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (workspace, id) = match text.split_once(ID) {
@@ -85,7 +91,8 @@ impl Place {
         Some(Self { workspace: Workspace::parse(workspace).ok()?, id })
     }
 
-    /// The current place of a workspace, from the items that were read. `None` if there is no such workspace.
+    /// Returns the current place of a workspace, from the items that were read. Returns `None` if
+    /// the workspace does not exist.
     pub(crate) fn current(workspace: &Workspace, read: &Read) -> Option<Self> {
         if *workspace == Workspace::default() {
             return Some(Self::new(workspace, None));
@@ -104,31 +111,31 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The places that exist, of those that were asked for.
+/// The places that exist, among those that were looked up.
 #[derive(Clone, Debug, Default)]
 pub struct Places(HashMap<Workspace, Place>);
 
 impl Places {
-    /// The current places of workspaces, from the items that were read.
+    /// Returns the current places of workspaces, from the items that were read.
     pub(crate) fn current(workspaces: impl Iterator<Item = Workspace>, read: &Read) -> Self {
         let current = |workspace: Workspace| Some((workspace.clone(), Place::current(&workspace, read)?));
         Self(workspaces.filter_map(current).collect())
     }
 
-    /// Whether a place exists: its workspace is there, and has its id.
+    /// Checks whether a place exists: there is a workspace with its name and id.
     #[must_use]
     pub fn has(&self, place: &Place) -> bool {
         self.0.get(&place.workspace) == Some(place)
     }
 
-    /// Whether there is a workspace of this name.
+    /// Checks whether there is a workspace with this name.
     #[must_use]
     pub fn has_named(&self, workspace: &Workspace) -> bool {
         self.0.contains_key(workspace)
     }
 }
 
-/// The key of the item of a workspace, if it has one.
+/// Returns the key of a workspace's item. The default workspace has none.
 pub(crate) fn item_key(workspace: &Workspace) -> Option<TableKey> {
     (*workspace != Workspace::default()).then(|| TableKey::here(workspace_key(workspace)))
 }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use clock::Moment;
 use table::{Item, TableKey};
 
-/// For how long a process relies on items that it has read, counted from before the read was sent.
-/// A request that takes something away waits so long before it is answered. From then on, no
-/// process relies on the earlier state (`docs/adr/0004-leases.md`). Every process on the tables has
-/// the same lease.
+/// How long a process relies on items that it has read, measured from before the read was sent. A
+/// request that revokes something waits this long before it responds. After that, no process relies
+/// on the earlier state (`docs/adr/0004-leases.md`). All processes that use these tables have the
+/// same lease.
 pub const LEASE: Duration = Duration::from_millis(300);
 
-/// As many items are kept. From the first number on, those that count no longer are thrown away before others are kept.
+/// Size of the cache from which stale items are evicted before new ones are added. The cache holds
+/// at most `MOST` items.
 const SWEEP: usize = 1_000;
 const MOST: usize = 10_000;
 
@@ -30,19 +31,19 @@ impl Seen {
     }
 }
 
-/// Results, each with the moment before it was read.
+/// Results of reads, each with the moment before the read was sent.
 #[derive(Default)]
 pub(crate) struct Recent(Mutex<HashMap<TableKey, (Moment, Seen)>>);
 
 impl Recent {
-    /// The result of reading a key less than [`LEASE`] ago.
+    /// Returns the result for a key that was read less than [`LEASE`] ago.
     pub(crate) fn get(&self, key: &TableKey) -> Option<Seen> {
         let items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (read_at, seen) = items.get(key)?;
         (read_at.age() < LEASE).then(|| seen.clone())
     }
 
-    /// Keeps the results of keys that were read after this moment.
+    /// Caches the results of reads that were sent after this moment.
     pub(crate) fn keep(&self, read_at: Moment, read: impl Iterator<Item = (TableKey, Seen)>) {
         let mut items = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if items.len() >= SWEEP {

@@ -1,4 +1,4 @@
-//! The resources that grants are about, and the items that say which they are.
+//! The resources of grants, and the items that identify them.
 
 use access::Guarded;
 use key_schema::attributes::{ID, SCORER, WORKSPACE};
@@ -11,7 +11,7 @@ use crate::keep::{Kept, granted_in};
 use crate::rules::{scorer_of, scorer_pattern};
 use crate::users::RoleGrant;
 
-/// The resources whose grants apply to a guard.
+/// Returns the resources whose grants apply to a guard.
 pub(crate) fn resources(guard: &Guarded, workspace: &Workspace) -> Vec<Kept> {
     match guard {
         Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
@@ -26,7 +26,8 @@ pub(crate) fn resources(guard: &Guarded, workspace: &Workspace) -> Vec<Kept> {
     }
 }
 
-/// The item that says whether a resource is the one that something was granted for. None for experiments, whose ids are never used again.
+/// Returns the key of the item that shows whether a resource is still the one that a grant was made
+/// for. Returns `None` for experiments, whose ids are never reused.
 pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
     match resource {
         Kept::Experiment(_) => None,
@@ -37,7 +38,7 @@ pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
     }
 }
 
-/// The key of the item with the current name and the id of the resource with this home.
+/// Returns the key of the item with the current name and the id of the resource with this home.
 pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
     match resource {
         Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&ModelKey::from(home.as_str()))),
@@ -45,7 +46,7 @@ pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
     }
 }
 
-/// The item of the model or the scorer for which a role of a workspace grants something.
+/// Returns the key of the item of the model or scorer that a role's grant is for.
 pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<Key> {
     if grant.pattern == EVERYTHING {
         return None;
@@ -70,7 +71,7 @@ pub(crate) fn at_home(resource: &Kept, home: &str) -> Kept {
     }
 }
 
-/// Whether a resource, whose item this is, is the one that something was granted for in this workspace.
+/// Checks whether a resource with this item is the one that a grant was made for in this workspace.
 pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, workspace: &Workspace) -> bool {
     let is = |id: &str| granted_for == granted_in(workspace, id);
     match resource {
@@ -82,12 +83,13 @@ pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, w
     }
 }
 
-/// Whether the item of a model, or of its home, is of this workspace.
+/// Checks whether the item of a model, or of its home, belongs to this workspace.
 fn is_in(item: &Item, workspace: &Workspace) -> bool {
     item.get(WORKSPACE).unwrap_or(Workspace::default().as_str()) == workspace.as_str()
 }
 
-/// Whether a role's grant counts: it is for all of a type, or `item` has its resource.
+/// Checks whether a role's grant is effective: it is for a whole type, or `item` shows that the
+/// resource is still the one that the grant was made for.
 pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
     if grant.pattern == EVERYTHING {
         return true;
@@ -97,12 +99,12 @@ pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
             item.and_then(|item| item.get(ID)) == Some(grant.resource.as_str())
         }
         GrantType::Scorer => item.and_then(|item| item.get(SCORER)).is_some_and(|id| id.as_str() == grant.resource),
-        // The ids of experiments are never used again.
+        // Ids of experiments are never reused.
         _ => !grant.resource.is_empty(),
     }
 }
 
-/// A resource, as MLflow's patterns name it.
+/// Returns MLflow's pattern for a resource.
 pub(crate) fn pattern(resource: &Kept) -> String {
     match resource {
         Kept::Scorer(experiment, name) => scorer_pattern(*experiment, name),

@@ -1,29 +1,30 @@
-//! The requirements of operations: MLflow's validators (`mlflow/server/auth/__init__.py`), for each
-//! ask of the frame.
+//! The requirements of operations: MLflow's validators (`mlflow/server/auth/__init__.py`),
+//! expressed for each [`Ask`].
 
 use access::{Action, Ask, Guarded, Resource};
 use mlflow_api::ExperimentId;
 use mlflow_api::auth::{EVERYTHING, GrantType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// The kind of act that a grant has to allow.
+/// An act that a grant has to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// Nothing in particular: it may not be denied.
+    /// No particular act. The level only must not be a denial.
     NotDenied,
-    /// To read it.
+    /// Read the resource.
     Read,
-    /// To use it.
+    /// Use the resource.
     Use,
-    /// To change it.
+    /// Change the resource.
     Update,
-    /// To delete it.
+    /// Delete the resource.
     Delete,
-    /// To grant others rights to it.
+    /// Grant rights to the resource to other users.
     Manage,
 }
 
-/// One thing that an operation requires. Where nothing is granted for its own key, the fallbacks are asked in their order.
+/// A requirement of an operation. If there is no grant for its own key, the fallbacks are tried in
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requirement {
     pub(crate) kind: GrantType,
@@ -33,44 +34,45 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// An action on a resource, or on all of a type.
+    /// Creates a requirement for an action on a resource, or on all resources of a type.
     #[must_use]
     pub fn of(kind: GrantType, pattern: &str, action: Act) -> Self {
         Self { kind, pattern: pattern.to_owned(), action, fallbacks: Vec::new() }
     }
 
-    /// The same; where nothing is granted so far, this counts.
+    /// Adds a fallback, which applies if there is no grant for any of the earlier keys.
     #[must_use]
     pub fn or(mut self, kind: GrantType, pattern: &str, action: Act) -> Self {
         self.fallbacks.push((kind, pattern.to_owned(), action));
         self
     }
 
-    /// Its own key and the fallbacks, each with the action that a grant has to allow.
+    /// Iterates over the requirement's own key and the fallbacks, each with the action to allow.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (GrantType, &str, Act)> {
         let own = (self.kind, self.pattern.as_str(), self.action);
         std::iter::once(own).chain(self.fallbacks.iter().map(|(kind, pattern, act)| (*kind, pattern.as_str(), *act)))
     }
 }
 
-/// The requirement of an operation.
+/// The rule that an operation is subject to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// To be an administrator.
+    /// The caller has to be an administrator.
     Administrators,
-    /// To administer the workspace.
+    /// The caller has to administer the workspace.
     WorkspaceAdministrators,
-    /// All of these, and, if there are any, one of those.
+    /// The caller has to satisfy all requirements in `all`, and at least one in `any` unless that
+    /// is empty.
     Needs {
-        /// All of these.
+        /// Requirements that all have to be satisfied.
         all: Vec<Requirement>,
-        /// One of these.
+        /// Requirements of which at least one has to be satisfied.
         any: Vec<Requirement>,
     },
 }
 
 impl Rule {
-    /// All of these.
+    /// Creates a rule that requires all of these.
     #[must_use]
     pub fn needs(all: impl IntoIterator<Item = Requirement>) -> Self {
         Self::Needs { all: all.into_iter().collect(), any: Vec::new() }
@@ -80,13 +82,13 @@ impl Rule {
 /// The characters that Python's `urllib.parse.quote(…, safe="")` quotes.
 const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
 
-/// The pattern of a scorer.
+/// Returns the pattern of a scorer.
 #[must_use]
 pub(crate) fn scorer_pattern(experiment: ExperimentId, name: &str) -> String {
     format!("{experiment}/{}", utf8_percent_encode(name, QUOTED))
 }
 
-/// The experiment and the name of a scorer, as a pattern names it.
+/// Parses the pattern of a scorer into its experiment and name.
 #[must_use]
 pub fn scorer_of(pattern: &str) -> Option<(ExperimentId, String)> {
     let (experiment, name) = pattern.split_once('/')?;
@@ -94,7 +96,8 @@ pub fn scorer_of(pattern: &str) -> Option<(ExperimentId, String)> {
     Some((ExperimentId::parse(experiment).ok()?, name))
 }
 
-/// A pattern as rules ask for it: of an id or a name that is written in several ways, one.
+/// Returns the form of a pattern that rules use, because ids and names can be written in several
+/// ways.
 #[must_use]
 pub fn canonical(kind: GrantType, pattern: &str) -> String {
     let one = match kind {
@@ -105,7 +108,8 @@ pub fn canonical(kind: GrantType, pattern: &str) -> String {
     one.unwrap_or_else(|| pattern.to_owned())
 }
 
-/// Tiers whose entities are gone with their experiment (`_EXPERIMENT_CASCADE_TIERS`).
+/// Types of resources that are deleted together with their experiment
+/// (`_EXPERIMENT_CASCADE_TIERS`).
 const IN_EXPERIMENT: [GrantType; 7] = [
     GrantType::Run,
     GrantType::Trace,
@@ -116,12 +120,12 @@ const IN_EXPERIMENT: [GrantType; 7] = [
     GrantType::ScorerVersion,
 ];
 
-/// The rule for an ask of the frame.
+/// Returns the rule for an ask.
 #[must_use]
 pub fn rule_of(ask: &Ask) -> Rule {
     match &ask.guard {
-        // Only administrators are told what does not exist. The authorizer has already passed what
-        // users may do with themselves.
+        // Only administrators may learn that an entity does not exist. What users may do with their
+        // own account has already been allowed by the authorizer.
         Guarded::Absent(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) => Rule::Administrators,
         Guarded::Workspace(_) => in_workspace(ask.action, ask.kind),
         Guarded::Experiment(experiment) => in_experiment(ask.action, ask.kind, &experiment.to_string()),
@@ -132,14 +136,15 @@ pub fn rule_of(ask: &Ask) -> Rule {
     }
 }
 
-/// A user with a level for a type may create and list it, unless that is denied. Lists leave out
-/// entities that he may not read.
+/// Returns the rule for an action in a workspace. Users may create and list entities of a type
+/// unless that is denied. Lists leave out entities that the user may not read.
 fn in_workspace(action: Action, kind: Resource) -> Rule {
     match (action, kind) {
-        // Everybody who is known may see who there is; of workspaces, their endpoints show those in which somebody has a role.
+        // All users may see the list of users. The endpoints for workspaces show only those in
+        // which the caller has a role.
         (Action::Read, Resource::User) | (Action::List | Action::Read, Resource::Workspace) => Rule::needs([]),
-        // Administrators of the workspace make users for it, give them roles, and grant levels for
-        // all of a type.
+        // Administrators of the workspace create users for it, assign roles to them, and grant
+        // levels for whole types.
         (Action::Create, Resource::User)
         | (_, Resource::Role)
         | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
@@ -147,7 +152,7 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         (Action::Create | Action::Show, kind) => {
             Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)])
         }
-        // Selecting other entities by their runs, whichever these are.
+        // Selecting other entities by arbitrary runs.
         (Action::Read, Resource::Run) => Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, Act::NotDenied)]),
         (Action::List, _) => Rule::needs([]),
         _ => Rule::Administrators,
@@ -163,9 +168,9 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
             };
             Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
         }
-        // Scorers are listed one by one: grants for the experiment say nothing about them.
+        // Scorers are checked one by one, because grants for the experiment do not apply to them.
         Resource::Scorer if action == Action::List => Rule::needs([]),
-        // For scorers, settings of the experiment.
+        // For scorers: settings of the experiment.
         Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
         Resource::Assessment => of_assessment(action, experiment),
         Resource::Run | Resource::LoggedModel | Resource::Trace => {
@@ -179,7 +184,7 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     }
 }
 
-/// The requirement of a grant for a tier, or else for the experiment.
+/// Returns the requirement of a grant for a type, with the experiment as fallback.
 fn in_tier(tier: GrantType, experiment: &str, action: Act) -> Requirement {
     Requirement::of(tier, EVERYTHING, action).or(GrantType::Experiment, experiment, action)
 }
@@ -189,7 +194,8 @@ fn of_assessment(action: Action, experiment: &str) -> Rule {
     let addressed = [of(Act::Read), in_tier(GrantType::Trace, experiment, Act::Read)];
     let then = |requirement| Rule::needs(addressed.clone().into_iter().chain([requirement]));
     match action {
-        // The experiment allows the writing, or a grant for traces does; neither weakens the other.
+        // Either the experiment or a grant for traces has to allow writing. Neither weakens the
+        // other.
         Action::Create => Rule::Needs {
             all: addressed
                 .clone()
@@ -258,11 +264,11 @@ const fn act(action: Action) -> Act {
     }
 }
 
-/// MLflow's type of a kind.
+/// Returns MLflow's grant type for a kind of entity.
 #[must_use]
 pub(crate) fn type_of(kind: Resource) -> GrantType {
     match kind {
-        // Evaluation datasets are no type of grants: their experiments are.
+        // There is no grant type for evaluation datasets. Grants for their experiments apply.
         Resource::Experiment | Resource::EvaluationDataset => GrantType::Experiment,
         Resource::Run => GrantType::Run,
         Resource::Trace => GrantType::Trace,
@@ -286,7 +292,8 @@ mod tests {
     use super::*;
     use crate::grants::Grants;
 
-    /// Whether somebody with these grants may do this, where nothing granted is `READ`.
+    /// Checks whether a user with these grants may perform an action, if the default level is
+    /// `READ`.
     fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guarded) -> bool {
         let mut all = Grants::default();
         for (kind, pattern, level) in grants {
@@ -315,7 +322,7 @@ mod tests {
             assert!(may(&[], action, run, Guarded::Workspace(run)), "{action:?}");
         }
         assert!(may(&denied, Action::Show, model, Guarded::Workspace(model)));
-        // All traces at once are for administrators.
+        // Reading all traces at once is reserved to administrators.
         assert!(!may(&[], Action::Read, Resource::Trace, Guarded::Workspace(Resource::Trace)));
     }
 
@@ -344,7 +351,7 @@ mod tests {
         let of = |(kind, pattern): (GrantType, &'static str), level| (kind, pattern, level);
         assert!(!makes(&[]));
         assert!(makes(&[of(experiment, Level::Edit)]) && makes(&[of(traces, Level::Edit)]));
-        // A grant for traces does not weaken that of the experiment, unless it denies.
+        // A grant for traces does not weaken a grant for the experiment, unless it is a denial.
         assert!(makes(&[of(experiment, Level::Edit), of(traces, Level::Read)]));
         assert!(!makes(&[of(experiment, Level::Edit), of(traces, Level::Deny)]));
         assert!(!makes(&[of(experiment, Level::Deny), of(traces, Level::Edit)]));

@@ -1,4 +1,4 @@
-//! Secrets of sessions and tokens: the holder's part, and the table's part.
+//! Secrets of sessions and tokens: the form that clients hold, and the form that is stored.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use mlflow_api::UserName;
 use rand::RngExt;
 use sha2::{Digest, Sha256};
 
-/// Bytes of a secret, which nobody guesses.
+/// Length of a secret in bytes. Long enough that it cannot be guessed.
 const LENGTH: usize = 32;
-/// The beginning of every token, so that a lost one is recognized.
+/// Prefix of every token, so that leaked tokens are recognized.
 const TOKEN: &str = "mlflow-token_";
 
-/// A secret with its user's name. The table has its digest in the user's partition. The name counts
-/// only if the digest is there.
+/// A secret with the name of its user. The table stores its digest in the user's partition. The
+/// name is not trusted until the digest has been found there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret {
     user: UserName,
@@ -22,26 +22,26 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// A new one.
+    /// Creates a random secret.
     #[must_use]
     pub fn new(user: UserName) -> Self {
         Self { user, secret: rand::rng().random() }
     }
 
-    /// As a browser keeps it.
+    /// Returns the value of the session cookie.
     #[must_use]
     pub fn cookie(&self) -> String {
         let [user, secret] = [self.user.as_str().as_bytes(), &self.secret].map(|part| URL_SAFE_NO_PAD.encode(part));
         format!("{user}.{secret}")
     }
 
-    /// As a client sends it.
+    /// Returns the token that a client sends.
     #[must_use]
     pub fn token(&self) -> String {
         format!("{TOKEN}{}", self.cookie())
     }
 
-    /// Reads a cookie's value.
+    /// Parses the value of a session cookie.
     #[must_use]
     pub fn of_cookie(text: &str) -> Option<Self> {
         let (user, secret) = text.split_once('.')?;
@@ -49,19 +49,19 @@ impl Secret {
         Some(Self { user: UserName::named(&String::from_utf8(user?).ok()?)?, secret: secret?.try_into().ok()? })
     }
 
-    /// Reads a token.
+    /// Parses a token.
     #[must_use]
     pub fn of_token(text: &str) -> Option<Self> {
         Self::of_cookie(text.strip_prefix(TOKEN)?)
     }
 
-    /// The user.
+    /// Returns the user.
     #[must_use]
     pub fn user(&self) -> &UserName {
         &self.user
     }
 
-    /// The table's form: nobody can compute the secret from it.
+    /// Returns the form that is stored, from which the secret cannot be computed.
     #[must_use]
     pub fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.secret))

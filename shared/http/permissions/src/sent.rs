@@ -1,4 +1,4 @@
-//! The credentials that a request was sent with.
+//! The credentials in a request's headers.
 
 use access::{Arrived, Credentials};
 use base64::Engine;
@@ -9,8 +9,8 @@ use mlflow_api::UserName;
 use crate::cookies::Cookies;
 use crate::secret::Secret;
 
-/// The credentials of a request; `None` for one without any, or with such as are nobody's. The header `Authorization` decides alone, where it
-/// is sent; else the session's cookie does.
+/// Returns the credentials of a request, or `None` if there are none or they are malformed. If the
+/// `Authorization` header is present, it alone is used; otherwise, the session cookie is.
 pub(crate) fn credentials(arrived: &Arrived) -> Option<Credentials> {
     let Some(header) = arrived.headers.get(AUTHORIZATION) else {
         return match Cookies::of(arrived) {
@@ -28,7 +28,7 @@ pub(crate) fn credentials(arrived: &Arrived) -> Option<Credentials> {
     let decoded = String::from_utf8(STANDARD.decode(rest.trim()).ok()?).ok()?;
     let (name, password) = decoded.split_once(':')?;
     let name = UserName::named(name)?;
-    // A token may replace the password of its user.
+    // A token can be used in place of its user's password.
     match Secret::of_token(password) {
         Some(secret) if *secret.user() == name => Some(token(&secret)),
         _ => Some(Credentials::Password(name, password.to_owned())),

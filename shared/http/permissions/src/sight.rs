@@ -1,4 +1,4 @@
-//! The entities that lists may show to a user.
+//! What lists show to a user.
 
 use std::sync::Arc;
 
@@ -9,15 +9,14 @@ use mlflow_api::{ExperimentId, RegisteredModelName};
 use crate::grants::{Grants, allows};
 use crate::rules::{Act, Rule, rule_of, scorer_of, type_of};
 
-/// The entities that a user with these grants may see.
+/// Visibility according to a user's grants.
 #[derive(Debug)]
 struct ByGrants {
     grants: Grants,
     default: Level,
 }
 
-/// The entities that lists may show to a user with these grants, if `default` is the level without
-/// a grant.
+/// Returns what lists may show to a user with these grants. `default` is the level without a grant.
 pub(crate) fn visible(grants: Grants, default: Level) -> Visible {
     let sees_all = grants.is_workspace_admin() || (grants.is_empty() && allows(default, Act::Read));
     if sees_all { Visible::Everything } else { Visible::Which(Arc::new(ByGrants { grants, default })) }
@@ -32,7 +31,7 @@ impl ByGrants {
 impl Sight for ByGrants {
     fn shows(&self, kind: Resource, guarded: &Guarded) -> bool {
         let ask = Ask { action: Action::List, kind, guard: guarded.clone(), stored: None };
-        // A list has found the model: whether it is there is no question.
+        // The model was found by a list, so it exists.
         let rule = match (kind, guarded) {
             (Resource::ModelVersion, _) => rule_of(&Ask { kind: Resource::RegisteredModel, ..ask }),
             (Resource::PromptVersion, _) => rule_of(&Ask { kind: Resource::Prompt, ..ask }),
@@ -43,7 +42,7 @@ impl Sight for ByGrants {
 
     fn all(&self, kind: Resource) -> Option<Vec<Guarded>> {
         let of = type_of(kind);
-        // Grants for single entities do not name all of them if the user may read others as well.
+        // Grants for single entities are not the complete list if the user may read others as well.
         if !of.has_ids() || allows(self.grants.effective(of, EVERYTHING, self.default), Act::Read) {
             return None;
         }

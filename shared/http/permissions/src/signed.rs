@@ -1,4 +1,4 @@
-//! Sessions and tokens, as the table of access has them.
+//! Stored sessions and tokens, in the access table.
 
 use access::{Only, Restriction, User};
 use entities::unreadable;
@@ -9,26 +9,27 @@ use table::Item;
 
 use crate::passwords::PasswordHash;
 
-/// The key of a session, by the digest of its secret.
+/// Returns the key of a session, from the digest of its secret.
 #[must_use]
 pub fn session_key(user: &UserName, digest: &str) -> Key {
     access_rows::Session::key(user, &digest.into())
 }
 
-/// The key of a token, by the digest of its secret.
+/// Returns the key of a token, from the digest of its secret.
 #[must_use]
 pub fn token_key(user: &UserName, digest: &str) -> Key {
     access_rows::Token::key(user, &digest.into())
 }
 
-/// Whether an item is that of a session that counts: of this user, opened with the password that he has now, and not over.
+/// Checks whether an item is a valid session of a user: it was opened with the user's current
+/// password and has not expired.
 pub(crate) fn is_session_of(item: &Item, user: &User, password: Option<&PasswordHash>) -> bool {
     let is_of = item.get(USER_ID) == Some(user.id);
     let is_with = password.is_some_and(|password| item.get(OPENED_WITH) == Some(&password.mark()));
     is_of && is_with && item.get(EXPIRES).is_some_and(|end| !is_over(end))
 }
 
-/// Whether a time in seconds has come.
+/// Checks whether a time, in seconds since 1970, has passed.
 fn is_over(seconds: i64) -> bool {
     clock::now_ms() >= seconds.saturating_mul(1_000)
 }
@@ -38,29 +39,30 @@ fn is_over(seconds: i64) -> bool {
 pub struct Token {
     /// Id.
     pub id: u32,
-    /// Id of its user.
+    /// Id of the token's user.
     pub user_id: u32,
-    /// The digest of its secret.
+    /// Digest of the secret.
     pub digest: String,
-    /// Its name, which its user has chosen.
+    /// Name, chosen by the user.
     pub name: String,
-    /// Its limits.
+    /// Restrictions of the token.
     pub restriction: Restriction,
-    /// When it was made, in ms.
+    /// Creation time, in ms since 1970.
     pub creation_time: i64,
-    /// When it ends, in seconds; `None`, if it does not.
+    /// Expiration time, in seconds since 1970; `None` if the token does not expire.
     pub expires: Option<i64>,
 }
 
 impl Token {
-    /// The token of an item.
+    /// Reads a token from its item.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// An internal error if the item cannot be parsed.
     pub fn of(item: &Item) -> Result<Self> {
         let read = || {
             let key = access_rows::Token::parse(&item.key()?)?;
-            // One that cannot be read must not count as none: that is a token for everything.
+            // A restriction that cannot be read must not count as none, because the token would
+            // have full access.
             let experiment = if item.has(EXPERIMENT) { Some(item.get(EXPERIMENT)?) } else { None };
             Some(Self {
                 id: item.get(TOKEN)?,
@@ -75,7 +77,7 @@ impl Token {
         read().ok_or_else(|| unreadable(item, "a token"))
     }
 
-    /// Whether it is over.
+    /// Checks whether the token has expired.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.expires.is_some_and(is_over)

@@ -1,4 +1,4 @@
-//! Users and roles, as the table of access has them.
+//! Stored users and roles, in the access table.
 
 use access::User;
 use entities::unreadable;
@@ -11,32 +11,32 @@ use table::{Item, Table};
 use crate::passwords::PasswordHash;
 use crate::place::Place;
 
-/// A user's item.
+/// A user's account, as stored in the user's item.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The user.
     pub user: User,
-    /// The hash of the password; `None` for one who has tokens only.
+    /// Hash of the password; `None` for a user who only has tokens.
     pub password: Option<PasswordHash>,
-    /// Whether the user is let in no longer.
+    /// Whether the account is disabled.
     pub is_disabled: bool,
-    /// By role: the id of the assignment.
+    /// Pairs of a role's id and the id of its assignment to the user.
     pub assignments: Vec<(u32, u32)>,
 }
 
 impl Account {
-    /// Reads the user of a name, consistently. One request, one read unit.
+    /// Reads the account of a user with a strongly consistent read. One request, one read unit.
     ///
     /// # Errors
-    /// The table cannot be read, or the item makes no sense.
+    /// Returns an error if the table cannot be read, or if the item cannot be parsed.
     pub async fn find(access: &Table, name: &UserName) -> Result<Option<Self>> {
         access.get(&access_rows::User::key(name)).await?.map(|item| Self::of(&item)).transpose()
     }
 
-    /// The user of an item.
+    /// Reads an account from a user's item.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// An internal error if the item cannot be parsed.
     pub fn of(item: &Item) -> Result<Self> {
         let unreadable = || unreadable(item, "a user");
         let name = item.key().and_then(|key| access_rows::User::parse(&key)).ok_or_else(unreadable)?.user;
@@ -62,24 +62,24 @@ impl Account {
     }
 }
 
-/// One thing that a role grants, as the role's item has it.
+/// A grant of a role, as stored in the role's item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
     /// Id.
     pub id: u32,
-    /// How much.
+    /// Level of the grant.
     pub level: Level,
-    /// The type of the resource.
+    /// Type of the resource.
     pub kind: GrantType,
-    /// The id that told the resource from others of its name when the grant was made; empty for all
-    /// of a type, and where there was none.
+    /// Id that distinguished the resource from others with the same name when the grant was made.
+    /// Empty for a grant for a whole type, and if there was no such resource.
     pub resource: String,
-    /// The resource, or `*`.
+    /// Pattern of the resource, or `*`.
     pub pattern: String,
 }
 
 impl RoleGrant {
-    /// Its form in the role's item. The part that clients choose comes last.
+    /// Returns the grant's form in the role's item. The client-controlled part comes last.
     #[must_use]
     pub fn written(&self) -> String {
         format!("{} {} {} {}", self.level, self.kind.name(), self.resource, self.pattern)
@@ -97,32 +97,32 @@ impl RoleGrant {
     }
 }
 
-/// The grants of a role, by their ids.
+/// Returns the grants of a role, sorted by id.
 ///
 /// # Errors
-/// An internal one, if the role's item cannot be read.
+/// An internal error if the role's item cannot be parsed.
 pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
     let grants = role.map(GRANTS).into_iter().flatten();
     let grant = |(id, text): (&String, &table::Value)| {
         text.as_s()
             .ok()
             .and_then(|text| RoleGrant::read(id, text))
-            .ok_or_else(|| unreadable(role, "what a role grants"))
+            .ok_or_else(|| unreadable(role, "the grants of a role"))
     };
     let mut grants = grants.map(grant).collect::<Result<Vec<_>>>()?;
     grants.sort_by_key(|grant| grant.id);
     Ok(grants)
 }
 
-/// The grants of a role in a workspace: none, unless it is a role of that one.
+/// Returns the grants of a role in a workspace. Empty if the role belongs to another workspace.
 ///
 /// # Errors
-/// An internal one, if the role's item cannot be read.
+/// An internal error if the role's item cannot be parsed.
 pub(crate) fn role_grants_in(role: &Item, place: &Place) -> Result<Vec<RoleGrant>> {
     if Place::of_role(role).as_ref() == Some(place) { role_grants(role) } else { Ok(Vec::new()) }
 }
 
-/// The key of a role.
+/// Returns the key of a role.
 #[must_use]
 pub(crate) fn role_key(role: u32) -> key_schema::Key {
     access_rows::Role::key(&Ordinal(role))

@@ -1,4 +1,4 @@
-//! Answers.
+//! Responses of endpoints.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -13,51 +13,52 @@ use serde::Serialize;
 
 use crate::attachment::Attachment;
 
-/// After how many seconds a throttled client is to come back: each after another time, so that they spread out. A stock client does as the
-/// header says, in place of pauses of its own, and comes back seven times: for about a minute.
+/// Range of `Retry-After` for throttled clients, in seconds. The value is random, so that retries
+/// spread out. A stock client follows the header instead of its own backoff and retries seven
+/// times, which takes about a minute.
 pub(crate) const COME_BACK_AFTER: RangeInclusive<u16> = 5..=15;
 
-/// What a handler answers.
+/// The response of an endpoint.
 #[derive(Debug)]
 pub enum Answer {
-    /// A JSON body, status 200.
+    /// A JSON body, with status 200.
     Json(Vec<u8>),
-    /// A plain text, status 200.
+    /// A plain text, with status 200.
     Text(&'static str),
-    /// A file, whole or the part that was asked for.
+    /// A file, either whole or the requested part.
     Attachment(Attachment),
-    /// No body, status 307: the content is at this URL, for a few minutes.
+    /// No body, with status 307. The content is available at this URL for a few minutes.
     Elsewhere(String),
-    /// No body, status 303: the content is at this path of the server.
+    /// No body, with status 303. The content is at this path of the server.
     SeeOther(String),
-    /// No body, status 200.
+    /// No body, with status 200.
     Empty,
-    /// A body of another protocol than MLflow's.
+    /// A body of a protocol other than MLflow's.
     Foreign {
         /// Status.
         status: StatusCode,
-        /// Type of the body.
+        /// Content type.
         content_type: &'static str,
         /// Body.
         body: Vec<u8>,
     },
-    /// An answer with a header more.
+    /// A response with an additional header.
     WithHeader(Box<Answer>, HeaderName, HeaderValue),
 }
 
 impl Answer {
-    /// A JSON answer. One that is longer than [`answer_size::LONGEST`] is refused.
+    /// Creates a JSON response. Fails if it is longer than [`answer_size::LONGEST`].
     pub fn json(content: &impl Serialize) -> mlflow_api::Result<Self> {
         answer_size::to_json(content).map(Self::Json)
     }
 
-    /// The same answer with another header, such as `Set-Cookie`. There may be several of one name.
+    /// Adds a header, such as `Set-Cookie`. Several headers may have the same name.
     #[must_use]
     pub fn with_header(self, name: HeaderName, value: HeaderValue) -> Self {
         Self::WithHeader(Box::new(self), name, value)
     }
 
-    /// The answer to a request with these headers.
+    /// Converts this into the response to a request with these headers.
     pub(crate) fn into_response(self, asked: &HeaderMap) -> Response {
         match self {
             Self::Json(body) => response(StatusCode::OK, "application/json", body.into()),
@@ -76,10 +77,10 @@ impl Answer {
     }
 }
 
-/// Everybody who has the URL may use it, so it must not be cached.
+/// Returns a redirect. It must not be cached, because anyone who has the URL can use it.
 fn elsewhere(status: StatusCode, url: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(url) else {
-        return error_response(&Error::internal("a URL that is no header"));
+        return error_response(&Error::internal("the URL is not a valid header value"));
     };
     let mut response = Response::default();
     *response.status_mut() = status;
@@ -88,7 +89,8 @@ fn elsewhere(status: StatusCode, url: &str) -> Response {
     response
 }
 
-/// A file that is read elsewhere, for a few minutes: by a client that asks for the URL and not for the bytes.
+/// A URL at which a file can be read for a few minutes. Returned to clients that request the URL
+/// instead of the bytes.
 #[derive(Debug, Serialize)]
 pub struct FileUrl {
     url: String,
@@ -97,19 +99,19 @@ pub struct FileUrl {
 }
 
 impl FileUrl {
-    /// The file at this URL, of this length in bytes.
+    /// Creates a response for a file at this URL with a length in bytes.
     #[must_use]
     pub fn new(url: String, length: u64) -> Self {
         Self { url, headers: BTreeMap::new(), file_size: length }
     }
 }
 
-/// What an endpoint may answer with: anything that becomes JSON, or an [`Answer`] that it made itself.
+/// A type that endpoints can return: any value that can be serialized to JSON, or an [`Answer`].
 pub trait IntoAnswer {
-    /// The answer.
+    /// Converts the value into a response.
     ///
     /// # Errors
-    /// An internal one, for a value that cannot be JSON.
+    /// An internal error for a value that cannot be serialized to JSON.
     fn into_answer(self) -> mlflow_api::Result<Answer>;
 }
 
@@ -125,24 +127,25 @@ impl IntoAnswer for Answer {
     }
 }
 
-/// The answer to a failed call. The cause, which the client does not see, is logged here, and only
-/// here.
+/// Returns the response to a failed call. The cause, which is hidden from the client, is logged
+/// here and nowhere else.
 pub(crate) fn error_response(error: &Error) -> Response {
     error_with_retry(error, COME_BACK_AFTER)
 }
 
-/// The same to a client that is to come back after so many seconds if it was throttled.
+/// Returns the response to a failed call. If the client was throttled, `Retry-After` is in this
+/// range.
 pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u16>) -> Response {
     if error.code.http_status() >= 500 {
         tracing::error!(%error, "call failed");
     }
     let status = StatusCode::from_u16(error.code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = match error.code {
-        // A browser that asks for a page is led to where one signs in.
+        // A browser that loads a page is redirected to the sign-in page.
         ErrorCode::Unauthenticated if error.headers.iter().any(|(name, _)| *name == "location") => {
             response(StatusCode::SEE_OTHER, "text/html; charset=utf-8", Body::empty())
         }
-        // As MLflow's basic authentication answers.
+        // Same format as MLflow's basic authentication.
         ErrorCode::Unauthenticated | ErrorCode::PermissionDenied => {
             response(status, "text/html; charset=utf-8", error.message.clone().into())
         }
@@ -152,14 +155,14 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
         }
     };
     if matches!(error.code, ErrorCode::Unauthenticated | ErrorCode::PermissionDenied) {
-        // Another caller may get another answer.
+        // Another caller may receive another response.
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
     for (name, value) in &error.headers {
         if let Ok(value) = HeaderValue::from_str(value) {
             response.headers_mut().append(*name, value);
         } else {
-            tracing::error!(name, "a value that is no header's");
+            tracing::error!(name, "invalid header value");
         }
     }
     if error.code == ErrorCode::ResourceExhausted {
@@ -170,8 +173,8 @@ pub(crate) fn error_with_retry(error: &Error, come_back_after: RangeInclusive<u1
     response
 }
 
-/// The answer to an unknown path. It is no JSON: stock clients read a 404 that is none as `ENDPOINT_NOT_FOUND` and fall back
-/// to an older endpoint.
+/// Returns the response to an unknown path. It is not JSON, because stock clients interpret a 404
+/// without JSON as `ENDPOINT_NOT_FOUND` and fall back to an older endpoint.
 #[must_use]
 pub fn html_not_found() -> Response {
     let page = "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n\
@@ -179,18 +182,18 @@ pub fn html_not_found() -> Response {
     response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", page.into())
 }
 
-/// Goes with the answer to a path that no route has.
+/// A marker in the extensions of the response to a path without a route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnknownPath;
 
-/// [`html_not_found`] of a router: it has no route for the path.
+/// Returns [`html_not_found`] with the marker of a router that has no route for the path.
 pub(crate) fn html_unknown_path() -> Response {
     let mut response = html_not_found();
     response.extensions_mut().insert(UnknownPath);
     response
 }
 
-/// The answer to a known path with a method it does not have.
+/// Returns the response to a known path with an unsupported method.
 pub(crate) fn html_method_not_allowed() -> Response {
     let page = "<!doctype html>\n<html lang=en>\n<title>405 Method Not Allowed</title>\n<h1>Method Not Allowed</h1>\n\
                 <p>The method is not allowed for the requested URL.</p>\n";

@@ -1,8 +1,8 @@
-//! Files as answers. A browser saves them and does not show them: a user's upload must not run in
-//! the name of the server.
+//! Files as responses. Browsers save files instead of displaying them, because a user's upload must
+//! not run in the origin of the server.
 //!
-//! A client that has a part of a file already asks for the rest (`Range`), on condition that it is
-//! still the same file (`If-Range`).
+//! A client that already has a part of a file requests the rest (`Range`), on condition that the
+//! file has not changed (`If-Range`).
 
 use std::fmt::{self, Write};
 use std::io;
@@ -19,10 +19,10 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Reads a part of a file, piece by piece.
+/// Reads a byte range of a file as a stream.
 type Read = Box<dyn FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send>;
 
-/// A file that is sent piece by piece.
+/// A file that is sent as a stream.
 pub struct Attachment {
     disposition: String,
     content_type: &'static str,
@@ -36,16 +36,16 @@ pub struct Attachment {
 enum Asked {
     Whole,
     Part(Range<u64>),
-    /// Nothing, as the client has it already.
+    /// Nothing, because the client's copy is up to date.
     Unchanged,
-    /// A part that is not there.
+    /// A range outside of the file.
     Beyond,
 }
 
 impl Attachment {
-    /// A file of this name, type and length in bytes. The tag, in quotes, is another as soon as a byte of the file is; it is empty for one that is
-    /// made for each answer; `read` yields the
-    /// bytes of a range.
+    /// Creates a response with a file of this name, type and length in bytes. `tag` is a quoted
+    /// entity tag that changes with every change of the file; it is empty for a file that is
+    /// generated for each response. `read` returns the bytes of a range.
     pub fn new(
         name: &str,
         content_type: &'static str,
@@ -56,7 +56,7 @@ impl Attachment {
         Self { disposition: disposition(name), content_type, length, tag, read: Box::new(read) }
     }
 
-    /// The answer to a request with these headers.
+    /// Returns the response to a request with these headers.
     pub(crate) fn into_response(self, asked: &HeaderMap) -> Response {
         let length = self.length;
         let (status, range) = match of_request(asked, &self.tag, length) {
@@ -69,7 +69,7 @@ impl Attachment {
         *response.status_mut() = status;
         let headers = response.headers_mut();
         let mut set = |name: HeaderName, value: &str| {
-            // All of them are ASCII without control characters.
+            // All values are ASCII without control characters.
             headers.insert(name, HeaderValue::from_str(value).unwrap_or(HeaderValue::from_static("attachment")));
         };
         set(CONTENT_DISPOSITION, &self.disposition);
@@ -101,8 +101,8 @@ impl fmt::Debug for Attachment {
     }
 }
 
-/// The part that a request asks for, of a file with this tag and length. A request for several
-/// parts at once, or with an unreadable header, gets the whole file.
+/// Returns the part that a request asks for, of a file with this tag and length. A request for
+/// several ranges, or with an invalid header, receives the whole file.
 fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_known = |tags: &str| {
@@ -125,8 +125,8 @@ fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
     }
 }
 
-/// The header that tells a browser to save a file under a name (RFC 6266). The name is quoted
-/// unless it is a plain word, and encoded unless it is ASCII.
+/// Returns the header that makes a browser save a file under a name (RFC 6266). The name is quoted
+/// unless it is a plain token, and encoded unless it is ASCII.
 #[must_use]
 pub fn disposition(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
@@ -151,9 +151,9 @@ pub fn disposition(name: &str) -> String {
     disposition
 }
 
-/// A name in ASCII for programs that read no other. Accents are dropped, and joined letters come
-/// apart (NFKD, as in MLflow). If nothing is left of the name but an ending, it is called a
-/// download.
+/// Returns an ASCII name for programs that do not support others. Accents are dropped, and
+/// ligatures are decomposed (NFKD, like in MLflow). If only an extension is left, `download` takes
+/// the place of the name.
 fn fallback(name: &str) -> String {
     let decomposed = DecomposingNormalizerBorrowed::new_nfkd().normalize(name);
     let ascii: String = decomposed.chars().filter(|character| (' '..='~').contains(character)).collect();

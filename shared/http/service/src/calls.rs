@@ -1,4 +1,4 @@
-//! Calls of endpoints by other code than the router.
+//! Calls of endpoints within the server, without HTTP.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use crate::answer::Answer;
 use crate::endpoint::{Frame, Store};
 use crate::route::Route;
 
-/// Calls an endpoint for a caller who is known already, in the same workspace and with the same credentials. Its needs are authorized as if the request had come by HTTP.
+/// Calls an endpoint on behalf of an authenticated caller, in the same workspace and with the same
+/// credentials. Needs are authorized as for an HTTP request.
 pub type Call = Arc<dyn Fn(Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
 /// Endpoints of any functions, by method and canonical path: `GET /api/2.0/mlflow/runs/get`.
@@ -19,7 +20,8 @@ pub type Call = Arc<dyn Fn(Identity, Request) -> BoxFuture<'static, Result<Answe
 pub struct Calls(HashMap<String, Call>);
 
 impl Calls {
-    /// These and the endpoints of a function, in its own frame; but for those that take a stream, and routes that answer all alike.
+    /// Adds the endpoints of a function with its frame. Endpoints that take a stream and routes
+    /// with a constant response are left out.
     #[must_use]
     pub fn with<S: Store>(mut self, routes: Vec<Route<S>>, frame: &Frame<S>) -> Self {
         for route in routes {
@@ -32,14 +34,14 @@ impl Calls {
         self
     }
 
-    /// These endpoints and others.
+    /// Adds other endpoints.
     #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         self.0.extend(others.0);
         self
     }
 
-    /// The endpoint of this name, if there is one.
+    /// Returns the endpoint with this name, if there is one.
     #[must_use]
     pub fn get(&self, endpoint: &str) -> Option<&Call> {
         self.0.get(endpoint)

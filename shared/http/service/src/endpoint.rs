@@ -1,4 +1,4 @@
-//! Endpoints: each reads its input from a request, names its needs, and acts.
+//! Endpoints: each parses its input, declares its needs, and acts.
 
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
@@ -13,16 +13,18 @@ use crate::incoming::{BodyStream, Incoming};
 use crate::request_line::note_caller;
 use crate::room::BodyRoom;
 
-/// Bodies from this size on, in bytes, are read where that holds nobody up: an async worker has others to serve.
+/// Minimum size of bodies that are parsed on another thread, in bytes. An async worker has to serve
+/// other requests.
 const READ_ASIDE: usize = 256 << 10;
 
-/// Bodies that are read there at a time. One may take some hundred MB while it is read, and keeps a processor busy.
+/// Limit on bodies that are parsed concurrently. Parsing one may take some hundred MB, and keeps a
+/// processor busy.
 static TURNS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(0, NonZero::get).max(4)));
 
 /// The store of a function.
 pub trait Store: Clone + Send + Sync + 'static {
-    /// The table, in which the router looks up the entities that a request names.
+    /// Returns the table in which the router looks up the entities that a request names.
     fn table(&self) -> &Table;
 
     /// Returns the store for one request. A store whose transactions create, rename or delete guarded
@@ -31,52 +33,52 @@ pub trait Store: Clone + Send + Sync + 'static {
     #[must_use]
     fn for_request(&self, scope: &Scope) -> Self;
 
-    /// Leaves out of a scope the expired entities, although they are still in the table. All
-    /// requests go through this.
+    /// Removes expired entities from a scope, even though they are still in the table. Applied to
+    /// all requests.
     fn only_shown(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
         std::future::ready(Ok(scope))
     }
 }
 
-/// One request to an endpoint. The router authenticates the caller, reads the endpoint from the
+/// A request to an endpoint. The router authenticates the caller, parses the endpoint from the
 /// request, authorizes its needs, and lets it act.
 pub trait Endpoint: Sized + Send + 'static {
     /// The store of the function.
     type Store: Store;
-    /// Its answer.
+    /// The response of the endpoint.
     type Answer: IntoAnswer;
 
-    /// Reads the request: fields and checks in MLflow's order. From here on, ids are types.
+    /// Parses the request, with fields and checks in MLflow's order. Afterwards, ids are typed.
     ///
     /// # Errors
-    /// MLflow's, for a request that it refuses without looking at what is stored.
+    /// MLflow's errors for requests that are rejected without reading stored data.
     fn read(request: &Request) -> Result<Self>;
 
-    /// Everything that [`Endpoint::act`] touches.
+    /// Returns all entities that [`Endpoint::act`] touches.
     fn needs(&self) -> Needs;
 
-    /// Does it. The scope hands out the entities that the needs named, and no others.
+    /// Performs the request. The scope hands out the entities that the needs named, and no others.
     fn act(self, scope: &Scope, store: &Self::Store) -> impl Future<Output = Result<Self::Answer>> + Send;
 }
 
-/// One request whose body may be longer than memory. It is an [`Endpoint`] that gets the body as a
-/// stream, once the caller is known and allowed to send it.
+/// A request whose body may be too large for memory. It is like an [`Endpoint`], but receives the
+/// body as a stream, after the caller has been authenticated and authorized.
 pub trait Upload: Sized + Send + 'static {
     /// The store of the function.
     type Store: Store;
-    /// Its answer.
+    /// The response of the endpoint.
     type Answer: IntoAnswer;
 
-    /// Reads the request without its body.
+    /// Parses the request without its body.
     ///
     /// # Errors
-    /// As [`Endpoint::read`].
+    /// MLflow's errors for requests that are rejected without reading stored data.
     fn read(request: &Request) -> Result<Self>;
 
-    /// Everything that [`Upload::act`] touches.
+    /// Returns all entities that [`Upload::act`] touches.
     fn needs(&self) -> Needs;
 
-    /// Does it. A body that ends too early is an error in the stream.
+    /// Performs the request. A body that ends too early yields an error in the stream.
     fn act(
         self,
         scope: &Scope,
@@ -93,13 +95,13 @@ pub struct Frame<S> {
 }
 
 impl<S: Store> Frame<S> {
-    /// A frame in which this authorizer decides what callers may do. There is no frame without one.
+    /// Creates a frame whose authorizer decides what callers may do. Every frame has one.
     pub fn guarded(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { store, authorizer }
     }
 }
 
-/// The way of a request through an endpoint, from its headers and its body on.
+/// Handles a request to an endpoint, given its headers and its body.
 pub(crate) async fn serve<E: Endpoint>(
     frame: Frame<E::Store>,
     permission: Permission,
@@ -110,7 +112,7 @@ pub(crate) async fn serve<E: Endpoint>(
     answer::<E>(frame, permission, identity, request, room).await
 }
 
-/// The way from a caller who is known, and the whole of the request.
+/// Handles a call of an endpoint, given an authenticated caller and a complete request.
 pub(crate) async fn call<E: Endpoint>(
     frame: Frame<E::Store>,
     permission: Permission,
@@ -132,7 +134,7 @@ async fn answer<E: Endpoint>(
     endpoint.act(&scope, &frame.store.for_request(&scope)).await?.into_answer()
 }
 
-/// The same for an endpoint that takes its body as a stream.
+/// Handles a request to an endpoint that takes its body as a stream.
 pub(crate) async fn serve_upload<E: Upload>(
     frame: Frame<E::Store>,
     permission: Permission,
@@ -145,7 +147,8 @@ pub(crate) async fn serve_upload<E: Upload>(
 }
 
 impl<S: Store> Frame<S> {
-    /// The sender of a request to a route with this permission. An open route does not ask for one.
+    /// Authenticates the sender of a request to a route with this permission. Open routes skip
+    /// this.
     pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
         match permission {
             Permission::Open => Ok(Identity::somebody()),
@@ -153,7 +156,7 @@ impl<S: Store> Frame<S> {
         }
     }
 
-    /// Whether a route with this permission, which reads nothing, may answer.
+    /// Checks whether a route with this permission and a constant response may respond.
     pub(crate) async fn constant(&self, permission: Permission, arrived: &Arrived) -> Result<()> {
         let identity = self.authenticate(permission, arrived).await?;
         self.enter(identity, permission, &Needs::nothing()).await.map(drop)
@@ -161,23 +164,26 @@ impl<S: Store> Frame<S> {
 
     async fn enter(&self, identity: Identity, permission: Permission, needs: &Needs) -> Result<Scope> {
         if !needs.include(permission) {
-            // A defect: an endpoint that nothing guards would be open to everybody.
-            return Err(Error::internal(format!("the route says {permission:?}, the endpoint {needs:?}")));
+            // A defect: an endpoint without guards would be open to everyone.
+            return Err(Error::internal(format!(
+                "the route requires {permission:?}, but the endpoint needs {needs:?}"
+            )));
         }
         let scope = Scope::enter(&self.authorizer, identity, self.store.table(), needs).await?;
         self.store.only_shown(scope).await
     }
 }
 
-/// Reads an endpoint from a request, and hands its room back.
+/// Parses an endpoint from a request, and returns it with the memory reservation.
 async fn read<E: Endpoint>(request: Request, room: BodyRoom) -> Result<(E, BodyRoom)> {
-    // A compressed body may become a thousand times as long.
+    // A compressed body may expand a thousandfold.
     if request.body.len() < READ_ASIDE && request.header("content-encoding").is_none() {
         return Ok((E::read(&request)?, room));
     }
     let turn = TURNS.acquire().await.map_err(Error::internal)?;
     let read = move || {
-        // It has its turn and its room until it is read, though its client be gone.
+        // The permit and the reservation are held until parsing ends, even if the client
+        // disconnects.
         let _turn = turn;
         Ok((E::read(&request)?, room))
     };

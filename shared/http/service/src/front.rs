@@ -1,4 +1,4 @@
-//! Rules for the paths of all routers: doubled slashes, and `OPTIONS`.
+//! Rules for the paths of all routers: duplicate slashes, and `OPTIONS`.
 
 use std::convert::Infallible;
 
@@ -14,18 +14,19 @@ use tower::{ServiceExt, service_fn};
 use crate::answer::UnknownPath;
 use crate::router::protected;
 
-/// The router as clients reach it. They are given a base URL and append their paths to it.
+/// Wraps a router as clients reach it. Clients are configured with a base URL and append paths to
+/// it.
 ///
-/// - Where the base URL ends in a slash, paths begin with two. They are as those with one.
-/// - Where slashes are doubled further inside, a path that would be known without that leads
-///   there (308), as in MLflow.
-/// - `OPTIONS` of a path that is known says which methods it has.
-/// - Each answer has headers for browsers.
+/// - If the base URL ends in a slash, paths begin with two. They are handled like paths with one.
+/// - If a path contains duplicate slashes elsewhere, and is known without them, the client is
+///   redirected there (308), like in MLflow.
+/// - `OPTIONS` of a known path returns the methods that it supports.
+/// - Each response has headers for browsers.
 pub fn front(router: Router) -> Router {
     protected(at_their_paths(router))
 }
 
-/// The same without headers for browsers.
+/// Wraps a router like [`front`], but does not add headers for browsers.
 pub(crate) fn at_their_paths(router: Router) -> Router {
     Router::new().fallback_service(service_fn(move |request| answer(router.clone(), request)))
 }
@@ -46,7 +47,7 @@ async fn answer(router: Router, mut request: Request) -> Result<Response, Infall
     Ok(response)
 }
 
-/// The URI without the slashes before the first; `None` where there are none.
+/// Removes duplicate leading slashes. Returns `None` if there are none.
 fn at_front(uri: &Uri) -> Option<Uri> {
     let path = uri.path_and_query()?.as_str();
     let rest = path.strip_prefix("//")?.trim_start_matches('/');
@@ -59,7 +60,7 @@ fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// The answer that leads to the same path without doubled slashes, if that one is known.
+/// Returns a redirect to the path without duplicate slashes, if that path is known.
 async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infallible> {
     let mut path = String::with_capacity(uri.path().len());
     path.extend(
@@ -77,7 +78,8 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
         path.push_str(query);
     }
     let (Some(merged), Ok(location)) = (with_path(uri, &path), HeaderValue::from_str(&path)) else { return Ok(None) };
-    // No route has this method: whether there is one shows, and nothing is done.
+    // No route has this method, so the response shows whether the path exists, without side
+    // effects.
     let mut question = Request::new(Body::empty());
     (*question.method_mut(), *question.uri_mut()) = (Method::OPTIONS, merged);
     if router.oneshot(question).await?.status() != StatusCode::METHOD_NOT_ALLOWED {
@@ -89,14 +91,15 @@ async fn redirect(router: Router, uri: &Uri) -> Result<Option<Response>, Infalli
     Ok(Some(response))
 }
 
-/// An answer that says which methods there are: `OPTIONS` is one of them, and where the request asked for it by this path, a success.
+/// Adds `OPTIONS` to the allowed methods of a response. If the request was an `OPTIONS` request to
+/// the path `asked`, the response becomes a success.
 fn with_options(mut response: Response, asked: Option<&str>) -> Response {
     let allowed = response.headers().get(ALLOW).and_then(|allowed| allowed.to_str().ok());
     let Some(allowed) = allowed.and_then(|allowed| HeaderValue::from_str(&format!("{allowed},OPTIONS")).ok()) else {
         return response;
     };
     if let Some(path) = asked {
-        // As MLflow's `fastapi_security.py` has it.
+        // Same as in MLflow's `fastapi_security.py`.
         let is_api = path.starts_with("/api/") || path.starts_with("/ajax-api/");
         response = Response::new(Body::empty());
         *response.status_mut() = if is_api { StatusCode::NO_CONTENT } else { StatusCode::OK };

@@ -1,4 +1,4 @@
-//! Requests on their way in, their bodies not read yet.
+//! Incoming requests whose bodies have not been read yet.
 
 use std::time::Duration;
 
@@ -18,46 +18,49 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::room::{BodyRoom, Compression, PATIENCE, SMALL};
 
-/// Longest body that is read into memory, in bytes. MLflow has no limit of its own; a Lambda gets at most 6 MB.
+/// Maximum size of a body that is read into memory, in bytes. MLflow has no limit of its own; a
+/// Lambda receives at most 6 MB.
 pub(crate) const LONGEST_BODY: usize = 32 << 20;
 
-/// Bytes of room for a value in JSON, as of a body that is as long: values take about ten times as much.
+/// Number of body bytes that a JSON value counts as when memory is reserved. Values take about ten
+/// times as much memory as the reservation.
 const VALUE: usize = 16;
 
-/// How long a client may send nothing in the middle of a body: the received part takes room that
-/// others need.
+/// Maximum pause of a client within a body. The part that has been received takes up memory that
+/// other requests need.
 const STILL: Duration = Duration::from_secs(10);
-/// How long it may take in all: a client that sends a byte now and then takes as much room.
+/// Maximum time to receive a whole body. A client that sends a byte now and then takes up just as
+/// much memory.
 const SLOWEST: Duration = Duration::from_mins(1);
 
-/// How long a client may send nothing in the middle of a file. It takes room, too. But files are
-/// long and lines are slow, and a pause should not force a client to send a file again.
+/// Maximum pause of a client within a file. A pending file takes up resources, too. But files are
+/// long and networks are slow, and a pause should not force a client to send the file again.
 const STALLED: Duration = Duration::from_mins(1);
 
-/// A request, but for its body.
+/// A request without its body.
 pub(crate) struct Incoming {
-    /// The headers and facts that identify the sender.
+    /// Headers and facts that identify the sender.
     pub(crate) arrived: Arrived,
-    /// The part of it that an endpoint gets.
+    /// The part of the request that an endpoint receives.
     pub(crate) request: Request,
     body: Body,
 }
 
-/// The body of a request, as it comes.
+/// The body of a request, as a stream.
 pub struct BodyStream {
-    /// Its length in bytes, if the client has said it before.
+    /// Length in bytes, if the client announced it.
     pub length: Option<u64>,
-    /// Its bytes. An error if it ends too early, or pauses for too long.
+    /// Chunks of the body. Yields an error if the body ends too early or stalls.
     pub chunks: BoxStream<'static, Result<Bytes>>,
 }
 
 impl Incoming {
-    /// Reads all but the body.
+    /// Reads everything except the body.
     pub(crate) async fn read(request: HttpRequest) -> Result<Self> {
         let (mut parts, body) = request.into_parts();
         let path = RawPathParams::from_request_parts(&mut parts, &()).await;
         let path = path.map_err(|_| Error::new(ErrorCode::BadRequest, "The path could not be read."))?;
-        // HEAD asks for the same as GET, but for the body, which axum leaves out.
+        // `HEAD` is handled like `GET`. Axum removes the body of the response.
         let method = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
         let request = Request {
             method: method.as_str().to_owned(),
@@ -74,28 +77,29 @@ impl Incoming {
         Ok(Self { arrived: Arrived::of(&parts), request, body })
     }
 
-    /// The request with its body, and its room in memory. The room is to be kept as long as the
-    /// body or any value made from it.
+    /// Reads the body and reserves memory for it. The caller has to keep the [`BodyRoom`] as long
+    /// as the body or any value that was parsed from it.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where there is no room for too long; a body that is too long, or does
-    /// not come.
+    /// `RESOURCE_EXHAUSTED` if no memory becomes available in time. Other errors if the body is too
+    /// long or cannot be received.
     pub(crate) async fn whole(self) -> Result<(Request, BodyRoom)> {
         let compression = Compression::named(self.request.header("content-encoding"));
         let announced = self.announced();
         let length = self.body.size_hint().exact().map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let mut arriving = Arriving::new(self.body, length, STILL, SLOWEST);
         let mut room = BodyRoom::none();
-        // A client that does not announce a length may send little without room.
+        // A client that does not announce a length may send a small body without a reservation.
         if length.is_some() || !arriving.collect(SMALL).await? {
-            // All that it may take at first, so that nobody waits who has some of it.
+            // Reserves the maximum up front, so that no request waits while it already holds a
+            // part.
             if let Err(error) = room.wait_to_read(length.unwrap_or(LONGEST_BODY).min(LONGEST_BODY)).await {
                 arriving.drain().await;
                 return Err(error);
             }
             arriving.collect(usize::MAX).await?;
         }
-        // A compressed body says itself whether it is broken.
+        // Decompression detects a corrupted body by itself.
         let announced = announced.filter(|_| compression == Compression::None);
         let read = as_sent(arriving.read, announced)?;
         room.keep(read.len());
@@ -104,15 +108,16 @@ impl Incoming {
         Ok((Request { body: read, ..self.request }, room))
     }
 
-    /// The length of the body that the client announced.
+    /// Returns the length of the body that the client announced.
     fn announced(&self) -> Option<u64> {
         self.arrived.headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
     }
 
-    /// The request with a body of at most so many bytes, for those of whom nothing is known: it takes nobody's room.
+    /// Reads a body of at most `most` bytes from an unauthenticated client, without reserving
+    /// memory.
     ///
     /// # Errors
-    /// A body that is longer, or does not come.
+    /// Returns an error if the body is longer or cannot be received.
     pub(crate) async fn short(self, most: usize) -> Result<Request> {
         let mut arriving = Arriving::new(self.body, None, STILL, SLOWEST);
         if !arriving.collect(most).await? {
@@ -122,28 +127,31 @@ impl Incoming {
         Ok(Request { body: arriving.read, ..self.request })
     }
 
-    /// The body alone.
+    /// Returns the body as a stream.
     ///
     /// # Errors
-    /// `BAD_REQUEST`, where it is not as long as the client has said. If a client declares a text,
-    /// API Gateway hands it to a Lambda as a text. Bytes that are no UTF-8 were replaced in it.
+    /// `BAD_REQUEST` if the length of the body differs from the one that the client announced. If a
+    /// client declares a text type, API Gateway passes the body to a Lambda as text, in which bytes
+    /// that are not valid UTF-8 have been replaced.
     pub(crate) fn stream(self) -> Result<BodyStream> {
         let length = self.body.size_hint().exact();
         if let (Some(length), Some(announced)) = (length, self.announced())
             && length != announced
         {
-            let message =
-                format!("Of a body of {announced} bytes, {length} have come. Send files as application/octet-stream.");
+            let message = format!(
+                "Expected a body of {announced} bytes, but received {length}. Send files as application/octet-stream."
+            );
             return Err(Error::new(ErrorCode::BadRequest, message));
         }
         Ok(BodyStream { length, chunks: chunks(self.body, STALLED) })
     }
 }
 
-/// A body as the client sent it, given the length that the client announced.
+/// Restores a body as the client sent it, given the length that the client announced.
 ///
-/// API Gateway takes a body that is called JSON for a text in UTF-8, and puts U+FFFD in place of bytes that are none. In UTF-16 and
-/// UTF-32, these are the byte order mark and most characters that are not of ASCII. The mark can be restored.
+/// API Gateway decodes a body with a JSON type as UTF-8, and replaces invalid bytes with U+FFFD. In
+/// UTF-16 and UTF-32, this affects the byte order mark and most characters outside of ASCII. Only
+/// the byte order mark can be restored.
 ///
 /// # Errors
 /// `BAD_REQUEST` for JSON in UTF-16 or UTF-32 that has lost characters.
@@ -158,15 +166,16 @@ fn as_sent(body: Vec<u8>, announced: Option<u64>) -> Result<Vec<u8>> {
     if !body.contains(&0) {
         return Ok(body);
     }
-    let message = "The request body was read as a text in UTF-8 on its way, and is broken. Send JSON in UTF-8.";
+    let message = "The request body was decoded as UTF-8 in transit and is corrupted. Send JSON in UTF-8.";
     Err(Error::new(ErrorCode::BadRequest, message))
 }
 
-/// A body in UTF-16 or UTF-32 with its byte order mark, where that was replaced; `None` for other bodies.
+/// Restores the byte order mark of a body in UTF-16 or UTF-32 if it was replaced. Returns `None`
+/// for other bodies.
 fn with_mark(body: &[u8]) -> Option<Vec<u8>> {
     let lost = "\u{fffd}\u{fffd}".as_bytes();
     let (zeros, mark, rest) = match body.strip_prefix(lost) {
-        // The first character is of ASCII.
+        // The first character is in ASCII.
         Some(rest @ [0, _, ..]) if !rest.starts_with(&[0, 0]) => (&[][..], [0xfe, 0xff], rest),
         Some(rest) => (&[][..], [0xff, 0xfe], rest),
         None => (&[0, 0][..], [0xfe, 0xff], body.strip_prefix(&[0, 0])?.strip_prefix(lost)?),
@@ -174,8 +183,8 @@ fn with_mark(body: &[u8]) -> Option<Vec<u8>> {
     Some([zeros, &mark, rest].concat())
 }
 
-/// A body, chunk by chunk, unless it pauses for too long. Only waiting for the client counts as a
-/// pause; the reader may take its time.
+/// Returns a body as chunks, with an error if it stalls. Only time spent waiting for the client
+/// counts; the reader may be slow.
 fn chunks(body: Body, still: Duration) -> BoxStream<'static, Result<Bytes>> {
     let chunks = stream::try_unfold(body.into_data_stream(), move |mut body| async move {
         let chunk = timeout(still, body.next()).await.map_err(|_| stalled())?;
@@ -186,14 +195,14 @@ fn chunks(body: Body, still: Duration) -> BoxStream<'static, Result<Bytes>> {
 }
 
 fn stalled() -> Error {
-    let message = format!("The request body has paused for {} seconds.", STALLED.as_secs());
+    let message = format!("The request body stalled for {} seconds.", STALLED.as_secs());
     Error::new(ErrorCode::RequestTimeout, message)
 }
 
 /// A body that is being read.
 struct Arriving {
     body: Limited<Body>,
-    /// How many bytes it is said to have.
+    /// Announced length in bytes, or 0.
     length: usize,
     still: Duration,
     end: Instant,
@@ -201,13 +210,14 @@ struct Arriving {
 }
 
 impl Arriving {
-    /// One that may pause for so long, and take so long in all.
+    /// Starts reading a body with a maximum pause and a maximum total time.
     fn new(body: Body, length: Option<usize>, still: Duration, slowest: Duration) -> Self {
         let length = length.unwrap_or_default().min(LONGEST_BODY);
         Self { body: Limited::new(body, LONGEST_BODY), length, still, end: Instant::now() + slowest, read: Vec::new() }
     }
 
-    /// Reads on until there are more than so many bytes; whether it is all. None is copied where all come at once, as they do in a Lambda.
+    /// Reads until more than `most` bytes have arrived, and returns whether the body is complete.
+    /// Nothing is copied if all bytes arrive at once, as in a Lambda.
     async fn collect(&mut self, most: usize) -> Result<bool> {
         while self.read.len() <= most {
             let frame = timeout_at(self.end.min(Instant::now() + self.still), self.body.frame()).await;
@@ -223,8 +233,8 @@ impl Arriving {
         Ok(false)
     }
 
-    /// Reads the rest and forgets it: a client that is refused while it sends may not see the
-    /// answer.
+    /// Reads and discards the rest of the body. A client that is rejected while it is sending may
+    /// not see the response otherwise.
     async fn drain(mut self) {
         let _ = timeout(PATIENCE, async { while let Some(Ok(_)) = self.body.frame().await {} }).await;
     }
@@ -232,7 +242,7 @@ impl Arriving {
 
 fn too_slow() -> Error {
     let message = format!(
-        "The request body has paused for {} seconds, or taken more than {}.",
+        "The request body stalled for {} seconds, or took more than {} seconds in total.",
         STILL.as_secs(),
         SLOWEST.as_secs()
     );
@@ -257,7 +267,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// How much is read of a body of so many bytes. Each byte comes after a pause.
+    /// Reads a body that consists of single bytes with a pause before each.
     async fn read(
         bytes: usize,
         pause: Duration,
@@ -300,12 +310,12 @@ mod tests {
             let error = as_sent(read, Some(sent.len() as u64)).unwrap_err();
             assert!(error.message.ends_with("Send JSON in UTF-8."), "{error:?}");
         }
-        // In UTF-8, the rest of a text is as it was.
+        // In UTF-8, the rest of the text is intact.
         let read = "{\"a\": \"\u{fffd}\"}".as_bytes().to_vec();
         assert_eq!(as_sent(read.clone(), Some(10)), Ok(read));
     }
 
-    /// Pauses and limits are so far apart that no busy machine confuses them.
+    /// Pauses and limits differ so much that a busy machine does not affect the result.
     #[tokio::test]
     async fn a_body_that_pauses_or_takes_too_long_is_not_waited_for() {
         let brief = Duration::from_millis(1);

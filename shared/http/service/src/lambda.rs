@@ -1,4 +1,4 @@
-//! Limits of a Lambda's answers.
+//! Limits of a Lambda's responses.
 
 use std::sync::Arc;
 
@@ -21,48 +21,50 @@ use crate::answer::{Answer, error_response};
 use crate::front::at_their_paths;
 use crate::router::protected;
 
-/// Where an answer is put that a Lambda cannot carry.
+/// Storage for responses that are too long for a Lambda.
 pub trait Aside: Send + Sync {
-    /// Puts an answer there, and returns a URL. Everybody who has it can read the answer for a few
-    /// minutes, as it would have come from the function.
+    /// Stores a response and returns a URL. For a few minutes, anyone who has the URL can read the
+    /// response as the function would have sent it.
     fn put(&self, answer: LongAnswer) -> BoxFuture<'_, mlflow_api::Result<String>>;
 }
 
-/// An answer that is too long for a Lambda's response.
+/// A response that is too long for a Lambda.
 #[derive(Clone, Debug)]
 pub struct LongAnswer {
-    /// Its body.
+    /// Body.
     pub body: Bytes,
-    /// Its `Content-Type`.
+    /// Value of `Content-Type`.
     pub content_type: String,
-    /// Its `Content-Encoding`, if it is compressed.
+    /// Value of `Content-Encoding`, if the body is compressed.
     pub encoding: Option<String>,
-    /// Its `Content-Disposition`, if it is a file.
+    /// Value of `Content-Disposition`, if the response is a file.
     pub disposition: Option<String>,
 }
 
-/// The same router for a Lambda, as clients reach it ([`crate::front()`]).
+/// Wraps a router for a Lambda, as clients reach it ([`crate::front()`]).
 ///
-/// A Lambda's response has at most 6 MB: a longer answer is refused with a sentence. Without that, the call would fail in API Gateway with a
-/// 5xx, which clients repeat in vain. A path that the adapter of Lambda has read as another one is refused, too.
+/// A Lambda's response is limited to 6 MB, so a longer response is replaced by an error. Otherwise,
+/// the invocation would fail in API Gateway with a 5xx, which clients retry in vain. A path that
+/// the Lambda adapter has parsed into a different one is rejected as well.
 pub fn within_lambda(router: Router) -> Router {
     limited(router, None)
 }
 
-/// The same, but a longer answer to a GET is put aside, and the client is sent there (307). Clients
-/// follow that with the method, and without their credentials for this server.
+/// Wraps a router like [`within_lambda`], but stores longer responses to `GET` in `aside` and
+/// redirects the client there (307). Clients keep the method when they follow the redirect, and
+/// drop their credentials for this server.
 pub fn within_lambda_or_aside(router: Router, aside: Arc<dyn Aside>) -> Router {
     limited(router, Some(aside))
 }
 
 fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
-    // The answers that are made here need headers for browsers, too.
+    // The responses that are created here need the headers for browsers, too.
     protected(at_their_paths(router).layer(from_fn(move |request: Request, next: Next| {
         let aside = aside.clone().filter(|_| request.method() == Method::GET);
         async move {
             if is_misread(&request) {
-                let message = "The path has a character that the gateway does not carry, or a step upwards: '#', '?', a \
-                               backslash, a line break, a space at its end, '.' or '..'.";
+                let message = "The path contains a character that the gateway does not pass on, or a relative \
+                               segment: '#', '?', a backslash, a line break, a trailing space, '.' or '..'.";
                 return error_response(&Error::new(ErrorCode::BadRequest, message));
             }
             fitting(next.run(request).await, aside).await
@@ -70,15 +72,15 @@ fn limited(router: Router, aside: Option<Arc<dyn Aside>>) -> Router {
     })))
 }
 
-/// Whether the path is not the one that was sent. The gateway has decoded it, and the adapter of
-/// Lambda reads it as a part of a URL. The part after a `#` or a `?` is lost, a backslash
-/// separates, line breaks and spaces at the end are cut, and steps upwards are taken. So a caller
-/// would reach another file than the one that he named, and that policies of the gateway were
-/// checked for.
+/// Checks whether the path differs from the one that was sent. The gateway decodes the path, and
+/// the Lambda adapter parses it as part of a URL. The part after a `#` or a `?` is lost, a
+/// backslash becomes a separator, line breaks and trailing spaces are cut, and relative segments
+/// are resolved. The caller would reach another file than the named one, for which the gateway's
+/// policies were checked.
 fn is_misread(request: &Request) -> bool {
     let sent: Vec<u8> = percent_decode_str(request.raw_http_path()).collect();
     let read: Vec<u8> = percent_decode_str(request.uri().path()).collect();
-    // Before it, there may be the name of the API's stage.
+    // The path may be prefixed with the name of the API's stage.
     !read.ends_with(&sent)
 }
 
@@ -92,7 +94,8 @@ async fn fitting(response: Response, aside: Option<Arc<dyn Aside>>) -> Response 
     };
     let header = |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let (content_type, encoding) = (header(CONTENT_TYPE).unwrap_or_default(), header(CONTENT_ENCODING));
-    // The adapter of Lambda takes these types for text if they are not compressed, and puts all others in base64.
+    // The Lambda adapter sends these types as text if they are not compressed, and encodes all
+    // others in base64.
     let is_json = content_type.starts_with("application/json") && encoding.is_none();
     let size = if is_json { AnswerSize::of(&body).as_text() } else { AnswerSize::of(&body).in_response() };
     if size <= RESPONSE_BODY {
@@ -160,7 +163,7 @@ mod tests {
         assert_eq!((&answer.encoding, &answer.disposition), (&None, &None));
     }
 
-    /// An event of an HTTP API, through the adapter.
+    /// Returns an event of an HTTP API, converted by the adapter.
     fn event(raw_path: &str, query: &str) -> http::Request<Body> {
         let event = serde_json::json!({
             "version": "2.0",
@@ -190,7 +193,7 @@ mod tests {
             ("/files/a//b", Some("a//b")),
             ("/files/100% b", Some("100% b")),
             ("/files/a%zz", Some("a%zz")),
-            // A gateway that decodes nothing sends these.
+            // Sent by a gateway that does not decode paths.
             ("/files/a%20b", Some("a b")),
             ("/files/a%23b%3F%5C", Some("a#b?\\")),
             ("/files/a%2Fb", Some("a/b")),
@@ -236,10 +239,10 @@ mod tests {
             ("application/json", None, plain(6_000_000), StatusCode::OK),
             ("application/json", None, plain(RESPONSE_BODY), StatusCode::OK),
             ("application/json", None, plain(RESPONSE_BODY + 1), StatusCode::BAD_REQUEST),
-            // Each of them is two characters in a text.
+            // Each quotation mark takes two characters in a JSON string.
             ("application/json", None, "\"".repeat(3_000_000), StatusCode::OK),
             ("application/json", None, "\"".repeat(RESPONSE_BODY / 2 + 1), StatusCode::BAD_REQUEST),
-            // Base64.
+            // Encoded in base64.
             ("application/json", Some("gzip"), plain(4_500_000), StatusCode::OK),
             ("application/json", Some("gzip"), plain(5_000_000), StatusCode::BAD_REQUEST),
             ("image/png", None, plain(5_000_000), StatusCode::BAD_REQUEST),

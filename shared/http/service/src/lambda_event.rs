@@ -1,4 +1,4 @@
-//! The events of API Gateway, before they become requests.
+//! Events of API Gateway, before they become requests.
 
 use axum::Router;
 use lambda_http::aws_lambda_events::apigw::ApiGatewayV2httpRequest;
@@ -13,20 +13,21 @@ use url::Url;
 use crate::answer::error_response;
 use crate::router::protected;
 
-/// Characters that a URI cannot have in its query. Clients need not escape them.
+/// Characters that a URI's query cannot contain. Clients do not have to escape them.
 const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 
-/// Answers the events of API Gateway until the sandbox ends.
+/// Handles events of API Gateway until the sandbox ends.
 ///
-/// `lambda_http` panics on an event that is no request to it, and the runtime fails one whose headers hold control characters. Clients
-/// would get a 500, so such events are answered here, with 400.
+/// `lambda_http` panics on an event that it cannot convert to a request, and the runtime fails on
+/// control characters in headers. Clients would receive a 500, so such events are answered here
+/// with 400.
 ///
 /// # Errors
-/// The runtime's API fails.
+/// Returns an error if the runtime API fails.
 pub async fn run_lambda(router: Router) -> Result<(), lambda_http::Error> {
     let refuse = || async {
         let message =
-            "The request cannot be read: its host is no name, its headers hold control characters, or it is too long.";
+            "The request is invalid: its host is malformed, its headers contain control characters, or it is too long.";
         error_response(&Error::new(ErrorCode::BadRequest, message))
     };
     let mut refusing = Adapter::from(protected(Router::new().fallback(refuse)));
@@ -42,7 +43,8 @@ pub async fn run_lambda(router: Router) -> Result<(), lambda_http::Error> {
     lambda_http::lambda_runtime::run(handler).await
 }
 
-/// An event that `lambda_http` reads as a request; `None` if it is none. The query gets the escapes that its client has left away.
+/// Parses an event that `lambda_http` can convert to a request, or returns `None`. Adds the escapes
+/// that the client has omitted in the query.
 fn readable(event: &str) -> Option<ApiGatewayV2httpRequest> {
     let mut request: ApiGatewayV2httpRequest = serde_json::from_str(event).ok()?;
     if let Some(query) = &mut request.raw_query_string {
@@ -79,7 +81,7 @@ mod tests {
         })
     }
 
-    /// The query that a router gets, decoded.
+    /// Returns the decoded query that a router receives.
     async fn query(event: &Value) -> Option<Vec<(String, String)>> {
         let request = readable(&event.to_string())?;
         let request: lambda_http::Request = LambdaRequest::ApiGatewayV2(request).into();

@@ -1,36 +1,38 @@
-//! The HTTP frame of every function: routes, requests, answers, MLflow's 404.
+//! The HTTP frame of every function: routes, requests, responses, and MLflow's 404.
 //!
 //! A function is a list of [`Route`]s over its [`Store`]. Each route names an [`Endpoint`].
-//! [`router`] makes the axum router that Lambda's adapter, the laptop's server and the tests run
-//! alike.
+//! [`router`] builds the axum router that the Lambda adapter, the local server and the tests all
+//! run.
 //!
-//! 1. In a Lambda, `lambda_event.rs` mends or refuses events that `lambda_http` would panic on.
-//!    `lambda.rs` refuses a path that `lambda_http` has read as another one. `front.rs` drops
-//!    slashes before the first, redirects paths with doubled slashes inside, and answers `OPTIONS`.
-//! 2. The router finds the route. Most are under `/api/2.0/mlflow/…` and
-//!    `/ajax-api/2.0/mlflow/…` alike. `.under(Paths::…)` names other paths: version 3.0, below
-//!    `mlflow-artifacts/`, `/ajax-api` only, or the path as written. If workspaces are off, a
-//!    request that names one is refused before any route (`workspaces.rs`).
-//! 3. **Authenticate**: the authorizer gets method, path, headers, and what the server or the
-//!    gateway knows of the sender. It says who is calling, in which workspace, and what the
-//!    credentials leave out. It answers 401 if it does not know. Open routes ask nobody.
-//!    `signed_in` asks the same for the page.
-//! 4. **Read** ([`Endpoint::read`]): a body has at most 32 MB, and 500,000 JSON values. Large bodies of all requests share
-//!    64 MB. Of decompressed ones, 16 MB are worked on at a time, or one longer body (`room.rs`).
-//!    Long ones are read on other threads.
-//! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and asks the
-//!    authorizer. A route says the least that its endpoint needs. A request whose needs do not
-//!    include that is answered 500.
-//! 6. [`Store::only_shown`] hides entities that clients are no longer shown: so far, traces whose
-//!    time is over.
+//! 1. In a Lambda, `lambda_event.rs` repairs or rejects events that `lambda_http` would panic on.
+//!    `lambda.rs` rejects a path that `lambda_http` has parsed into a different one. `front.rs`
+//!    strips duplicate leading slashes, redirects paths with duplicate slashes inside, and answers
+//!    `OPTIONS`.
+//! 2. The router finds the route. Most routes exist under both `/api/2.0/mlflow/…` and
+//!    `/ajax-api/2.0/mlflow/…`. `.under(Paths::…)` selects other paths: version 3.0, below
+//!    `mlflow-artifacts/`, `/ajax-api` only, or the path as written. If workspaces are disabled, a
+//!    request that names one is rejected before routing (`workspaces.rs`).
+//! 3. **Authenticate**: the authorizer receives the method, the path, the headers, and what the
+//!    server or the gateway knows about the sender. It returns the caller, the workspace, and the
+//!    restrictions of the credentials, or responds with 401. Open routes skip this step.
+//!    `signed_in` does the same for the page.
+//! 4. **Read** ([`Endpoint::read`]): a body is limited to 32 MB and 500,000 JSON values. Large
+//!    bodies of all requests share 64 MB. Up to 16 MB of decompressed bodies are processed at the
+//!    same time, or one longer body (`room.rs`). Long bodies are parsed on other threads.
+//! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and consults
+//!    the authorizer. A route declares the least permission that its endpoint needs. A request
+//!    whose needs do not include that permission is answered with 500.
+//! 6. [`Store::only_shown`] hides entities that clients may no longer see: currently, expired
+//!    traces.
 //! 7. **Act** ([`Endpoint::act`]): one or two calls of the store, with the entities that the scope
 //!    grants.
-//! 8. **Answer**: the router compresses answers of 4 KB and more, except files, for clients that
-//!    take gzip. It answers even if code panics. A Lambda refuses an answer of more than 6 MB with
-//!    400. Only the traces function puts a longer answer to a `GET`, up to 64 MB, into the bucket,
-//!    and redirects with 307 (`lambda.rs`).
-//! 9. **Tell**: outermost, [`told`] makes one [`RequestLine`] of each request: route, status, time,
-//!    requests and units of the table, and a hash of the caller. A Lambda logs it.
+//! 8. **Respond**: the router compresses responses of 4 KB and more, except files, for clients that
+//!    accept gzip. It responds even if code panics. In a Lambda, responses of more than 6 MB are
+//!    replaced by a 400. Only the traces function stores longer responses to `GET`, up to 64 MB, in
+//!    the bucket and redirects to them with 307 (`lambda.rs`).
+//! 9. **Log**: as the outermost layer, [`told`] creates one [`RequestLine`] per request: route,
+//!    status, duration, requests and units of the table, and a hash of the caller. A Lambda logs
+//!    it.
 
 mod answer;
 mod attachment;

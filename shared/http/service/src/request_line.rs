@@ -1,4 +1,4 @@
-//! What is told of each request: one line, without contents.
+//! The log line of each request. It does not contain any content of requests.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use http::StatusCode;
 use sha2::{Digest, Sha256};
 use table::{Meter, Usage};
 
-/// Bytes of a caller's hash that are told: enough to tell callers apart.
+/// Number of bytes of a caller's hash in the log. Enough to distinguish callers.
 const HASH_BYTES: usize = 6;
 
-/// One request, once its answer is ready to be sent.
+/// The log entry of one request, complete once the response is ready to be sent.
 #[derive(Clone, Debug)]
 pub struct RequestLine {
     /// Method and path of the route, such as `GET /api/2.0/mlflow/runs/get`. `None` if no route
-    /// took the request: what a stranger writes into a path is not told.
+    /// matched, because paths chosen by unauthenticated clients are not logged.
     pub route: Option<Arc<str>>,
-    /// Status of the answer. `None` if the client went away before, or if nobody asked
-    /// ([`told_work`]).
+    /// Status of the response. `None` if the client disconnected before, or for work without a
+    /// request ([`told_work`]).
     pub status: Option<StatusCode>,
-    /// From the first byte of the request to the answer, without the time of sending it.
+    /// Time from the first byte of the request until the response was ready, without sending it.
     pub time: Duration,
-    /// What it asked of the tables.
+    /// Requests to the tables and the capacity that they consumed.
     pub usage: Usage,
-    /// The caller, as a hash in hexadecimal digits. `None` for somebody who is not known.
+    /// Hash of the caller's name, in hexadecimal. `None` for an anonymous caller.
     pub caller: Option<String>,
 }
 
 tokio::task_local! {
-    /// What the route of the request notes.
+    /// Notes that the route takes for the log line of the request.
     static NOTED: Arc<Noted>;
 }
 
@@ -43,7 +43,7 @@ struct Noted {
     caller: OnceLock<String>,
 }
 
-/// The same router, which tells of each request.
+/// Wraps a router so that `tell` is called with the log entry of each request.
 pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 'static) -> Router {
     router.layer(from_fn(move |request: Request, next: Next| {
         let mut telling = Telling {
@@ -62,10 +62,10 @@ pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 
     }))
 }
 
-/// Does work that no request asks for, such as a batch of the stream, and logs a line for it as for
-/// a request. `name` takes the place of the route. Where no line is logged, nothing is counted: if
-/// nobody asks for the consumption, the embedded engine writes batches with deletions in one piece,
-/// too.
+/// Runs work that is not part of a request, such as a batch of the stream, and logs a line as for a
+/// request. `name` takes the place of the route. If the line is not logged, consumption is not
+/// measured either. In that case, the embedded engine also writes batches with deletions in one
+/// piece.
 pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
     if !tracing::enabled!(target: "request", tracing::Level::INFO) {
         return work.await;
@@ -77,13 +77,13 @@ pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
     outcome
 }
 
-/// Writes the line to the log. Operators' queries and `docs/guide/operator-guide.md` use these names.
+/// Logs the entry. Operators' queries and `docs/guide/operator-guide.md` use these field names.
 pub fn log(line: &RequestLine) {
     tracing::info!(
         target: "request",
         route = line.route.as_deref().unwrap_or("unknown"),
         status = line.status.map(|status| status.as_u16()),
-        // Tenths are enough for people and bills.
+        // Tenths of a millisecond are precise enough for people and bills.
         ms = (line.time.as_secs_f64() * 10_000.0).round() / 10.0,
         requests = line.usage.requests,
         read_units = line.usage.read_units,
@@ -93,12 +93,12 @@ pub fn log(line: &RequestLine) {
     );
 }
 
-/// Notes the route that takes the request.
+/// Notes the route that handles the request.
 pub(crate) fn note_route(route: &Arc<str>) {
     note(|noted| drop(noted.route.set(Arc::clone(route))));
 }
 
-/// Notes who is calling.
+/// Notes the caller of the request.
 pub(crate) fn note_caller(caller: &Caller) {
     let name = caller.name();
     if !name.is_empty() {
@@ -107,7 +107,7 @@ pub(crate) fn note_caller(caller: &Caller) {
 }
 
 fn note(what: impl FnOnce(&Noted)) {
-    // A router that nobody told to tell, as in tests, has no such line.
+    // Outside of `told`, for example in tests, there is no log entry.
     let _ = NOTED.try_with(|noted| what(noted));
 }
 
@@ -117,7 +117,7 @@ fn hash(name: &str) -> String {
     format!("{number:0width$x}", width = 2 * HASH_BYTES)
 }
 
-/// Tells of the request when it is dropped: after the answer, or when the client is gone.
+/// Reports the request when dropped: after the response, or when the client disconnects.
 struct Telling<T: Fn(&RequestLine)> {
     begin: Moment,
     noted: Arc<Noted>,

@@ -1,4 +1,4 @@
-//! Room in memory for the bodies of requests, for all requests of the process together.
+//! Memory limits for request bodies, shared by all requests of the process.
 
 use std::time::Duration;
 
@@ -6,41 +6,44 @@ use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
-/// Bodies that are shorter, in bytes, need no room: there is little that many of them take.
+/// Bodies below this size, in bytes, need no reservation, because even many of them take little
+/// memory.
 pub(crate) const SMALL: usize = 64 << 10;
-/// Bytes of bodies that are read, or wait until there is room to work on them: two of the longest.
+/// Total bytes of bodies that are being read or wait to be processed: two of the maximum size.
 const TO_READ: usize = 64 << 20;
-/// Bytes of bodies, decompressed, that are worked on at a time; a longer one is worked on alone.
-/// The values made from a body take up to some ten times as much.
+/// Total bytes of decompressed bodies that are processed concurrently. A longer body is processed
+/// alone. Values that are parsed from a body take up to about ten times as much memory.
 const TO_WORK: usize = 16 << 20;
-/// How long a request waits for others to make room, in all. OpenTelemetry's exporter gives up 10 seconds after it began.
+/// Total time that a request waits for reservations. OpenTelemetry's exporter gives up after 10
+/// seconds.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 static READING: Semaphore = Semaphore::const_new(TO_READ);
 static WORKING: Semaphore = Semaphore::const_new(TO_WORK);
 
-/// Room for the body of one request, and the values made from it, until it is dropped.
+/// A memory reservation for the body of one request and the values parsed from it. Released on
+/// drop.
 pub(crate) struct BodyRoom {
     permit: Option<SemaphorePermit<'static>>,
-    /// How long the request may still wait.
+    /// Remaining time that the request may wait.
     patience: Duration,
 }
 
 impl BodyRoom {
-    /// None yet.
+    /// Returns an empty reservation.
     pub(crate) const fn none() -> Self {
         Self { permit: None, patience: PATIENCE }
     }
 
-    /// Waits until there is room to read a body of at most so many bytes, as they are sent.
+    /// Waits until a body of at most `bytes`, as sent, may be read.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where there is none for too long.
+    /// `RESOURCE_EXHAUSTED` if no memory becomes available in time.
     pub(crate) async fn wait_to_read(&mut self, bytes: usize) -> Result<()> {
         self.wait_for(&READING, bytes.min(TO_READ)).await
     }
 
-    /// Makes room again, but for so many bytes.
+    /// Releases all but `bytes` of the reservation.
     pub(crate) fn keep(&mut self, bytes: usize) {
         if bytes < SMALL {
             self.permit = None;
@@ -50,15 +53,16 @@ impl BodyRoom {
         }
     }
 
-    /// Waits until there is room to work on a body that was read, and has so many bytes decompressed; then others can be read.
+    /// Waits until a body that has been read, and has `bytes` when decompressed, may be processed.
+    /// The memory for reading is then available to other requests.
     ///
     /// # Errors
-    /// As [`BodyRoom::wait_to_read`].
+    /// `RESOURCE_EXHAUSTED` if no memory becomes available in time.
     pub(crate) async fn wait_to_work(&mut self, bytes: usize) -> Result<()> {
         self.wait_for(&WORKING, bytes.min(TO_WORK)).await
     }
 
-    /// It keeps the room that it has until it gets the other.
+    /// Replaces the reservation. The current one is held until the new one has been acquired.
     async fn wait_for(&mut self, free: &'static Semaphore, bytes: usize) -> Result<()> {
         if bytes < SMALL {
             self.permit = None;
@@ -68,26 +72,26 @@ impl BodyRoom {
         let begun = Instant::now();
         let permit = timeout(self.patience, free.acquire_many(bytes)).await.ok().and_then(std::result::Result::ok);
         self.patience = self.patience.saturating_sub(begun.elapsed());
-        let message = "There are too many large requests at this time. Try again later.";
+        let message = "Too many large requests are in progress. Try again later.";
         self.permit = Some(permit.ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))?);
         Ok(())
     }
 }
 
-/// The most bytes that one compressed byte becomes, by the design of deflate.
+/// Maximum expansion factor of deflate.
 const GROWTH: usize = 1_032;
 
-/// How the body of a request is compressed.
+/// The compression of a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Compression {
-    /// Not at all, or in a way that no endpoint takes.
+    /// Not compressed, or in a way that no endpoint supports.
     None,
     Gzip,
     Deflate,
 }
 
 impl Compression {
-    /// As the header `Content-Encoding` says.
+    /// Returns the compression that a `Content-Encoding` header names.
     pub(crate) fn named(encoding: Option<&str>) -> Self {
         match encoding.map(str::to_lowercase).as_deref() {
             Some("gzip") => Self::Gzip,
@@ -96,7 +100,8 @@ impl Compression {
         }
     }
 
-    /// Bytes that a body has decompressed, at most: gzip ends with the uncompressed length.
+    /// Returns the maximum size of a body after decompression. Gzip data ends with its uncompressed
+    /// length.
     pub(crate) fn of(self, body: &[u8], longest: usize) -> usize {
         match (self, body.last_chunk::<4>()) {
             (Self::Gzip, Some(length)) => {
@@ -120,7 +125,7 @@ mod tests {
         assert_eq!((named("GZIP"), named("deflate")), (Compression::Gzip, Compression::Deflate));
         assert_eq!(Compression::None.of(b"12345", 2_000), 5);
         assert_eq!((Compression::Deflate.of(b"1", 2_000), Compression::Deflate.of(b"12", 2_000)), (1_032, 2_000));
-        // A body of 300 bytes, and one that says less than it has itself.
+        // A body of 300 bytes, and one whose recorded length is smaller than its compressed one.
         assert_eq!(Compression::Gzip.of(&[31, 139, 44, 1, 0, 0], 2_000), 300);
         assert_eq!(Compression::Gzip.of(&[31, 139, 1, 0, 0, 0], 2_000), 6);
         assert_eq!(Compression::Gzip.of(&[255; 4], 2_000), 2_000);

@@ -1,4 +1,4 @@
-//! Routes.
+//! Routes of a function.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,15 +11,16 @@ use crate::answer::{Answer, COME_BACK_AFTER};
 use crate::endpoint::{Endpoint, Frame, Store, Upload, call, serve, serve_upload};
 use crate::incoming::Incoming;
 
-/// Longest body of a form that anybody may send, in bytes.
+/// Maximum size of a form from an unauthenticated client, in bytes.
 const LONGEST_FORM: usize = 8 << 10;
 
 type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
-/// The same from a caller and a request that are known, of an endpoint that takes no stream.
+/// A handler for calls within the server, with a known caller and a complete request. Not available
+/// for endpoints that take a stream.
 type Calling<S> = Arc<dyn Fn(Frame<S>, Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
 
-/// The paths at which an endpoint is served.
+/// The paths under which an endpoint is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// `/api/2.0/mlflow/…` and `/ajax-api/2.0/mlflow/…`.
@@ -28,32 +29,33 @@ pub enum Paths {
     V3,
     /// `/api/2.0/mlflow-artifacts/…` and `/ajax-api/2.0/mlflow-artifacts/…`.
     Artifacts,
-    /// `/ajax-api/2.0/mlflow/…` only: made for the UI.
+    /// Only `/ajax-api/2.0/mlflow/…`, for endpoints of the user interface.
     AjaxV2,
-    /// `/ajax-api/3.0/mlflow/…` only: made for the UI.
+    /// Only `/ajax-api/3.0/mlflow/…`, for endpoints of the user interface.
     AjaxV3,
-    /// As written.
+    /// The path as written.
     Bare,
 }
 
-/// A route: method, path, permission, endpoint. There is no way to make one without a permission.
+/// A route: method, path, permission and endpoint. A route cannot be created without a permission.
 pub struct Route<S> {
     /// Method, in upper case.
     pub method: &'static str,
-    /// Path below those of `paths`.
+    /// Path, relative to the prefixes of `paths`.
     pub path: &'static str,
-    /// The paths at which it is served.
+    /// The paths under which the route is served.
     pub paths: Paths,
-    /// The permission that the caller needs.
+    /// The permission that the route requires.
     pub permission: Permission,
-    /// After how many seconds a client is to come back that was throttled.
+    /// Range of `Retry-After` for throttled clients, in seconds.
     pub(crate) come_back_after: RangeInclusive<u16>,
     pub(crate) handler: Handler<S>,
     pub(crate) calling: Option<Calling<S>>,
 }
 
 impl<S: Store> Route<S> {
-    /// A route of an endpoint. The permission is the least that it needs, for the reader of the table.
+    /// Creates the route of an endpoint. `permission` is the least that the endpoint needs; it
+    /// documents the table of routes.
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
@@ -62,7 +64,7 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::V2, permission, handler, Some(calling))
     }
 
-    /// A route of an endpoint that takes its body as a stream.
+    /// Creates the route of an endpoint that takes its body as a stream.
     #[must_use]
     pub fn upload<E: Upload<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> =
@@ -70,7 +72,8 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::V2, permission, handler, None)
     }
 
-    /// A route that is open to everybody and has to know how the request arrived: where one signs in. Its body is a short form.
+    /// Creates a public route that receives the request with its headers, such as the sign-in page.
+    /// Its body is a short form.
     #[must_use]
     pub fn open<F, Answering>(method: &'static str, path: &'static str, answer: F) -> Self
     where
@@ -89,13 +92,14 @@ impl<S: Store> Route<S> {
         Self::new(method, path, Paths::Bare, Permission::Open, handler, None)
     }
 
-    /// A route that always answers with the same text.
+    /// Creates a route that always responds with the same text.
     #[must_use]
     pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
         Self::constant("GET", path, Paths::Bare, permission, move || Answer::Text(text))
     }
 
-    /// A route that always answers those who are signed in with the same JSON, under the paths that are made for the UI.
+    /// Creates a route that always responds with the same JSON to authenticated callers. For
+    /// endpoints of the user interface.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
         Self::constant(method, path, paths, Permission::SignedIn, move || Answer::Json(json.into()))
@@ -130,21 +134,21 @@ impl<S: Store> Route<S> {
         Self { method, path, paths, permission, come_back_after: COME_BACK_AFTER, handler, calling }
     }
 
-    /// The same route for clients that wait less long than MLflow's: they are to come back after so many seconds when they are throttled.
+    /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's.
     #[must_use]
     pub fn coming_back_after(mut self, seconds: RangeInclusive<u16>) -> Self {
         self.come_back_after = seconds;
         self
     }
 
-    /// The same route under other paths.
+    /// Serves the route under other paths.
     #[must_use]
     pub fn under(mut self, paths: Paths) -> Self {
         self.paths = paths;
         self
     }
 
-    /// The full paths, the canonical one first.
+    /// Returns the full paths, the canonical one first.
     #[must_use]
     pub fn full_paths(&self) -> Vec<String> {
         let path = self.path;

@@ -1,4 +1,4 @@
-//! From routes to an axum router.
+//! Conversion of routes to an axum router.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,13 +25,14 @@ use crate::route::Route;
 use crate::signed_in::OPEN;
 use crate::workspaces::without_workspaces;
 
-/// Answers from this size on, in bytes, are compressed for clients that take it.
+/// Minimum size of a compressed response, in bytes. Applies to clients that accept gzip.
 const COMPRESS_FROM: u64 = 4 << 10;
-/// How hard answers are compressed. For a page of 100 runs, level 4 takes 2.4 ms of CPU. The usual
-/// level 6 takes 4.3 ms, and makes the answer smaller by 2 %.
+/// Compression level. For a page of 100 runs, level 4 takes 2.4 ms of CPU time. The usual level 6
+/// takes 4.3 ms and makes the response only 2 % smaller.
 const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
 
-/// The router of a function: its routes, MLflow's kind of 404 for everything else, and an answer even where code panics.
+/// Builds the router of a function: its routes, MLflow's 404 for all other paths, and a response
+/// even if code panics.
 pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     let mut app = Router::new();
     for route in routes {
@@ -66,8 +67,9 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     )
 }
 
-/// The answer for a path without a route. As MLflow does, it asks callers to sign in first, where
-/// they have to. Known clients take the 404 for an endpoint that the server does not have.
+/// Responds to a path without a route. Like in MLflow, callers have to authenticate first, if the
+/// server requires authentication. Stock clients interpret the 404 as an endpoint that the server
+/// does not have.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();
     if OPEN.iter().any(|open| parts.uri.path().starts_with(open)) {
@@ -79,12 +81,12 @@ async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Respo
     }
 }
 
-/// A router that knows no path.
+/// Builds a router without routes.
 pub fn no_rows() -> Router {
     Router::new().fallback(|| async { html_unknown_path() })
 }
 
-/// The routers of several functions as one. The first answers paths that none of them knows.
+/// Merges the routers of several functions. The first one answers unknown paths.
 pub fn joined(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
     others.into_iter().fold(first, |joined, other| joined.merge(other.reset_fallback()))
 }
@@ -99,13 +101,13 @@ fn method_filter(method: &str) -> MethodFilter {
     }
 }
 
-/// Files are sent as they are: most are compressed already, and nobody could ask for a part of a
-/// compressed answer.
+/// Excludes files from compression. Most are already compressed, and clients could not request a
+/// range of a compressed response.
 fn is_no_file(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(CONTENT_DISPOSITION)
 }
 
-/// A panic is a defect; the client still gets an answer, and the log the text.
+/// Responds to a panic, which is always a defect, and logs its message.
 #[expect(clippy::needless_pass_by_value, reason = "the layer hands it over")]
 fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -113,8 +115,8 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     error_response(&Error::internal(text))
 }
 
-/// The same router, with headers for browsers on each answer: its type is as declared, and nobody
-/// caches it.
+/// Adds headers for browsers to each response: the content type must not be guessed, and the
+/// response must not be cached.
 pub(crate) fn protected(router: Router) -> Router {
     router.layer(axum::middleware::map_response(protect))
 }
@@ -122,7 +124,7 @@ pub(crate) fn protected(router: Router) -> Router {
 async fn protect(mut response: Response<Body>) -> Response<Body> {
     let header = http::HeaderValue::from_static("nosniff");
     response.headers_mut().insert(http::header::X_CONTENT_TYPE_OPTIONS, header);
-    // An answer for one caller is for nobody else, and not for long.
+    // A response is meant for one caller only, and becomes stale quickly.
     response.headers_mut().entry(CACHE_CONTROL).or_insert(http::HeaderValue::from_static("no-store"));
     response
 }
@@ -164,7 +166,7 @@ mod tests {
         }
     }
 
-    /// Answers its input.
+    /// An endpoint that returns its input.
     struct Echo {
         fail: Option<String>,
         body: String,
@@ -194,7 +196,7 @@ mod tests {
         }
     }
 
-    /// Answers to a GET with arguments.
+    /// An endpoint that requires a `GET` with arguments.
     struct Arguments;
 
     impl Endpoint for Arguments {
@@ -215,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Answers how long the body was.
+    /// An endpoint that returns the length of its body.
     struct Count;
 
     impl Upload for Count {
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!((status, content_type.as_str()), (StatusCode::METHOD_NOT_ALLOWED, "text/html; charset=utf-8"));
     }
 
-    /// Knows nobody.
+    /// An authorizer that rejects every caller.
     struct Closed;
 
     impl Authorizer for Closed {
@@ -377,7 +379,7 @@ mod tests {
         }
     }
 
-    /// In release builds, too: the guard is more than a `debug_assert`.
+    /// Also tested in release builds, because the check is more than a `debug_assert`.
     #[tokio::test]
     async fn a_row_that_is_guarded_does_not_answer_where_nothing_is_needed() {
         let routes = vec![

@@ -1,4 +1,4 @@
-//! Routers that belong to no function: their callers have to be known, too.
+//! Authentication for routers that do not belong to a function.
 
 use std::sync::Arc;
 
@@ -11,11 +11,10 @@ use mlflow_api::Result;
 
 use crate::answer::error_response;
 
-/// Paths that are open to everybody, as with MLflow (`_UNPROTECTED_PATH_PREFIXES`): the page for
-/// signing in has its own files.
+/// Public paths, as in MLflow (`_UNPROTECTED_PATH_PREFIXES`). The sign-in page has its own files.
 pub(crate) const OPEN: [&str; 2] = ["/static-files/", "/favicon.ico"];
 
-/// The same router for those who are known to the authorizer, but for the files of the page.
+/// Restricts a router to callers that the authorizer can identify, except for the page's files.
 pub fn signed_in(router: Router, authorizer: Arc<dyn Authorizer>) -> Router {
     router.layer(from_fn(move |request: Request, next: Next| {
         let authorizer = Arc::clone(&authorizer);

@@ -1,4 +1,4 @@
-//! Browsers keep to TLS with a server that has passwords.
+//! Strict transport security for servers with passwords.
 
 use access::Entry;
 use axum::Router;
@@ -8,10 +8,11 @@ use axum::response::Response;
 use http::HeaderValue;
 use http::header::STRICT_TRANSPORT_SECURITY;
 
-/// A year. Only this host: it may not be the operator's to decide about others.
+/// Policy with a duration of one year. It covers only this host, because subdomains may belong to
+/// others.
 const POLICY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
-/// The same router. Its answers to requests that came over TLS tell browsers to use nothing else for a year (RFC 6797).
+/// Wraps a router so that browsers that connected over TLS use nothing else for a year (RFC 6797).
 pub fn kept_to_tls(router: Router) -> Router {
     router.layer(from_fn(|request: Request, next: Next| async move {
         let is_secure = request.extensions().get::<Entry>().is_some_and(|entry| entry.is_secure);

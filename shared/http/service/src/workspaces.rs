@@ -1,4 +1,4 @@
-//! Where there are no workspaces but one, a request that names any is refused, as MLflow refuses it where workspaces are off.
+//! Rejection of requests that name a workspace if workspaces are disabled, like in MLflow.
 
 use access::WORKSPACE_HEADER as HEADER;
 use axum::Router;
@@ -10,11 +10,11 @@ use mlflow_api::{Error, ErrorCode, Result};
 
 use crate::answer::error_response;
 
-/// The first request of clients, in any workspace.
+/// End of the path that clients request first, in any workspace.
 const SERVER_INFO: &str = "/mlflow/server-info";
 
-/// The router, which refuses requests that name a workspace, as such a request must not write into
-/// another one. All paths, known or not.
+/// Wraps a router so that requests that name a workspace are rejected, because they must not write
+/// into another one. This applies to all paths, known or not.
 pub fn without_workspaces(router: Router) -> Router {
     router.layer(from_fn(refuse))
 }
@@ -26,11 +26,12 @@ async fn refuse(request: Request, next: Next) -> Response {
     }
 }
 
-/// MLflow's check where workspaces are off (`resolve_workspace_for_request_if_enabled`): the name of the default one is refused, too, and a
-/// blank one is none.
+/// Checks a request like MLflow if workspaces are disabled
+/// (`resolve_workspace_for_request_if_enabled`). The name of the default workspace is rejected,
+/// too; a blank name counts as none.
 ///
 /// # Errors
-/// `FEATURE_DISABLED`.
+/// `FEATURE_DISABLED` if the request names a workspace.
 fn check(path: &str, headers: &HeaderMap) -> Result<()> {
     let is_blank = |value: &http::HeaderValue| value.as_bytes().trim_ascii().is_empty();
     if path.trim_end_matches('/').ends_with(SERVER_INFO) || headers.get_all(HEADER).iter().all(is_blank) {

@@ -1,4 +1,4 @@
-//! How much memory the bodies of many clients take at once.
+//! Memory limits for the request bodies of many concurrent clients.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,12 +22,12 @@ use tokio::sync::{Notify, Semaphore};
 use tower::ServiceExt;
 
 const MB: usize = 1 << 20;
-/// Bytes of bodies that may be worked on, but for one that is longer.
+/// Total bytes of bodies that are processed concurrently, except for a single longer one.
 const ROOM: usize = 16 * MB;
-/// Bytes of the longest body.
+/// Maximum size of a body in bytes.
 const LONGEST: usize = 32 * MB;
 
-/// Ends those who hold on until then.
+/// Ends the requests that are held until then.
 static END: Notify = Notify::const_new();
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
@@ -46,7 +46,7 @@ impl Store for NoStore {
     }
 }
 
-/// Counts what it holds, for so long, or until the end.
+/// An endpoint that counts the bytes of its body, and holds them for a time or until [`END`].
 struct Hold {
     bytes: usize,
     time: Option<Duration>,
@@ -84,7 +84,7 @@ impl Endpoint for Hold {
 }
 
 async fn send(hold: &str, encoding: &str, body: Body) -> Response {
-    // One for all: those who wait are not held up by the making of others'.
+    // Shared by all requests, so that creating an engine does not delay pending ones.
     static FRAME: LazyLock<Frame<NoStore>> = LazyLock::new(|| {
         let engine = embedded_engine::Engine::memory().unwrap();
         Frame::guarded(NoStore(Table::new(engine.client(), "none")), Arc::new(AdmitEverybody))
@@ -94,13 +94,13 @@ async fn send(hold: &str, encoding: &str, body: Body) -> Response {
     router(routes, &FRAME).oneshot(request.body(body).unwrap()).await.unwrap()
 }
 
-/// So many MB, that come piece by piece.
+/// Returns a body of this many MB that arrives in pieces.
 fn pieces(megabytes: usize) -> Body {
     let piece = Bytes::from(vec![b'x'; MB]);
     Body::from_stream(stream::iter(std::iter::repeat_n(piece, megabytes)).map(Ok::<_, std::io::Error>))
 }
 
-/// A MB, and no end until there is one.
+/// Returns a body that sends one MB and then stalls until `end` is notified.
 fn unfinished(begun: Arc<Semaphore>, end: Arc<Notify>) -> Body {
     let end = async move {
         begun.add_permits(1);
@@ -110,7 +110,8 @@ fn unfinished(begun: Arc<Semaphore>, end: Arc<Notify>) -> Body {
     Body::from_stream(stream::iter([Bytes::from(vec![b'x'; MB])]).chain(no_more).map(Ok::<_, std::io::Error>))
 }
 
-/// A long body waits, is read, and its sender told to come back; a small one passes.
+/// Checks that a long body waits, is drained and rejected with `Retry-After`, while a small one
+/// passes.
 async fn only_small_ones_pass(long: Bytes) {
     let small = Body::from(vec![b'x'; 60 << 10]);
     let (refused, small) = tokio::join!(send("0", "identity", Body::from(long)), send("0", "identity", small));
@@ -119,7 +120,7 @@ async fn only_small_ones_pass(long: Bytes) {
     assert!((1..=3).contains(&seconds));
 }
 
-/// One test, as there is one room in a process.
+/// A single test, because the limits apply to the whole process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_bodies_of_many_clients_wait_for_room() {
     let whole = Bytes::from(vec![b'x'; 8 * MB]);
@@ -132,14 +133,14 @@ async fn large_bodies_of_many_clients_wait_for_room() {
     let most = MOST.swap(0, Ordering::SeqCst);
     assert!(most > 8 * MB && most <= ROOM, "{most} bytes were in memory");
 
-    // Gzip says what it was: 32 MB in all, by its last four bytes.
+    // The last four bytes of gzip data are its uncompressed length, here 32 MB.
     let packed = Bytes::from([vec![0; 100 << 10], vec![0, 0, 0, 2]].concat());
     let packed = join_all((0..6).map(|_| send("20", "gzip", Body::from(packed.clone())))).await;
     assert!(packed.iter().all(|answer| answer.status() == StatusCode::OK));
     let most = MOST.swap(0, Ordering::SeqCst);
-    assert_eq!(most, (100 << 10) + 4, "one at a time: it is 320 times as long");
+    assert_eq!(most, (100 << 10) + 4, "one body at a time, because each expands to 320 times its size");
 
-    // One who takes all of it.
+    // One client takes all of the capacity.
     let holder = tokio::spawn(send("end", "identity", pieces(32)));
     while HELD.load(Ordering::SeqCst) < LONGEST {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -148,8 +149,8 @@ async fn large_bodies_of_many_clients_wait_for_room() {
     END.notify_one();
     assert_eq!(holder.await.unwrap().status(), StatusCode::OK);
 
-    // Two clients do not announce a length, and do not end. A client that sends little that way
-    // needs no room.
+    // Two clients announce no length and do not finish. Another client that sends a small body in
+    // the same way needs no reservation.
     let (begun, end) = (Arc::new(Semaphore::new(0)), Arc::new(Notify::new()));
     let senders = [(); 2].map(|()| send("0", "identity", unfinished(begun.clone(), end.clone())));
     let senders = tokio::spawn(join_all(senders));
