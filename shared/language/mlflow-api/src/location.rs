@@ -156,7 +156,7 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     }
     let Some(directory) = directory else {
         return Err(Error::invalid(format!(
-            "The artifact location '{location}' is a relative path, which leads nowhere from this server. Give an absolute path or \
+            "The artifact location '{location}' is a relative path, which this server cannot resolve. Use an absolute path or \
              a URI."
         )));
     };

@@ -255,8 +255,8 @@ fn no_json() -> Error {
 
 fn unreadable_json() -> Error {
     Error::invalid(format!(
-        "The request body cannot be read: it holds a number that is out of range or no number, or more than {DEEPEST} arrays \
-         and objects within each other."
+        "The request body cannot be read: it contains a number that is out of range or NaN, or more than {DEEPEST} levels \
+         of nested arrays and objects."
     ))
 }
 
@@ -344,7 +344,7 @@ mod tests {
         for body in [r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()] {
             let message = post(body).unwrap_err().message;
             assert!(message.starts_with("The request body cannot be read: "), "{message}");
-            assert!(message.ends_with("more than 1000 arrays and objects within each other."), "{message}");
+            assert!(message.ends_with("more than 1000 levels of nested arrays and objects."), "{message}");
         }
     }
 

@@ -47,7 +47,7 @@ impl Json {
         Self::read(text).map_err(|unreadable| {
             Error::invalid(match unreadable {
                 Unreadable::NoJson => format!("{what} is not valid JSON."),
-                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} arrays and objects within each other."),
+                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} levels of nested arrays and objects."),
                 Unreadable::TooMany => format!("{what} has more than {MAX_TEXT_VALUES} JSON values."),
             })
         })

@@ -90,7 +90,7 @@ fn the_deepest_values_fit_on_a_stack() {
         });
     }
     let error = Json::of("It", &"[".repeat(DEEPEST + 1)).unwrap_err();
-    assert_eq!(error.message, "It has more than 1000 arrays and objects within each other.");
+    assert_eq!(error.message, "It has more than 1000 levels of nested arrays and objects.");
     assert_eq!(Json::of("It", "x").unwrap_err().message, "It is not valid JSON.");
 }
 
