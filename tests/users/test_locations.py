@@ -106,7 +106,7 @@ def place(request: pytest.FixtureRequest) -> Place:
 def test_a_location_in_an_experiment_is_for_those_who_may_change_it(kind: str, place: Place) -> None:
     for location in place.own(kind):
         refused = place.create(place.stranger, location)
-        assert (refused.status_code, "artifact_location is among the artifacts of the server" in refused.text) == (403, True), (location, refused.text)
+        assert (refused.status_code, "artifact_location is in the server's artifact storage" in refused.text) == (403, True), (location, refused.text)
         assert place.create(place.editor, location).status_code == 200, location
     grant = {"username": place.editor, "resource_type": "trace", "resource_id": "*", "permission": "DENY"}
     place.change(f"{V3}/users/permissions/grant", grant)
