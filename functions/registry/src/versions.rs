@@ -193,9 +193,9 @@ impl Endpoint for Search {
         }))
     }
 
-    /// Requires permission to read all runs if the filter depends on runs, because the versions
-    /// that are found would otherwise reveal which runs exist. This includes filters on sources,
-    /// which contain ids of runs, and filters that cannot be parsed, which the store rejects later.
+    /// Requires permission to read all runs if the filter refers to runs, because the result would
+    /// otherwise reveal which versions these runs have. This includes filters on sources, which
+    /// contain ids of runs, and filters that cannot be parsed, which the store rejects later.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
         let names_runs = |filter: &VersionFilter| !filter.runs.is_empty() || !filter.sources.is_empty();
