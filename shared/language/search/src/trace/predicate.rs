@@ -211,10 +211,10 @@ pub enum AssessmentTest {
     Number(Comparator, Number),
     /// The JSON of the value is this text, or is the JSON string with this text.
     Equal(String),
+    /// The JSON of the value is neither this text, nor the JSON string with this text.
+    NotEqual(String),
     /// The JSON of the value passes the test, either with its escapes resolved or, if the test
     /// contains a backslash, as it is.
-    NotEqual(String),
-    /// Its JSON, without escapes, is like this.
     Json(Test),
 }
 
