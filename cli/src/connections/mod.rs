@@ -29,8 +29,9 @@ use limits::Limits;
 use open::{Open, Place};
 use stalling::Stalling;
 
-/// Bytes that are read from a connection, or wait to be written to it, at a time; the longest head of a request, too. Unless told otherwise,
-/// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread (`docs/adr/0021-artifacts.md`).
+/// Size in bytes of the read buffer and the write buffer of a connection, and maximum length of the
+/// head of a request. hyper's default is 400 KB, and for buffers of that size the allocator retains
+/// pages of 4 MB per thread (`docs/adr/0021-artifacts.md`).
 const BUFFER: usize = 64 << 10;
 
 /// Timeouts of a connection that makes no progress.

@@ -1,5 +1,5 @@
-//! Checks that `docs/reference/access.md` says what each route needs, as the authorizer was asked.
-//! `UPDATE_DOCS=1` writes it.
+//! Checks that `docs/reference/access.md` lists the needs of each route, as passed to the
+//! authorizer. `UPDATE_DOCS=1` writes the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -45,7 +45,7 @@ pub(crate) fn all_rows() -> Vec<Endpoint> {
     DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
 }
 
-/// The words of a name such as `LoggedModel`.
+/// Splits a name such as `LoggedModel` into lower-case words.
 fn words(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
@@ -71,10 +71,10 @@ fn line(ask: &Ask) -> Option<String> {
     Some(format!("{action} | {kind} | {guard}"))
 }
 
-/// Each call, by method and path, with all that was asked of it.
+/// The calls by method and path, each with the requests for authorization that it made.
 type Asked = Vec<((String, String), Vec<Ask>)>;
 
-/// How many parts of a path are those of a row, if the row has such paths.
+/// Returns the number of literal segments in a route's path if the path matches the route.
 fn literal_parts(row: &str, path: &str) -> Option<usize> {
     let (mut row, mut path) = (row.split('/'), path.split('/'));
     let mut literal = 0;
@@ -89,7 +89,8 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
     }
 }
 
-/// The row that a request goes to: of those that have its path, the one that says most of it.
+/// Returns the row that a request is routed to. Of several rows that match its path, it is the one
+/// with the most literal segments.
 pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
     let of_method = rows.iter().filter(|row| row.method == method);
     let found = of_method.filter_map(|row| {
@@ -99,7 +100,7 @@ pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)
     found.max_by_key(|(literal, _)| *literal).unwrap_or_else(|| panic!("no row has {path}")).1
 }
 
-/// What was asked of each request.
+/// Returns the requests for authorization of each call in the walk.
 async fn asked() -> Asked {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), TABLE);
@@ -151,7 +152,7 @@ async fn the_page_says_what_each_route_needs() {
             Permission::SignedIn => BTreeSet::from(["signed in | |".to_owned()]),
             _ => lines_of.remove(&(method, row.paths[0].as_str())).unwrap_or_default(),
         };
-        assert!(!lines.is_empty(), "nothing was asked of {method} {path}");
+        assert!(!lines.is_empty(), "no authorization was requested for {method} {path}");
         for line in lines {
             writeln!(text, "| {method} | `{path}` | {line} |").unwrap();
         }
@@ -165,5 +166,5 @@ pub(crate) fn check(page: &str, expected: &str) {
         fs::write(&file, expected).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == expected, "docs/reference/{page} is not what the code says; run `make docs`");
+    assert!(found == expected, "docs/reference/{page} is out of date; run `make docs`");
 }

@@ -1,6 +1,6 @@
-//! `docs/reference/levels.md` says which callers may use which route. Each request of the walk is sent as each
-//! caller, to a process that may write nothing, and then as the administrator. `UPDATE_DOCS=1`
-//! writes the page.
+//! Checks that `docs/reference/levels.md` says which callers may use which route. Each request of a
+//! walk through all routes is sent as each caller, to a process whose writes fail, and then as the
+//! administrator. `UPDATE_DOCS=1` writes the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -56,13 +56,13 @@ const TEAM: &str = "team";
 const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
 const TYPES: [&str; 4] = ["experiment", "scorer", "registered_model", "prompt"];
 
-/// Somebody whose requests are tried.
+/// A caller as whom the requests are sent.
 struct Caller {
     title: String,
     authorization: Option<HeaderValue>,
 }
 
-/// How a request was answered, held against the answer to the administrator.
+/// How the response to a caller compares to the response to the administrator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     All,
@@ -79,7 +79,8 @@ impl Outcome {
         {
             return Self::None;
         }
-        // Refused for its writes, or for what it is.
+        // Requests that were authorized may fail because writes fail, or for the same reason as the
+        // administrator's.
         if !status.is_success() || body == &to_admin.1 {
             return Self::All;
         }
@@ -88,7 +89,7 @@ impl Outcome {
             [Some(found), Some(to_admin)] if found == to_admin => Self::All,
             [Some(found), Some(_)] if is_empty(&found) => Self::Nothing,
             [Some(_), Some(_)] => Self::Less,
-            // A page has a secret of its own.
+            // Pages contain a nonce, so their bodies differ.
             _ => Self::All,
         }
     }
@@ -103,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// Whether an answer shows nothing.
+/// Checks whether a response shows nothing.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -113,19 +114,19 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// By method and path of a request: the outcomes, in the order of the callers.
+/// For each request, given by its method and path, the outcomes in the order of the callers.
 type Found = Arc<Mutex<Vec<((String, String), Vec<Outcome>)>>>;
 
-/// A process of the server over a table, with artifacts in a directory.
+/// Mounts a process of the server over a table, with artifacts in a directory.
 async fn process(table: &Table, directory: &Path, has_workspaces: bool) -> (Router, auth::store::Store) {
     let access = table.beside(format!("{TABLE}-access"));
     let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
-    // The walk says where artifacts are, which it may not where there are workspaces.
+    // The walk chooses artifact locations, which is not allowed on servers with workspaces.
     let root = if has_workspaces { "mlflow-artifacts:/" } else { ROOT };
     let around = around.with_artifacts(root, Artifacts::in_directory(directory));
     let around = around.with_users(table.clone(), access.clone(), Level::NoPermissions);
     let store = auth::store::Store::new(table.clone(), access, around.basic.clone().unwrap());
-    // The rows of workspaces are there, whether requests name one or not.
+    // The routes of workspaces are always mounted, even if requests do not specify a workspace.
     let around =
         if has_workspaces { around.with_workspaces() } else { Surroundings { has_workspaces: true, ..around } };
     (domain::mount(&of_table(), &[], &around).await.unwrap(), store)
@@ -135,7 +136,7 @@ fn basic(user: &str) -> HeaderValue {
     HeaderValue::try_from(format!("Basic {}", STANDARD.encode(format!("{user}:{PASSWORD}")))).unwrap()
 }
 
-/// Status and body of the answer to a request, sent so.
+/// Sends a request with these credentials. Returns the status and the body of the response.
 async fn send(
     router: &Router,
     request: &(http::request::Parts, Bytes),
@@ -150,7 +151,7 @@ async fn send(
     (status, to_bytes(answer.into_body(), usize::MAX).await.unwrap())
 }
 
-/// Status and JSON of the answer to the administrator.
+/// Sends a request as the administrator, which must succeed. Returns the JSON of the response.
 async fn administer(router: &Router, workspace: &str, call: &str, body: Value) -> Value {
     let (method, path) = call.split_once(' ').unwrap();
     let request = http::Request::builder().method(method).uri(path).header(WORKSPACE_HEADER, workspace);
@@ -161,7 +162,7 @@ async fn administer(router: &Router, workspace: &str, call: &str, body: Value) -
     serde_json::from_slice(&body).unwrap()
 }
 
-/// The callers, who are made for this.
+/// Creates the callers.
 async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -> Vec<Caller> {
     let mut callers = vec![Caller { title: "no password".to_owned(), authorization: None }];
     let user = async |name: &str| {
@@ -192,7 +193,7 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
     }
     callers.push(Caller { title: "administrator".to_owned(), authorization: Some(basic(WALKER)) });
     let only = |only| Restriction { experiment: None, only };
-    // No request of the walk names it.
+    // The walk does not use this experiment.
     let another = Restriction { experiment: ExperimentId::from_number(987_654_321), only: Only::Everything };
     for (title, restriction) in [
         ("token to read", only(Only::Reading)),
@@ -207,7 +208,7 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
     callers
 }
 
-/// A request of the walk, as one in another workspace.
+/// Changes a request of the walk so that it refers to a workspace.
 async fn moved(request: Request, workspace: &str) -> (http::request::Parts, Bytes) {
     let (mut parts, body) = request.into_parts();
     let mut body = to_bytes(body, usize::MAX).await.unwrap();
@@ -229,7 +230,7 @@ async fn moved(request: Request, workspace: &str) -> (http::request::Parts, Byte
     (parts, body)
 }
 
-/// The titles of the callers, and the outcome of each request for each of them.
+/// Returns the titles of the callers, and the outcome of each request for each of them.
 async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     let site = Site::new().await;
     site.table.beside(format!("{TABLE}-access")).create_access_if_missing().await.unwrap();
@@ -240,7 +241,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     if has_workspaces {
         administer(&router, "", "POST /api/3.0/mlflow/workspaces", json!({ "name": workspace })).await;
     }
-    // The walk writes to the experiment 0.
+    // The walk writes to experiment 0.
     let of = if has_workspaces { Workspace::parse(workspace).unwrap() } else { Workspace::default() };
     tracking::store::Store::new(site.table.clone(), ROOT).experiment_create_default(&of).await.unwrap();
     let callers = callers(&router, &store, workspace).await;
@@ -278,7 +279,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
     (titles, found)
 }
 
-/// The table of all routes.
+/// Returns the table of all routes.
 fn table(rows: &[Endpoint], titles: &[String], found: &Found) -> String {
     let found = found.lock().unwrap();
     let mut cells: BTreeMap<(&str, &str), Vec<BTreeSet<Outcome>>> = BTreeMap::new();
@@ -296,7 +297,7 @@ fn table(rows: &[Endpoint], titles: &[String], found: &Found) -> String {
         let cell = |index: usize| match (of_row, row.permission) {
             (_, Permission::Open) => "all".to_owned(),
             (Some(of_row), _) => of_row[index].iter().map(|outcome| outcome.word()).collect::<Vec<_>>().join(", "),
-            // The user interface has no table.
+            // The user interface does not use the table.
             (None, Permission::SignedIn) => if index == 0 { "none" } else { "all" }.to_owned(),
             (None, _) => panic!("no request was sent to {} {path}", row.method),
         };
@@ -306,7 +307,8 @@ fn table(rows: &[Endpoint], titles: &[String], found: &Found) -> String {
     text
 }
 
-/// Routes that an administrator of a workspace may not use, in the workspace itself: they are about the whole server.
+/// Routes about the whole server, which an administrator of a workspace may not use even in the
+/// workspace.
 const OF_THE_SERVER: [(&str, &str); 6] = [
     ("PATCH", "/api/2.0/mlflow/users/update-admin"),
     ("DELETE", "/api/2.0/mlflow/users/delete"),
@@ -331,7 +333,7 @@ async fn the_page_says_who_may_call_what() {
                 let is_of_the_server = OF_THE_SERVER.contains(&(row.method, row.paths[0].as_str()));
                 let administrator = titles.iter().position(|title| title.starts_with("administrator of")).unwrap();
                 assert!(!is_of_the_server || outcomes[administrator] == Outcome::None, "{workspace}: {request:?}");
-                // What a narrowed token reads is for what it may be used to.
+                // A narrowed token can only read what it is restricted to.
                 for (index, title) in titles.iter().enumerate() {
                     let is_narrow = title == "token for traces" || title == "token for another experiment";
                     let is_for_it =
@@ -348,7 +350,7 @@ async fn the_page_says_who_may_call_what() {
         check("levels.md", &text);
     };
     tokio::select! {
-        () = clock.drive() => unreachable!("it goes on for as long as it is asked to"),
+        () = clock.drive() => unreachable!("the clock runs until the work is done"),
         () = work => {}
     }
 }
