@@ -24,18 +24,19 @@ use crate::site::{ROOT, TABLE, mounted, walker};
 const HEAD: &str = "\
 # What each route needs
 
-Generated from a walk through all routes by `make docs`; do not edit. Each line is one thing that the authorizer is asked of a request: what is
-done, to what kind of entity, and what guards that. A request is refused if one of them is, but for lists, which leave out what may not be read, and for
-what is only shown in an answer about something else, which is left out likewise. To read an evaluation dataset, the right to one of its experiments is enough.
-An authorizer that does not look at guards is not asked about what a request only names: the logged models of a run's inputs and outputs, and
-the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
+Generated from a walk through all routes by `make docs`; do not edit. Each line is one question that the authorizer has to answer for a request: the
+action, the kind of entity, and the entity that guards it. A request is refused if one of the answers is no. There are two exceptions: lists leave out
+entities that the caller may not read, and responses leave out entities that they would only show as part of another one. Reading an evaluation dataset
+requires permission to read one of its experiments. Authorizers that do not read guards are not asked about entities to which a request merely refers: the
+logged models of a run's inputs and outputs, and the source run of a logged model. Requests that create or refer to a prompt are authorized as such if it
+is known to be one.
 
-Not listed is what a request turns out to touch while it is answered. An artifact location that is chosen for a new experiment may be among those
-of another one: that takes the right to change it. The location of a version's files is that of their run or logged model for callers who may read
-these, and else a directory of the version. A trace that is sent and is there already is changed by callers who may change it; others only add to it.
+Needs that only become known while a request is processed are not listed. If the artifact location of a new experiment is inside of another experiment, the
+caller must have permission to change that experiment. The location of a version's files is that of their run or logged model if the caller may read
+these, and otherwise the version's own directory. Sending a trace that already exists changes it if the caller may change it, and otherwise only adds to it.
 
-Open routes answer everybody. Routes for those who are signed in answer everybody who is known; GraphQL asks for each endpoint that a query
-calls, and what MLflow's page asks for that is not built has constant answers for them. Most routes stand under `/ajax-api/…` as well as under `/api/…`.
+Open routes respond to everyone. Routes for signed-in users respond to every authenticated user: GraphQL authorizes each endpoint that a query calls, and
+requests of MLflow's page for features that are not supported have constant responses. Most routes are served under `/ajax-api/…` as well as under `/api/…`.
 
 | method | path | action | kind | guarded by |
 |---|---|---|---|---|

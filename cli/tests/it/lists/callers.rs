@@ -123,8 +123,8 @@ fn of_another_workspace() -> Vec<User> {
 }
 
 /// Creates the users of a workspace, and returns them as callers. `has_singles` adds users with
-/// single grants. The full set always has them, because other users cover these decisions in the
-/// reduced set only approximately.
+/// single grants. Without it, only the full set has them, because another test covers the same
+/// decisions.
 pub(super) async fn users(world: &World, workspace: &'static str, has_singles: bool) -> Vec<Caller> {
     let user = |grants| User { granted_in: workspace, grants, asks_in: workspace };
     let on_workspace = |level| user(vec![(GrantType::Workspace, EVERYTHING, level)]);

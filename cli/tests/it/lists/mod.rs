@@ -130,8 +130,8 @@ impl View {
     }
 }
 
-/// Runs a test on a simulated clock, because changes of grants only respond after the lease has
-/// expired.
+/// Runs a test on a simulated clock, because requests that change grants do not respond before a
+/// lease has expired.
 async fn without_waiting(test: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }

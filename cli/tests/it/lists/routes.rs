@@ -28,7 +28,7 @@ const PART: &str = "a part of an entity that the request names";
 /// Requests that are refused unless the caller may read all entities to which they refer.
 const NAMED: &str = "about entities that the request names, and refused unless all may be read";
 /// The callers' own data, or data that does not belong to anybody.
-const OWN: &str = "the caller's own data, or nobody's";
+const OWN: &str = "the caller's own data, or data that belongs to no user";
 
 /// Routes that read and are not lists, with the reason.
 const OTHERS: &[(&str, &str)] = &[
@@ -76,10 +76,10 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /api/2.0/mlflow/users/current", OWN),
     ("GET /api/3.0/mlflow/users/current/permissions", OWN),
     //
-    ("POST /api/3.0/mlflow/users/permissions/grant", "changes grants; who may grant something, may read it"),
-    ("POST /api/3.0/mlflow/users/permissions/revoke", "changes grants; who may revoke something, may read it"),
-    ("GET /api/2.0/mlflow/users/list", "names of users are for everybody, who may grant them something"),
-    ("GET /api/3.0/mlflow/roles/users/list", "users of a role are no entities with a single read"),
+    ("POST /api/3.0/mlflow/users/permissions/grant", "changes a grant for something that the caller may read"),
+    ("POST /api/3.0/mlflow/users/permissions/revoke", "changes a grant for something that the caller may read"),
+    ("GET /api/2.0/mlflow/users/list", "names of users are visible to all users, who may grant them access"),
+    ("GET /api/3.0/mlflow/roles/users/list", "the users of a role have no single read"),
 ];
 
 /// GraphQL fields that lead to entities and are not lists, with the reason.
@@ -110,13 +110,13 @@ const ARRAYS: &[(&str, &str, &str)] = &[
     ("GET /api/2.0/mlflow/users/list", "users", "above"),
     ("GET /api/3.0/mlflow/roles/users/list", "assignments", "above"),
     ("GET /api/3.0/mlflow/scorers/online-configs", "configs", "settings of the experiments that the request names"),
-    ("POST /ajax-api/2.0/mlflow/experiments/search-datasets", "dataset_summaries", "no entities with a single read"),
+    ("POST /ajax-api/2.0/mlflow/experiments/search-datasets", "dataset_summaries", "entities without a single read"),
     (
         "POST /api/2.0/mlflow/registered-models/rename",
         "latest_versions",
-        "left out where they are denied: `withheld.rs`",
+        "left out if the caller is denied them: `withheld.rs`",
     ),
-    ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "those of the request"),
+    ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "the experiments in the request"),
 ];
 
 /// Returns the routes of lists, including the field for GraphQL.
