@@ -90,7 +90,7 @@ impl Outcome {
             [Some(found), Some(to_admin)] if found == to_admin => Self::All,
             [Some(found), Some(_)] if is_empty(&found) => Self::Nothing,
             [Some(_), Some(_)] => Self::Less,
-            // Pages contain a nonce, so their bodies differ.
+            // Pages contain a random secret, so their bodies differ.
             _ => Self::All,
         }
     }

@@ -1,6 +1,6 @@
 //! Checks that every route that reads is one of the lists, or is known to only return data about
-//! entities that the request identifies. New routes fail this test until they are added to one of
-//! both.
+//! entities that the request identifies. New routes fail this test until they are added to either
+//! of the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};

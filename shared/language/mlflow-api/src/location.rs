@@ -148,7 +148,7 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     };
     let names_a_machine = path.strip_prefix("//").is_some_and(|rest| !rest.starts_with('/'));
     if parts.scheme == "file" && names_a_machine {
-        return Err(Error::invalid(format!("The artifact location '{location}' names a file of another machine.")));
+        return Err(Error::invalid(format!("The artifact location '{location}' refers to a file on another host.")));
     }
     // If the location is empty, the server chooses one.
     if path.starts_with('/') || location.is_empty() {

@@ -50,8 +50,8 @@ impl Pattern {
         Self::new(written, false)
     }
 
-    /// Compiles a pattern of ILIKE, which ignores case. In MLflow, the case of which letters is
-    /// ignored depends on the database: `SQLite` supports only ASCII letters, `PostgreSQL` those of
+    /// Compiles a pattern of ILIKE, which ignores case. In MLflow, the letters whose case is ignored
+    /// depend on the database. In `SQLite` these are only ASCII letters, in `PostgreSQL` those of
     /// its locale.
     ///
     /// # Errors

@@ -45,8 +45,8 @@ mod tests {
         }
     }
 
-    /// Checks for all characters that those that match others have variants, and that ASCII
-    /// characters only match ASCII characters.
+    /// Checks every character. Those that match others must have variants, and ASCII characters
+    /// must only match ASCII characters.
     #[test]
     fn all_variants_are_known() {
         let mut classes: HashMap<char, Vec<char>> = HashMap::new();
