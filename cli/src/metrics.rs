@@ -1,7 +1,7 @@
 //! `GET /metrics` of `serve`: counters of requests, in the text format of Prometheus.
 //!
-//! The counters contain nothing from the content of requests. In AWS, a log line per request takes
-//! their place.
+//! The counters contain nothing from the content of requests. On AWS, every request is logged
+//! instead.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Upper bounds of the histogram's buckets, in seconds.
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
 
-/// Label of requests without a route, or without a response.
+/// Value of a label if the request has no route, or no response.
 const NONE: &str = "none";
 
 /// Counters of this process since its start.
@@ -85,7 +85,7 @@ impl Metrics {
         self.write_units.get_or_create(&of_route).inc_by(line.usage.write_units);
     }
 
-    /// Returns a router with a single path, which shows the counters to administrators of the server.
+    /// Returns a router with a single path, which serves the counters to administrators.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
         let route = Route::to::<Show>("GET", "/metrics", Permission::Manage(User)).under(Paths::Bare);
         service::router(vec![route], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))

@@ -1,4 +1,5 @@
-// What a person can read on the page now: an array of lines, how many things still turn, and which links lead to what is not built.
+// Returns the visible content of the page: an array of lines, the number of spinners, and the links
+// to features that are not supported.
 () => {
   const shown = (element) => element.checkVisibility({ checkVisibilityCSS: true, checkOpacity: true });
   const text = (root, skip) => {
@@ -20,7 +21,7 @@
     }
     return lines;
   };
-  // The grid keeps its rows in any order, and each in up to three parts.
+  // The grid has its rows in arbitrary order, and each row in up to three parts.
   const rows = (grid) => {
     const found = new Map();
     for (const row of grid.querySelectorAll(".ag-row[row-index]")) {
@@ -34,7 +35,8 @@
   const grids = [...document.querySelectorAll(".ag-root-wrapper")].filter(shown);
   const grid_body = (element) => element.classList?.contains("ag-body") || element.classList?.contains("ag-body-viewport");
   const assistant = (element) => element.dataset?.assistantUi === "true";
-  // Far outside of the screen, the charts' library measures labels in it: it has the last one.
+  // The charts' library measures labels in this element, which is far outside of the viewport and
+  // keeps the last label.
   const measuring = (element) => element.id === "recharts_measurement_span";
   const lines = text(document.body, (element) => grid_body(element) || assistant(element) || measuring(element));
   const turning = [...document.querySelectorAll("[class*=spin-spinning], [aria-busy=true]")].filter(shown).length;

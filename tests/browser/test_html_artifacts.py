@@ -1,4 +1,5 @@
-"""HTML artifacts in the preview: a report's own scripts run, and reach neither the page nor the API."""
+"""Previews of HTML artifacts: the scripts of a report run, but cannot access the page or the API.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ _REPORTS = Path(__file__).with_name("reports")
 _SECONDS = 120
 _API = "api/2.0/mlflow"
 _FRAME = "iframe.mlflow-html-iframe"
-#: As long as a report with the whole of Plotly in it.
+#: Makes the report as long as one that contains all of Plotly.
 _PADDING = "x" * 4_800_000
-#: What `figure.write_html(path, include_plotlyjs="cdn")` writes, and so `mlflow.log_figure`.
+#: The output of `figure.write_html(path, include_plotlyjs="cdn")`, which `mlflow.log_figure` uses.
 _CDN = "https://cdn.plot.ly/plotly-3.0.0.min.js"
 _FROM_CDN = f"""<html><head><meta charset="utf-8"></head><body><div>
 <script type="text/javascript">window.PlotlyConfig = {{MathJaxConfig: 'local'}};</script>
@@ -43,14 +44,14 @@ _FROM_CDN = f"""<html><head><meta charset="utf-8"></head><body><div>
 
 @dataclass
 class Site:
-    """A server with a run, and a browser that is signed in to it if it has users."""
+    """A server with a run, and a browser that is signed in to it if the server has users."""
 
     url: str
     has_users: bool
     context: BrowserContext
     run: str = ""
     _experiment: str = ""
-    #: What was loaded; what a policy refuses is not.
+    #: The URLs that were loaded, without those that a policy blocked.
     loaded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -80,7 +81,7 @@ class Site:
         return {experiment["name"] for experiment in found}
 
     def open(self, name: str) -> tuple[Page, Frame]:
-        """The page with the artifact chosen, and the frame that shows it."""
+        """Open the page of an artifact. Return the page, and the frame with the artifact."""
         page = self.context.new_page()
         page.set_default_timeout(_SECONDS * 1000)
         page.on("response", lambda response: self.loaded.append(response.url))
@@ -102,7 +103,7 @@ def _site(url: str, has_users: bool, browser: Browser) -> Iterator[Site]:
 
 @pytest.fixture(params=["process", "process with users", pytest.param("functions", marks=pytest.mark.slow)])
 def site(request: pytest.FixtureRequest, tmp_path: Path, browser: Browser, s3: LocalS3) -> Iterator[Site]:
-    """One process, with users and without, and the functions with users and a bucket."""
+    """Start one process without users, one with users, or the functions with users and a bucket."""
     has_users = request.param != "process"
     if request.param == "functions":
         server = functions(tmp_path, s3)
@@ -114,7 +115,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, browser: Browser, s3: L
 
 @contextmanager
 def _elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """Another server, and the requests that it got."""
+    """Start another server. Also returns the requests that it has received."""
     received: list[str] = []
 
     def answer(request: Received) -> Answer:
@@ -156,7 +157,9 @@ def test_the_scripts_of_a_report_run(site: Site) -> None:
 
 
 def test_the_policy_of_the_page_runs_no_script_of_a_report(site: Site) -> None:
-    """The frame's policy is the one that does: a frame at a blob: URL, as MLflow's page makes it, inherits that of the page."""
+    """Checks that the frame's policy is what allows scripts. A frame at a blob: URL, which MLflow's
+    page creates, inherits the policy of the page.
+    """
     site.context.route("**/static-files/preview.js", lambda route: route.abort())
     site.log("blank.html", "<p>text</p><script>window.done = true</script>")
     _, frame = site.open("blank.html")
@@ -172,7 +175,8 @@ def test_a_report_reaches_neither_the_page_nor_the_api(site: Site) -> None:
         frame.wait_for_function("window.outcome && !Object.values(outcome).includes('pending')")
         outcome = frame.evaluate("outcome")
         assert outcome.pop("origin") == "null"
-        # These say nothing to the page: whether anything has arrived, is seen below.
+        # The page cannot observe the outcome of these attempts. Whether any request has arrived is
+        # checked below.
         silent = {name for name, got in outcome.items() if got in ("nothing is said", "undefined")}
         assert silent == {
             "beacon to server", "beacon to elsewhere", "form", "link at the top", "link to a new tab",
@@ -186,7 +190,7 @@ def test_a_report_reaches_neither_the_page_nor_the_api(site: Site) -> None:
 
 
 def test_where_a_report_navigates_its_frame_to(site: Site) -> None:
-    # The page's own policy decides that, and says what it refused.
+    # The page's own policy restricts navigation of the frame, and reports violations.
     site.context.add_init_script("""
         window.refusals = [];
         document.addEventListener("securitypolicyviolation", (event) => refusals.push(`${event.violatedDirective} ${event.blockedURI}`));
@@ -204,7 +208,7 @@ def test_where_a_report_navigates_its_frame_to(site: Site) -> None:
             page.close()
         assert received == []
 
-    # A document at a data: URL keeps the policy.
+    # A document at a data: URL inherits the policy.
     reach = f'fetch("{site.url}/version").then(() => "sent", () => "refused").then((got) => {{ window.got = got; }})'
     site.log("data.html", f"<script>location = 'data:text/html,' + encodeURIComponent('<script>{reach}<' + '/script>')</script>")
     page, _ = site.open("data.html")
@@ -213,7 +217,7 @@ def test_where_a_report_navigates_its_frame_to(site: Site) -> None:
     frame.wait_for_function("window.got")
     assert frame.evaluate("[got, self.origin]") == ["refused", "null"]
 
-    # The API answers such a navigation without a cookie, as a request of a page of another site.
+    # The API treats such a navigation as a cross-site request without cookies.
     path = f"ajax-{_API}/users/current"
     site.log("api.html", f"<script>location = '{site.url}/{path}?by=report'</script>")
     with site.context.expect_event("response", lambda response: response.url.endswith("by=report")) as answered:
@@ -240,7 +244,7 @@ def test_a_report_that_does_not_change_is_kept_and_the_next_one_is_shown(site: S
     page, frame = site.open("first.html")
     expect(frame.locator("#ran")).to_have_text("first")
     frame.evaluate("window.kept = true")
-    # As the page does when it is rendered again: a new URL of the same content.
+    # Simulates what the page does when it is rendered again: a new URL with the same content.
     again = """async (html) => {
         const source = URL.createObjectURL(new Blob([html], { type: "text/html" }));
         document.querySelector("iframe").setAttribute("src", source);
@@ -255,7 +259,8 @@ def test_a_report_that_does_not_change_is_kept_and_the_next_one_is_shown(site: S
 
 
 def test_another_site_cannot_show_anything_in_the_preview(site: Site) -> None:
-    """Neither in a frame, nor in a tab that it opens."""
+    """Another site can show nothing in the preview, neither in a frame nor in a tab that it opens.
+    """
     preview = f"{site.url}/static-files/preview.html"
     content = f"""<iframe src="{preview}"></iframe><button onclick="window.opened = window.open('{preview}')">open</button>""".encode()
 
@@ -273,10 +278,11 @@ def test_another_site_cannot_show_anything_in_the_preview(site: Site) -> None:
             page.get_by_role("button").click()
         opened.value.wait_for_load_state()
         page.evaluate("(html) => opened.postMessage(html, '*')", html)
-        # One process refuses the request. Through the functions, the document loses the tab that opened it, and so its messages.
+        # The single process refuses the request. With the functions, the document is detached from
+        # the tab that opened it, so that it receives no messages.
         assert "preview-ready" not in opened.value.content() or page.evaluate("opened.closed")
         assert opened.value.title() != "shown"
-    # Nor is there anything where its address is typed.
+    # The preview is also empty if its address is opened directly.
     page = site.context.new_page()
     page.goto(preview)
     assert page.evaluate("[self.origin, document.title, document.body.innerText]") == ["null", "Preview", ""]

@@ -1,4 +1,7 @@
-"""A browser signs in on a page and out by MLflow's own menu: on one process, and on the functions behind a gateway that renames the challenge."""
+"""A browser signs in on our page and signs out with MLflow's own menu.
+
+The tests use one process, and the functions behind a gateway that renames the challenge header.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +21,8 @@ _API = "api/2.0/mlflow"
 
 @dataclass
 class World:
-    """A server with an administrator, and with ann, who may read one of two experiments."""
+    """A server with an administrator, and with the user ann, who may read one of two experiments.
+    """
 
     url: str
     run: str
@@ -41,20 +45,20 @@ def _furnish(url: str) -> World:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[World]:
-    """One process."""
+    """Start one process."""
     with process(tmp_path, "--auth", "basic") as url:
         yield _furnish(url)
 
 
 @pytest.fixture
 def deployed(tmp_path: Path, s3: LocalS3) -> Iterator[World]:
-    """The functions behind the gateway."""
+    """Start the functions behind the gateway."""
     with functions(tmp_path, s3) as url:
         yield _furnish(url)
 
 
 def _another_site(world: World):
-    """A page of another server, with a link to the run."""
+    """Serve a page on another server, with a link to the run."""
     page = f'<!doctype html><a href="{world.url}{world.run}">the run</a>'
 
     def answer(_: Received) -> Answer:
@@ -64,13 +68,14 @@ def _another_site(world: World):
 
 
 def _current(context: BrowserContext, world: World, cookies: list) -> int:
-    """Whether somebody with these cookies is known."""
+    """Return the status of a request with these cookies, which is 200 if they belong to a session.
+    """
     header = "; ".join(f"{cookie['name']}={cookie['value']}" for cookie in cookies)
     headers = {"cookie": header, "sec-fetch-site": "same-origin"}
     return requests.get(f"{world.url}/ajax-{_API}/users/current", headers=headers, timeout=120).status_code
 
 
-#: Before the functions, tests/deployed signs in as well.
+#: The functions are slow, and tests/deployed covers signing in to them as well.
 @pytest.mark.parametrize("where", ["served", pytest.param("deployed", marks=pytest.mark.slow)])
 def test_a_browser_signs_in_and_out(where: str, browser: Browser, request: pytest.FixtureRequest) -> None:
     world: World = request.getfixturevalue(where)
@@ -82,7 +87,7 @@ def test_a_browser_signs_in_and_out(where: str, browser: Browser, request: pytes
         with _another_site(world) as elsewhere:
             page.goto(elsewhere)
             page.get_by_role("link", name="the run").click()
-            # On the way the browser keeps what stands behind the #.
+            # The browser preserves the fragment across the redirect.
             expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
             sign_in(page, "ann", "wrong")
             expect(page.get_by_role("alert")).to_have_text("The username or the password is wrong.")
@@ -104,7 +109,7 @@ def test_a_browser_signs_in_and_out(where: str, browser: Browser, request: pytes
         page.goto(world.url + world.forbidden)
         expect(page.get_by_text("Permission", exact=False).first).to_be_visible()
 
-        # Out by the page's own button.
+        # Signs out with the page's own button.
         page.goto(f"{world.url}/")
         page.get_by_text("ann", exact=True).first.click()
         page.get_by_text("Log out", exact=False).or_(page.get_by_text("Logout")).first.click()

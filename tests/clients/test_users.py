@@ -1,6 +1,8 @@
-"""Stock MLflow's client without this project's package: the functions behind two gateways, one for users and one that asks for a signature.
+"""Stock MLflow's client without this project's package: the functions behind two gateways, one for
+users and one that requires signed requests.
 
-Both gateways hand on bodies as API Gateway does: what is called a text as a text, and no more than a function takes.
+Like API Gateway, both gateways treat bodies with a text type as text, and limit the size of a
+request.
 """
 
 import subprocess
@@ -26,16 +28,16 @@ from tests.support.servers import binary
 from .conftest import REGION, VERIFIER
 from .gateway import strict
 
-#: The functions start once.
+#: All tests run in one process, so that the functions start only once.
 pytestmark = pytest.mark.xdist_group("clients of users behind gateways")
 
 _REPOSITORY = Path(__file__).resolve().parents[2]
 _PASSWORD = "correct horse battery"
 _PATIENCE_SECONDS = 300
 _ROLE = "arn:aws:sts::123456789012:assumed-role/train"
-#: What the verifier's gateway says of whoever signs.
+#: The context that the verifier's gateway passes on for callers who sign.
 _IAM = {"iam": {"accountId": "123456789012", "userArn": f"{_ROLE}/chosen", "userId": "AROAX:chosen"}}
-#: The operator guide names it for clients without the package.
+#: The operator guide recommends this setting for clients without the package.
 _SETTING = "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE"
 
 _FILES = """
@@ -60,7 +62,7 @@ for file in client.list_artifacts(run.info.run_id):
 
 @dataclass
 class Deployed:
-    """The stack with `Users=on`: its two APIs, and a command against its tables."""
+    """The stack with `Users=on`: its two APIs, and a command that uses its tables."""
 
     users: str
     signed: str
@@ -114,7 +116,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         signed = stops.enter_context(serving(strict(VERIFIER, Gateway(routes, functions, limits, authorizer=_IAM).answer)))
         deployed = Deployed(users, signed, settings)
         deployed.command("admin", "create", "admin")
-        # The example is of one experiment, whoever runs it.
+        # The example always uses this experiment, regardless of the caller.
         experiment = deployed.as_admin("2.0", "experiments/create", {"name": "quickstart"})["experiment_id"]
         for name in ("ann", "trainer"):
             deployed.as_admin("2.0", "users/create", {"username": name, "password": _PASSWORD})
@@ -125,7 +127,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
 
 
 def _environment(by: str, deployed: Deployed) -> dict[str, str]:
-    """What the client's environment says of a server and of who asks it."""
+    """Return the client's environment variables for a server and a caller."""
     match by:
         case "Basic":
             return {"MLFLOW_TRACKING_URI": deployed.users, "MLFLOW_TRACKING_USERNAME": "ann", "MLFLOW_TRACKING_PASSWORD": _PASSWORD}
@@ -136,7 +138,8 @@ def _environment(by: str, deployed: Deployed) -> dict[str, str]:
             return {
                 "MLFLOW_TRACKING_URI": deployed.signed,
                 "MLFLOW_TRACKING_AWS_SIGV4": "true",
-                # It signs no file that is not read into memory first. So files go where nothing is to be signed.
+                # The client only signs requests whose file has been read into memory. With this
+                # setting, files are sent to presigned URLs, which need no signature.
                 _SETTING: "1",
                 "AWS_ACCESS_KEY_ID": VERIFIER.access_key,
                 "AWS_SECRET_ACCESS_KEY": VERIFIER.secret_key,
@@ -160,7 +163,8 @@ def test_the_example_and_files_of_each_kind(by: str, deployed: Deployed, tmp_pat
     caller = _environment(by, deployed)
     said = _run([str(_REPOSITORY / "examples/quickstart.py")], tmp_path / "example", **caller)
     assert said == (_REPOSITORY / "examples/quickstart.expected").read_text().splitlines()
-    # Each file that is not empty goes to the bucket by itself, so that no gateway looks at it.
+    # With this setting, files that are not empty are sent to the bucket directly, so that no
+    # gateway processes them.
     said = _run(["-c", _FILES, by], tmp_path / "files", **caller | {_SETTING: "1"})
     if by == "SigV4":
         assert said.pop(0).startswith("empty.txt ")

@@ -1,6 +1,7 @@
-"""Reading scenario files: YAML in, a list of steps out.
+"""Reads scenario files, which are YAML, into lists of steps.
 
-A step is one request, or a family of requests that differ in some variables. README.md describes the format.
+A step is one request, or a family of requests that differ in some variables. README.md describes
+the format.
 """
 
 import itertools
@@ -23,10 +24,11 @@ _LABEL_CHARACTERS = 60
 
 @dataclass(frozen=True)
 class Step:
-    """One request to both sides. Strings in it may hold `${variables}`.
+    """A request that is sent to both sides. Its strings may contain `${variables}`.
 
-    The steps of one entry in a file are a family: their name without the case. `sampled` ones are played when time is short. The sample of
-    a family of `few` lacks some of its values.
+    The steps of one entry in a file are a family, whose name is that of the steps without the case.
+    Steps with `sampled` are part of the sample that is run when time is short. The sample of a
+    family with `few` does not contain all of its values.
     """
 
     name: str
@@ -49,7 +51,7 @@ class Step:
     family: str = ""
 
     def request(self, variables: dict[str, Any]) -> Request:
-        """The request one side gets, with that side's values of the variables."""
+        """Return the request for one side, given that side's values of the variables."""
         known = dict(variables)
         for name, value in self.variables.items():
             known[name] = substitute(value, known)
@@ -72,7 +74,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Scenario:
-    """The steps of one file. A scenario with `fresh_servers` gets two servers for itself. One that is `slow` has no sample."""
+    """The steps of one file.
+
+    A scenario with `fresh_servers` has two servers of its own. A `slow` scenario has no sample.
+    """
 
     name: str
     about: str
@@ -82,7 +87,7 @@ class Scenario:
     slow: bool = False
 
     def sample(self) -> "Scenario":
-        """What is played when time is short."""
+        """Return the sample, which is run when time is short."""
         return replace(self, steps=[step for step in self.steps if step.sampled])
 
 
@@ -98,7 +103,9 @@ def load(file: Path) -> Scenario:
 
 
 def substitute(value: Any, variables: dict[str, Any]) -> Any:
-    """Put variables in. A string that is only `${name}` becomes the value itself, of whatever type."""
+    """Substitute variables. A string that consists of `${name}` becomes the value itself, which may
+    be of any type.
+    """
     if isinstance(value, dict):
         return _substitute_in_object(value, variables)
     if isinstance(value, list):
@@ -111,7 +118,9 @@ def substitute(value: Any, variables: dict[str, Any]) -> Any:
 
 
 def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> dict[str, Any]:
-    """The key `...` stands for all fields of the object given as its value."""
+    """Substitute variables in an object. The key `...` stands for all fields of the object that is
+    its value.
+    """
     result = {}
     for key, value in fields.items():
         value = substitute(value, variables)
@@ -123,10 +132,13 @@ def _substitute_in_object(fields: dict[str, Any], variables: dict[str, Any]) -> 
 
 
 def _expand(fields: dict[str, Any]) -> Iterator[Step]:
-    """One step per combination of `each`, or one per entry of `cases`; `${case}` is its position.
+    """Yield one step per combination of `each`, or one per entry of `cases`, whose index is
+    `${case}`.
 
-    The steps in `then` follow each of these, with the same variables. Of `sample: 4`, one combination in four is in the sample: those on the
-    diagonals, so that each value of each variable is. Of `few: 4`, the first in four is, so that some values are not.
+    Each of them is followed by the steps in `then`, with the same variables. With `sample: 4`,
+    every fourth combination is in the sample. They are selected along the diagonals, so that every
+    value of each variable occurs. With `few: 4`, the first of every four combinations is in the
+    sample, so that some values do not occur.
     """
     fields = dict(fields)
     method = next((method for method in _METHODS if method in fields), None)
@@ -167,7 +179,10 @@ def _label(case: dict[str, Any]) -> str:
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML, read by libyaml in a third of the time, with `!repeat [text, count]` for long strings and `!many {count, item}` for long lists."""
+    """A loader that uses libyaml, which takes a third of the time.
+
+    It supports `!repeat [text, count]` for long strings and `!many {count, item}` for long lists.
+    """
 
 
 def _repeat(loader: _Loader, node: yaml.SequenceNode) -> str:
@@ -176,7 +191,10 @@ def _repeat(loader: _Loader, node: yaml.SequenceNode) -> str:
 
 
 def _many(loader: _Loader, node: yaml.MappingNode) -> list[Any]:
-    """`count` copies of `item`, in which `${i}` is the index; a number if it stands alone."""
+    """Return `count` copies of `item`, in which `${i}` is replaced by the index.
+
+    A string that consists of `${i}` becomes a number.
+    """
     fields = loader.construct_mapping(node, deep=True)
     return [_with_index(fields["item"], index) for index in range(fields["count"])]
 

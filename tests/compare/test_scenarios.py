@@ -1,4 +1,7 @@
-"""Every scenario file is a test: both servers must give the same answers to its requests; `make test-slow` sends those, too, that are not sampled."""
+"""Compares both servers' responses to the requests of each scenario.
+
+`make test-slow` also sends the requests that are not part of the sample.
+"""
 
 from pathlib import Path
 
@@ -10,10 +13,12 @@ from tests.compare.runner import run
 from tests.compare.scenario import Scenario, load
 from tests.support.servers import subject_is_stock_mlflow
 
-#: The largest first: where several processes share the work, the last of them does not wait for it.
+#: The largest files come first, so that they are not the last ones to be finished if several
+#: processes share the work.
 _FILES = sorted(Path(__file__).with_name("scenarios").glob("*.yaml"), key=lambda file: -file.stat().st_size)
-#: How many answers may differ and be accepted. It only ever gets smaller, but for exports of spans in JSON, which the protocol wants
-#: answered in JSON, and for bodies that are not JSON, which stock MLflow takes for empty ones, and for aliases in searches of versions.
+#: Maximum number of accepted differences. It must not grow, except for exports of spans in JSON, to
+#: which the protocol requires a response in JSON, for bodies that are not JSON, which stock MLflow
+#: treats as empty, and for aliases in searches of versions.
 _MOST_EXCUSED_STEPS = 485
 
 
@@ -37,7 +42,7 @@ def _compare(whole: Scenario, request: pytest.FixtureRequest, record_property, i
     scenario = whole.sample() if is_sample else whole
     prefix = "empty_" if scenario.fresh_servers else ""
     reference, subject = (request.getfixturevalue(prefix + side) for side in ("reference", "subject"))
-    # Two stock servers have no excuse for any difference.
+    # No differences are accepted between two servers of stock MLflow.
     allowed = AllowList([] if subject_is_stock_mlflow() else load_entries(scenario.name))
 
     reports, requests = run(scenario, reference, subject, allowed.excuse)
@@ -45,7 +50,7 @@ def _compare(whole: Scenario, request: pytest.FixtureRequest, record_property, i
     record_property(COMPARED, requests)
     record_property(EXCUSED, allowed.excused_steps)
     assert not reports, f"{len(reports)} steps differ:\n\n" + "\n\n".join(reports)
-    # Where all steps are sampled, the number is that of the whole.
+    # If all steps are in the sample, the number has to match that of the whole scenario.
     miscounted = allowed.miscounted(is_sample=len(scenario.steps) < len(whole.steps))
     assert not miscounted, "entries that apply to another number of steps:\n" + "\n".join(miscounted)
 

@@ -63,20 +63,20 @@ def test_what_fits_is_taken(template: dict, said: dict[str, str]):
         ({"DomainName": "ml.example.com"}, "DomainCertificate"),
         (_NAME | {"Users": "on", "UsersDomainName": "ml.example.com"}, "two names"),
         (_NAME | {"UsersDomainName": "people.example.com"}, "Users=on"),
-        ({"DomainCertificate": _CERTIFICATE}, "wants DomainName"),
-        ({"DomainZone": "Z0123"}, "wants DomainName"),
+        ({"DomainCertificate": _CERTIFICATE}, "requires DomainName"),
+        ({"DomainZone": "Z0123"}, "requires DomainName"),
         (_NAME | {"DomainName": "ml.example.com/mlflow"}, "without a path"),
         (_NAME | {"DomainName": "https://ml.example.com"}, "without https://"),
         ({"TableKey": f"arn:aws:kms:{_REGION}:123456789012:alias/mine"}, "not of an alias"),
-        ({"MaxReadUnits": "1000"}, "wants MaxWriteUnits"),
-        ({"MaxWriteUnits": "1000"}, "wants MaxReadUnits"),
+        ({"MaxReadUnits": "1000"}, "requires MaxWriteUnits"),
+        ({"MaxWriteUnits": "1000"}, "requires MaxReadUnits"),
         (
             {"MaxReadUnits": "1", "MaxWriteUnits": "1", "ExistingTable": "data", "ExistingTableStream": "2030-01-31T12:00:00.000",
              "ExistingAccessTable": "users"},
-            "It changes none that it did not make",
+            "It does not change existing tables",
         ),
         ({"MonthlyBudget": "50"}, "BudgetEmail"),
-        ({"BudgetEmail": "ops@example.com"}, "wants MonthlyBudget"),
+        ({"BudgetEmail": "ops@example.com"}, "requires MonthlyBudget"),
         ({"ApplicationLogLevel": "ERROR"}, "INFO, WARN"),
         ({"MaxReadUnits": "a lot", "MaxWriteUnits": "1"}, "must be a number"),
         ({"IndexingDelay": "301"}, "from 0 to 300"),
@@ -106,9 +106,9 @@ def test_each_rule_is_tried(template: dict):
     [tried] = [mark.args[1] for mark in test_what_contradicts_itself_is_refused.pytestmark if mark.name == "parametrize"]
     broken = {text for said, _ in tried for text in refused(template, said, {})}
     asserted = {one["AssertDescription"] for rule in template["Rules"].values() for one in rule["Assertions"]}
-    same = "Rights to the bucket pass by what users are granted. If that is meant, say ArtifactAccess=direct-past-users."
+    same = "Permissions for the bucket bypass the grants of users. To confirm this, set ArtifactAccess=direct-past-users."
     left = {text for text in asserted - broken if text != same}
-    assert left == {"With Users=on the functions know which API a request came through. AccessMode stays none."}
+    assert left == {"Users=on requires AccessMode=none, because the functions authenticate requests depending on their API."}
 
 
 class _Gateway:

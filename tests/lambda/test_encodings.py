@@ -1,4 +1,6 @@
-"""JSON in other encodings than UTF-8, through API Gateway, which takes it for a text in UTF-8, and through `serve`."""
+"""JSON in encodings other than UTF-8, through API Gateway, which treats it as UTF-8, and through
+`serve`.
+"""
 
 import json
 import random
@@ -10,7 +12,7 @@ import requests
 from .conftest import LocalLambda
 
 _JSON = {"Content-Type": "application/json"}
-#: With a byte order mark, and without.
+#: With and without a byte order mark.
 _ENCODINGS = ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"]
 
 

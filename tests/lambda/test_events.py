@@ -1,4 +1,4 @@
-"""The sample events in `events/`, handed to the function's binary as API Gateway hands them over."""
+"""Sends the sample events in `events/` to the functions' binaries like API Gateway does."""
 
 import pytest
 import requests
@@ -64,13 +64,13 @@ def test_repeated_query_parameters(gateway, invoke):
 
 
 def test_create_evaluation_dataset(gateway, invoke):
-    # The function of experiments makes the default one when it starts.
+    # The tracking function creates the default experiment when it starts.
     call(gateway, "experiments/search", {"max_results": 1})
     status, body = invoke("evaluation", "create-dataset")
     assert status == 200
     dataset = body["dataset"]
     assert (dataset["experiment_ids"], dataset["tags"]) == (["0"], '{"team": "search"}')
-    # What the function has written, the same is asked for through the gateway, beside what another function keeps.
+    # The dataset is read through the gateway, and combined with data of another function.
     base = f"{gateway}/ajax-api/3.0/mlflow"
     found = requests.get(f"{base}/datasets/{dataset['dataset_id']}", timeout=60).json()
     assert found["dataset"]["name"] == "questions"
@@ -86,7 +86,7 @@ def test_start_trace(gateway, invoke):
     assert status == 200
     trace = body["trace"]["trace_info"]
     assert (trace["state"], trace["tags"]["mlflow.traceName"]) == ("OK", "agent")
-    # What the function has written, the same is asked for through the gateway, and spans come by it.
+    # The trace is read through the gateway, which also accepts spans.
     found = requests.get(f"{gateway}/ajax-api/3.0/mlflow/traces/{trace['trace_id']}", timeout=60).json()
     assert found["trace"]["trace_info"] == trace
     headers = {"x-mlflow-experiment-id": "0"}
@@ -105,11 +105,11 @@ def test_create_registered_model(gateway, invoke):
     status, body = invoke("registry", "create-registered-model")
     assert status == 200
     assert body["registered_model"]["tags"] == [{"key": "team", "value": "research"}]
-    # What one function has written, the same is asked for through the gateway.
+    # The model is read through the gateway.
     url = f"{gateway}/ajax-api/2.0/mlflow/registered-models/get"
     found = requests.get(url, {"name": "iris"}, timeout=60).json()
     assert found["registered_model"]["description"] == "Classifies flowers"
-    # The source of a version belongs to a run, which the other function has made.
+    # The source of a version belongs to a run, which the tracking function has created.
     run = call(gateway, "runs/create", {"experiment_id": "0"})["run"]["info"]
     source = {"name": "iris", "source": f"{run['artifact_uri']}/model", "run_id": run["run_id"]}
     assert call(gateway, "model-versions/create", source)["model_version"]["version"] == "1"
@@ -150,10 +150,10 @@ def test_an_event_that_is_no_request_is_refused(invoke):
     assert body["message"].startswith("The request cannot be read")
 
 
-# An HTTP API decodes the path before it hands it over, a function URL does not.
+# An HTTP API decodes the path, while a function URL does not.
 @pytest.mark.parametrize("event", ["unknown-path", "encoded-path", "decoded-path"])
 def test_unknown_path(invoke, event):
     status, body = invoke("tracking", event)
     assert status == 404
-    # Stock clients read a 404 that is no JSON as ENDPOINT_NOT_FOUND.
+    # Stock clients interpret a 404 whose body is not JSON as ENDPOINT_NOT_FOUND.
     assert isinstance(body, str)

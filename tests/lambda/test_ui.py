@@ -1,4 +1,5 @@
-"""The user interface through its function, as Lambda runs it: what a browser asks for at `/` and below `/static-files`."""
+"""The user interface as served by its function on Lambda: `/` and the files below `/static-files`.
+"""
 
 import base64
 import gzip
@@ -23,12 +24,12 @@ _YEAR = "public, max-age=31536000, immutable"
 
 @pytest.fixture
 def url(gateway: str) -> str:
-    """Of the page."""
+    """Return the URL of the page."""
     return gateway
 
 
 def _one(build: Path, pattern: str) -> str:
-    """The path of a file of the build as the page asks for it."""
+    """Return the URL path of a file in the build."""
     return f"/static-files/{next(build.glob(pattern)).relative_to(build)}"
 
 
@@ -39,7 +40,7 @@ def test_the_page_is_never_kept(url: str):
     policy = page.headers["Content-Security-Policy"]
     assert "default-src 'self'" in policy and "object-src 'none'" in policy
     assert page.headers["X-Content-Type-Options"] == "nosniff" and page.headers["X-Frame-Options"] == "SAMEORIGIN"
-    # All that the page names is there, and what our server adds to it.
+    # All files to which the page refers exist, including those that our server adds to it.
     named = re.findall(r'(?:src|href)="(?:\./)?(static-files/[^"]+)"', page.text)
     assert len(named) == 7 and {f"static-files/{name}" for name in ("absent.css", "absent.js", "preview.js")} < set(named)
     for path in named:
@@ -89,7 +90,9 @@ def test_a_picture_comes_as_it_is(url: str, local_lambda: LocalLambda):
 @pytest.mark.parametrize("pattern", ["static/js/main.*.js", "static/css/main.*.css", "static/media/*.png", "favicon.ico"])
 @pytest.mark.parametrize("accepts", ["gzip, deflate, br", "identity"])
 def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invoke_raw: Callable[..., Any], pattern: str, accepts: str):
-    """What is not text is in base64, and the largest file fits into an answer, compressed or not."""
+    """Files that are not text are base64-encoded. The largest file fits into a response, compressed
+    or not.
+    """
     path = _one(local_lambda.ui, pattern)
     answer = invoke_raw("ui", "page-file", {"/static-files/manifest.json": path, "gzip, deflate, br": accepts})
     content = (local_lambda.ui / path.removeprefix("/static-files/")).read_bytes()
@@ -105,7 +108,7 @@ def test_what_the_function_hands_to_the_gateway(local_lambda: LocalLambda, invok
     "path", ["../version", "%2e%2e/version", "..%2fversion", "%2e%2e%2fversion", "static/../../version", "..%5cversion", "/version", ""]
 )
 def test_nothing_beside_the_build_is_served(url: str, path: str):
-    # Not by `requests`, which takes the dots out.
+    # `requests` cannot be used, because it removes the dots.
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     try:
         connection.request("GET", f"/static-files/{path}")

@@ -1,7 +1,8 @@
-"""SQLite that knows the case of all letters.
+"""Makes SQLite's ILIKE ignore the case of all letters.
 
-MLflow's ILIKE is that of its database. PostgreSQL and MySQL ignore the case of all letters, as our server does. SQLite, on which
-stock MLflow runs in these tests, knows only those of ASCII. With a `lower` of its own it can be compared.
+In MLflow, the behavior of ILIKE depends on the database. PostgreSQL and MySQL ignore the case of
+all letters, as our server does. SQLite, which stock MLflow uses in these tests, ignores the case of
+ASCII letters only. A custom `lower` makes the two servers comparable.
 """
 
 from typing import Any
@@ -11,12 +12,16 @@ from sqlalchemy.engine import Engine
 
 
 def fold(text: str) -> str:
-    """A text in the case in which our server compares it. Letters of ASCII match only each other."""
+    """Fold the case of a text like our server does for comparisons. ASCII letters only match each
+    other.
+    """
     return text.lower() if text.isascii() else "".join(map(_fold, text))
 
 
 def install() -> None:
-    """All connections of this process to SQLite get it as `lower`, by which SQLAlchemy makes ILIKE."""
+    """Install the function as `lower`, which SQLAlchemy uses for ILIKE, in all SQLite connections
+    of this process.
+    """
     event.listen(Engine, "connect", _connected)
 
 

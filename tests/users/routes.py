@@ -1,4 +1,6 @@
-"""Requests to each route that both servers know, in each spelling of what they name, as random users send them."""
+"""Requests to each route that both servers have, with different spellings of the entities to which
+they refer.
+"""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +14,10 @@ _MISSING = "0" * 32
 
 
 class Made(NamedTuple):
-    """What the administrator makes first, so that the request may remove it: `$fresh` is its id."""
+    """An entity that the administrator creates first, so that the request can delete it.
+
+    Its id is `$fresh`.
+    """
 
     path: str
     content: dict[str, Any]
@@ -20,9 +25,11 @@ class Made(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request; `sent` says as what, if not as a query of a GET and a body of all others.
+    """A request. `sent` is the way in which the content is sent. By default, that is the query for
+    GET and the body for all other methods.
 
-    `accepted` has the statuses, those of MLflow and of ours, that may differ although one of them is a refusal, and the reason.
+    `accepted` has pairs of statuses of MLflow and of ours that may differ although one of them is a
+    refusal, with the reason.
     """
 
     method: str
@@ -33,18 +40,19 @@ class Asked(NamedTuple):
     accepted: Mapping[tuple[int, int], str] = {}
 
 
-#: MLflow's checks look for fewer spellings than what they guard, and refuse the others to all but administrators.
-_UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours reads it, and asks whether they may"}
-_STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow sees no experiment behind a step; ours decides by where the path leads")
+#: MLflow's authorization supports fewer spellings than its endpoints, and refuses the others to
+#: everyone except administrators.
+_UNSEEN = {(400, 403): "MLflow refuses the spelling to users; ours supports it, and checks permissions"}
+_STEP = dict.fromkeys([(403, 404), (404, 403), (200, 403)], "MLflow finds no experiment behind a dot segment; ours resolves the path first")
 #: A dataset of several experiments.
-_ONE_IS_ENOUGH = {(403, 200): "MLflow asks for the right to read all experiments of a dataset; ours for the right to read one of them"}
-#: Files of no experiment are the administrators'.
-_NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow gives everybody the default permission there")
-_SPACE = dict.fromkeys([(200, 403), (403, 200)], "MLflow asks for the experiment of that text, finds no grant, and takes the default permission")
-_NO_ID = {(403, 404): "nothing can have such an id, so ours says that to everybody"}
-_NAMED = {(200, 403): "MLflow does not ask for experiments that the dataset is not in"}
-_PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow asks for a registered model here, although it is a prompt; ours asks for what it is")
-_NO_SCORER = {(200, 403): "MLflow tells an id that no scorer has from one that may not be read; ours does not"}
+_ONE_IS_ENOUGH = {(403, 200): "MLflow requires permission to read all experiments of a dataset; ours to read one of them"}
+#: Files outside of experiments, to which only administrators have access.
+_NOBODYS = dict.fromkeys([(200, 403), (404, 403)], "MLflow applies the default permission there")
+_SPACE = dict.fromkeys([(200, 403), (403, 200)], "MLflow finds no grant for this text, and applies the default permission")
+_NO_ID = {(403, 404): "no entity can have such an id, so ours responds with 404 to everyone"}
+_NAMED = {(200, 403): "MLflow does not check experiments that do not contain the dataset"}
+_PROMPT = dict.fromkeys([(403, 501), (500, 403)], "MLflow checks grants for registered models here, although it is a prompt; ours does not")
+_NO_SCORER = {(200, 403): "MLflow distinguishes missing scorers from unreadable ones; ours does not"}
 
 
 def location(experiment: str) -> dict[str, Any]:
@@ -194,7 +202,7 @@ def of_model(name: str) -> list[Asked]:
     ]
 
 
-#: What is named in other ways than by a client of MLflow.
+#: Entities in spellings that clients of MLflow do not use.
 SPELLED = [
     Asked("GET", f"{V2}/runs/get", {"run_uuid": "$run1"}),
     Asked("GET", f"{V2}/runs/get", {"run_id": "$run1", "run_uuid": "$run2"}),
@@ -243,7 +251,7 @@ SHARED = [
     )),
 ]
 
-#: What is not there, and what names no experiment or model.
+#: Entities that do not exist, and requests that do not refer to an experiment or a model.
 MISSING = [
     Asked("GET", f"{V2}/experiments/get", {"experiment_id": "999999"}),
     Asked("POST", f"{V2}/experiments/set-experiment-tag", {"experiment_id": "999999", "key": "k", "value": "v"}),
@@ -279,22 +287,25 @@ MISSING = [
     Asked("GET", f"{V3}/server-info"),
 ]
 
-#: Routes that are sent elsewhere, or that have nothing to decide.
+#: Routes that other tests cover, or that require no decision.
 ELSEWHERE = {
     "/health": "open",
     "/version": "open",
-    "/": "open to whoever is signed in",
+    "/": "open to all signed-in users",
     "/static-files/{path}": "open",
     "/signin": "MLflow has no such page",
     "/tokens": "MLflow has no such page",
     "/signup": "test_same_rows.py",
-    "/graphql": "what is shown",
+    "/graphql": "covered by `_SHOWN` in `test_same_decisions.py`",
 }
 _ELSEWHERE_BELOW = ("/users/", "/roles/", "/workspaces", "/ui-telemetry")
 
 
 def is_elsewhere(path: str) -> bool:
-    """Whether other tests send it: rows of users and roles in `test_same_rows.py`, workspaces in `tests/workspaces`."""
+    """Check whether other tests cover a path.
+
+    These are `test_same_rows.py` for users and roles, and `tests/workspaces` for workspaces.
+    """
     return path in ELSEWHERE or any(part in path for part in _ELSEWHERE_BELOW)
 
 

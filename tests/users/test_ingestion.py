@@ -1,6 +1,6 @@
-"""A token that only sends traces adds to a trace that is there already, and neither reads nor changes it.
+"""A token that may only send traces can add to an existing trace, but neither reads nor changes it.
 
-Through `serve` and through the functions.
+The test uses `serve` and the functions.
 """
 
 import secrets
@@ -17,7 +17,7 @@ from tests.support.servers import ServerlessMlflow
 from tests.users.test_clients import Site
 from tests.users.world import ADMIN, PASSWORD, V2, V3
 
-#: The functions start once.
+#: All tests run in one process, so that the functions start only once.
 pytestmark = pytest.mark.xdist_group("clients of users behind gateways")
 
 
@@ -92,6 +92,6 @@ def test_a_token_for_traces_only_adds(where: str, request: pytest.FixtureRequest
     for answer in (export("mine", token), start("mine", token)):
         assert (answer.status_code, "theirs" in answer.text) == (200, False), answer.text
     assert place.trace(f"tr-{identity}") == before
-    # The same by somebody who may change traces.
+    # With credentials that may change traces, the request changes the trace.
     assert start("mine", "").status_code == 200
     assert place.trace(f"tr-{identity}")["trace_info"]["request_preview"] == "mine"

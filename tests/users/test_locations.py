@@ -1,6 +1,8 @@
-"""An experiment's artifact location, however it is written, leads into nobody else's artifacts.
+"""An experiment's artifact location cannot refer to artifacts of others, regardless of how it is
+written.
 
-Through `serve`, which keeps artifacts in a directory, and through the functions, which keep them in a bucket.
+The tests use `serve`, which stores artifacts in a directory, and the functions, which store them in
+a bucket.
 """
 
 import uuid
@@ -16,16 +18,18 @@ from tests.support.servers import ServerlessMlflow
 from tests.users.test_clients import Site
 from tests.users.world import ADMIN, PASSWORD, V2, V3
 
-#: The functions start once.
+#: All tests run in one process, so that the functions start only once.
 pytestmark = pytest.mark.xdist_group("clients of users behind gateways")
 
 
 @dataclass
 class Place:
-    """A server, an experiment of the administrator with a run, a user without any grant, and one who may change the experiment."""
+    """A server with an experiment of the administrator that has a run, a user without any grant,
+    and a user who may change the experiment.
+    """
 
     url: str
-    #: Its artifacts, as a path of this machine or as a URI of the bucket.
+    #: The server's artifact storage, as a local path or as a URI of the bucket.
     root: str
     experiment: str = ""
     run: str = ""
@@ -56,7 +60,9 @@ class Place:
         return self.ask(user, f"{V2}/experiments/create", {"name": uuid.uuid4().hex, "artifact_location": location})
 
     def own(self, kind: str) -> list[str]:
-        """Locations of this kind in the directory of the experiment, with its number percent-encoded where that is decoded."""
+        """Return locations of this kind in the directory of the experiment. Its id is also
+        percent-encoded in places where it is decoded.
+        """
         number = self.experiment
         encoded = "".join(f"%{ord(digit):02x}" for digit in number)
         twice = encoded.replace("%", "%25")
@@ -106,7 +112,7 @@ def place(request: pytest.FixtureRequest) -> Place:
 def test_a_location_in_an_experiment_is_for_those_who_may_change_it(kind: str, place: Place) -> None:
     for location in place.own(kind):
         refused = place.create(place.stranger, location)
-        assert (refused.status_code, "artifact_location is among the artifacts of the server" in refused.text) == (403, True), (location, refused.text)
+        assert (refused.status_code, "artifact_location is in the server's artifact storage" in refused.text) == (403, True), (location, refused.text)
         assert place.create(place.editor, location).status_code == 200, location
     grant = {"username": place.editor, "resource_type": "trace", "resource_id": "*", "permission": "DENY"}
     place.change(f"{V3}/users/permissions/grant", grant)
@@ -119,7 +125,7 @@ def test_a_location_in_an_experiment_is_for_those_who_may_change_it(kind: str, p
 
 @pytest.mark.parametrize("path", ["name", "", "007", "team/1", "workspaces", "model-versions-2"])
 def test_a_location_in_no_experiment_is_for_administrators(path: str, place: Place) -> None:
-    # The owner of the experiment could write none of its files.
+    # The owner of the experiment would not be able to write files there.
     for root in ("mlflow-artifacts:", place.root):
         for user in (place.stranger, place.editor):
             refused = place.create(user, f"{root}/{path}")

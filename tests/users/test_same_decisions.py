@@ -1,6 +1,8 @@
-"""Random grants, on MLflow's server and on ours: each request is refused by both or by none, and lists show the same.
+"""Random grants on MLflow's server and on ours: both refuse the same requests, and lists show the
+same entities.
 
-A list of ours shows what a single read allows. Where MLflow's list shows something else, its single read decides.
+Our lists show the entities that a single read allows. If a list of MLflow shows something else,
+MLflow's single read decides.
 """
 
 import random
@@ -16,7 +18,7 @@ from tests.users.world import ADMIN, PASSWORD, V2, V3, Server, both, furnish, fu
 
 _LEVELS = ["READ", "USE", "EDIT", "MANAGE", "DENY"]
 
-#: What may be granted one by one: type and resource.
+#: Grants for a single resource: the type and the resource.
 _RESOURCES = [
     *(("experiment", f"$experiment{number}") for number in (1, 2, 3)),
     ("registered_model", "model1"),
@@ -24,7 +26,7 @@ _RESOURCES = [
     ("prompt", "prompt1"),
     ("scorer", "$experiment1/scorer1"),
 ]
-#: What may be granted for all of a type.
+#: Types that can be granted for all resources.
 _TYPES = [
     *("experiment", "registered_model", "prompt", "scorer", "run", "trace", "assessment", "logged_model"),
     *("registered_model_version", "prompt_version", "scorer_version"),
@@ -82,10 +84,11 @@ _OFTEN = [
 ]
 _REQUESTS = [*(Asked(*request) for request in _OFTEN), *all_further()]
 
-#: What removes a model that something may be granted for. It comes last: what a role has granted for the model counts for no other of its name.
+#: Deletes a model for which there may be grants. It is the last request, because the grants of
+#: roles do not apply to a new model with the same name.
 _REMOVAL = ("DELETE", f"{V2}/registered-models/delete")
 
-#: Lists: path, and what is looked at of the answer.
+#: Lists: method, path, content, the field of the response, and the field of an entity's name.
 _LISTS = [
     ("POST", f"{V2}/experiments/search", {"max_results": 100}, "experiments", "name"),
     ("GET", f"{V2}/experiments/search", {"max_results": 100}, "experiments", "name"),
@@ -94,7 +97,7 @@ _LISTS = [
 ]
 
 
-#: How a single entity of a list is read, by its name.
+#: Single reads of an entity of a list, by the entity's name.
 _SINGLE = {
     "experiments": lambda name: ("GET", f"{V2}/experiments/get-by-name", {"experiment_name": name}),
     "registered_models": lambda name: ("GET", f"{V2}/registered-models/get", {"name": name}),
@@ -102,9 +105,10 @@ _SINGLE = {
 
 
 class Shown(NamedTuple):
-    """A request, and the parts of its answer that are left out where they are denied.
+    """A request, and the parts of its response that are left out if they are denied.
 
-    `single` reads what a list shows: where only one of the two shows it, MLflow's answer to that decides.
+    `single` reads the entity that a list shows. If only one of the servers shows it, MLflow's
+    response to that request decides.
     """
 
     method: str
@@ -152,7 +156,7 @@ def _shown_of_model(name: str) -> list[Shown]:
     ]
 
 
-#: Each alias is decided by itself.
+#: Each alias is authorized separately.
 _QUERY = """{
   a: mlflowGetRun(input: {runId: "$run1"}) { run { info { runId } } }
   b: mlflowGetRun(input: {runId: "$run2"}) { run { info { runId } } }
@@ -168,7 +172,7 @@ _ONE_MODEL = ("GET", f"{V2}/registered-models/get", {"name": "model1"})
 _ONE_VERSION = ("GET", f"{V2}/model-versions/get", {"name": "model1", "version": "1"})
 _ONE_SCORER = ("GET", f"{V3}/scorers/get", {"experiment_id": "$experiment1", "name": "scorer1"})
 
-#: Requests, and the parts of their answers that are left out where they are denied.
+#: Requests, and the parts of their responses that are left out if they are denied.
 _SHOWN = [
     *(request for number in (1, 2) for request in _shown_of_experiment(number)),
     *(request for name in ("model1", "prompt1") for request in _shown_of_model(name)),
@@ -188,7 +192,10 @@ _SHOWN = [
 
 
 def _has(body: Any, parts: tuple[Any, ...]) -> bool:
-    """Whether there is something behind these keys and positions, `*` being any position: the order of latest versions is nobody's."""
+    """Check whether a body has a non-empty value at this path of keys and positions.
+
+    `*` matches any position, because the order of latest versions is undefined.
+    """
     for index, part in enumerate(parts):
         if part == "*":
             return isinstance(body, list) and any(_has(item, parts[index + 1 :]) for item in body)
@@ -212,13 +219,19 @@ def _granted(choice: random.Random) -> list[tuple[str, str, str]]:
 
 
 def _of_role(choice: random.Random, has_workspaces: bool) -> list[tuple[str, str, str]]:
-    """What a role grants: with workspaces, often something for the workspace itself."""
+    """Choose the grants of a role. With workspaces, these often include one for the workspace
+    itself.
+    """
     of_workspace = [("workspace", "*", choice.choice(["USE", "USE", "MANAGE"]))] if has_workspaces and choice.random() < 0.5 else []
     return [*of_workspace, *_granted(choice)]
 
 
 def _is_malformed(server: Server, asked: Asked, status: int) -> bool:
-    """Whether ours refuses it to the administrator, too, for what it is: before anybody is asked for rights, as the operator guide says."""
+    """Check whether our server rejects a request as malformed.
+
+    In this case, it also rejects the administrator's request, because requests are validated before
+    they are authorized, as the operator guide says.
+    """
     return status == 400 and server.ask(ADMIN, asked.method, asked.path, asked.content, asked.sent).status_code == 400
 
 
@@ -245,7 +258,7 @@ class _User(NamedTuple):
                 _administer(server, "POST", f"{V3}/roles/assign", {"role_id": role, "username": self.name})
 
     def administers(self, workspace: str | None) -> bool:
-        """Whether the user administers a workspace: that of the grants, if none is named."""
+        """Check whether the user administers a workspace. By default, it is that of the grants."""
         is_of_grants = workspace in (None, self.pair[0].workspace)
         return is_of_grants and any(("workspace", "*", "MANAGE") in of_role for of_role in self.roles)
 
@@ -254,14 +267,16 @@ class _User(NamedTuple):
 
 
 def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]:
-    """What differs between the answers to a request, which may be sent to another workspace than that of its ids."""
+    """Yield the differences between the responses to a request. It may be sent to a different
+    workspace from that of its ids.
+    """
     for server in user.pair:
         if made := asked.made:
             server.make("fresh", "POST", made.path, made.content, *made.pointer)
     method, path, content = asked.method, asked.path, asked.content
     stock, ours = (server.ask(user.name, method, path, content, asked.sent, workspace) for server in user.pair)
     statuses = (stock.status_code, ours.status_code)
-    # Administrators of a workspace are told what is not there.
+    # Administrators of a workspace may learn that an entity does not exist.
     is_accepted = statuses in asked.accepted or (user.administers(workspace) and statuses == (403, 404))
     if not is_accepted and (stock.status_code == 403) != (ours.status_code == 403) and not _is_malformed(user.pair[1], asked, ours.status_code):
         yield f"{method} {path} {asked.sent} {content} to {workspace}: stock {stock.status_code}, ours {ours.status_code}; {user}"
@@ -271,7 +286,7 @@ def _decision(user: _User, asked: Asked, workspace: str | None) -> Iterator[str]
 
 
 def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
-    """What differs between what answers show."""
+    """Yield the differences between the contents of the responses."""
     method, path, content, parts, single = shown
     stock, ours = (server.ask(user.name, method, path, content, "", workspace) for server in user.pair)
     said = f"{method} {path} {content} to {workspace}"
@@ -280,7 +295,7 @@ def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
     elif stock.status_code == 200 and ours.status_code == 200:
         is_foreign = workspace not in (None, user.pair[0].workspace)
         for part in parts:
-            # A run that is not there has no points.
+            # A run that does not exist has no points.
             looked_at = (*part, "metrics") if is_foreign and part == _HISTORY else part
             has = tuple(_has(answer.json(), looked_at) for answer in (stock, ours))
             if has[0] == has[1]:
@@ -290,7 +305,10 @@ def _shown(user: _User, shown: Shown, workspace: str | None) -> Iterator[str]:
 
 
 def _lists(user: _User, workspace: str | None) -> Iterator[str]:
-    """What differs between lists of ours, and what MLflow lists, or else what its single reads allow."""
+    """Yield the differences between our lists and MLflow's.
+
+    If they differ, our list is compared to the entities that MLflow's single reads allow.
+    """
     for method, path, content, field, name in _LISTS:
         def listed(by: str, server: Server) -> list[str]:
             rows = server.ask(by, method, path, content, "", workspace).json().get(field, [])  # noqa: B023
@@ -306,7 +324,11 @@ def _lists(user: _User, workspace: str | None) -> Iterator[str]:
 
 
 def _decisions(places: list[tuple[Server, Server]], seed: int, users: int, requests: int) -> list[str]:
-    """What differs in some places: the workspaces of a pair of servers, or the pair itself. Two fifths of the requests go to another one."""
+    """Return the differences in some places, which are the workspaces of a pair of servers, or the
+    pair itself.
+
+    Two fifths of the requests are sent to another workspace.
+    """
     choice = random.Random(seed)
     different = []
     has_workspaces = len(places) > 1
@@ -367,7 +389,9 @@ def test_many_decisions_in_workspaces(tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_each_route_is_among_the_requests() -> None:
-    """Each that both servers know, but for those that other tests send."""
+    """Check that the requests cover each route that both servers have, except for those that other
+    tests cover.
+    """
     levels = (Path(__file__).resolve().parents[2] / "docs/reference/levels.md").read_text()
     routes = re.findall(r"^\| (\w+) \| `([^`]+)`", levels, re.MULTILINE)
     lists = [(method, path) for method, path, *_ in [*_SHOWN, *_LISTS]]

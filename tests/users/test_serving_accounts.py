@@ -1,6 +1,8 @@
-"""An account with READ on one registered model loads its versions with the stock client, and reaches nothing else.
+"""An account with READ for one registered model can load its versions with the stock client, and
+has no access to anything else.
 
-Through `serve`, which keeps artifacts in a directory, and through the functions, which keep them in a bucket.
+The tests use `serve`, which stores artifacts in a directory, and the functions, which store them in
+a bucket.
 """
 
 import base64
@@ -26,11 +28,11 @@ from tests.support.servers import ServerlessMlflow, binary
 from tests.users.test_clients import Site
 from tests.users.world import ADMIN, PASSWORD, V2, V3
 
-#: The functions start once.
+#: All tests run in one process, so that the functions start only once.
 pytestmark = pytest.mark.xdist_group("clients of users behind gateways")
 
 _SERVED = "/api/2.0/mlflow-artifacts"
-#: A model's name may hold nearly any character.
+#: The name of a model may contain almost any character.
 _NAME = "a model 100%25 ü"
 
 
@@ -41,7 +43,9 @@ class _Doubling(mlflow.pyfunc.PythonModel):
 
 @dataclass
 class World:
-    """A server with a run and a logged model of the administrator, and three versions of a registered model of their files."""
+    """A server with a run and a logged model of the administrator, and a registered model with
+    three versions that use their files.
+    """
 
     url: str
     token: Callable[..., str]
@@ -74,14 +78,18 @@ class World:
         self.change("POST", f"{V3}/users/permissions/revoke", {"username": user, "resource_type": kind, "resource_id": pattern})
 
     def location(self, user: str, version: str) -> str:
-        """The location of a version's files, as the server answers it, without the scheme."""
+        """Return the location of a version's files in the response of the server, without the
+        scheme.
+        """
         query = {"name": self.name, "version": version}
         answer = self.ask(user, "GET", f"{V2}/model-versions/get-download-uri", params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()["artifact_uri"].removeprefix("mlflow-artifacts:/")
 
     def as_written(self, user: str, path: str) -> int:
-        """The status of a download whose path is sent as it is: clients resolve steps upwards."""
+        """Return the status of a download whose path is sent unchanged. HTTP clients would resolve
+        `..`.
+        """
         server = urlsplit(self.url)
         connection = http.client.HTTPConnection(server.hostname or "", server.port, timeout=300)
         with closing(connection):
@@ -90,7 +98,9 @@ class World:
             return connection.getresponse().status
 
     def reads(self, user: str, path: str) -> list[int]:
-        """The statuses of everything that reads a path: the list, the file, and its presigned URL."""
+        """Return the statuses of all requests that read a path: the list, the file, and its
+        presigned URL.
+        """
         return [
             self.ask(user, "GET", f"{_SERVED}/artifacts", params={"path": path}).status_code,
             self.ask(user, "GET", f"{_SERVED}/artifacts/{quote(path)}/MLmodel").status_code,
@@ -100,7 +110,7 @@ class World:
 
 @contextmanager
 def _as(monkeypatch: pytest.MonkeyPatch, world: World, user: str = "", token: str = "") -> Iterator[None]:
-    """The stock client in this process, as a user or by a token."""
+    """Configure the stock client in this process, for a user or a token."""
     with monkeypatch.context() as patched:
         patched.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
         if token:
@@ -113,9 +123,11 @@ def _as(monkeypatch: pytest.MonkeyPatch, world: World, user: str = "", token: st
 
 
 def _furnish(world: World, directory: Path) -> None:
-    """Version 1 is a directory of a run, 2 a logged model, and 3 names its run by a `runs:` URI."""
+    """Create the versions: 1 is a directory of a run, 2 is a logged model, and 3 refers to its run
+    by a `runs:` URI.
+    """
     client = MlflowClient()
-    # Names are quoted in the sources of versions, which lead here.
+    # The client puts this name into the sources of versions, where it has to be quoted.
     world.name = f"{_NAME} {uuid.uuid4().hex}"
     world.experiment = client.create_experiment(f"of {world.name}")
     run = client.create_run(world.experiment)
@@ -160,7 +172,8 @@ def behind_functions(deployed: Deployed) -> World:
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     world = request.getfixturevalue(request.param)
     with pytest.MonkeyPatch.context() as patch, _as(patch, world, ADMIN):
-        # What the client remembers is reset, and `set_experiment` sets this, too.
+        # `set_experiment` changes this variable and the client's state, so both are restored
+        # afterwards.
         patch.setenv("MLFLOW_EXPERIMENT_ID", "0")
         patch.setattr(mlflow.tracking.fluent, "_active_experiment_id", None)
         _furnish(world, tmp_path_factory.mktemp("model"))
@@ -235,7 +248,8 @@ def test_no_path_leads_out_of_the_directory_of_a_version(world: World):
         for path in (f"{directory}/{step}", f"{directory}/{step}/model2", f"{directory}/{step}/model2/MLmodel"):
             assert set(world.reads(account, path)) <= {400, 403}, path
             assert world.as_written(account, path) in (400, 403), path
-    # A sibling whose name begins like that of the version's directory, and other versions and models.
+    # A sibling whose name begins with that of the version's directory, and other versions and
+    # models.
     root, name, _ = directory.split("/")
     for path in (f"{directory}2", f"{directory}/2", f"{root}/{name}/99"):
         assert 200 not in world.reads(account, path) or world.ask(
@@ -302,7 +316,7 @@ def test_no_version_is_made_of_files_that_its_maker_may_not_read(world: World):
     ]:
         answer = world.ask(maker, "POST", f"{V2}/model-versions/create", json={"name": own, "source": source, **owner})
         assert answer.status_code in (400, 403), (source, owner, answer.text)
-    # Their own files may be: the refusals have their reasons.
+    # The maker's own files can be used, which shows that the refusals above have other reasons.
     answer = world.ask(maker, "POST", f"{V2}/model-versions/create", json={"name": own, "source": f"{mine}/x", "run_id": own_run["run_id"]})
     assert answer.status_code == 200, answer.text
 

@@ -1,4 +1,4 @@
-"""Two servers with the same users and the same things, one of them stock MLflow, and requests that both are asked."""
+"""Two servers with the same users and entities, one of them stock MLflow, and requests to both."""
 
 import secrets
 import subprocess
@@ -17,13 +17,13 @@ ADMIN, PASSWORD = "admin", "correct horse battery"
 
 V2, V3 = "/api/2.0/mlflow", "/api/3.0/mlflow"
 HEADER = "X-MLFLOW-WORKSPACE"
-#: The workspaces of servers that have some. They have the same names in them.
+#: The workspaces of servers with workspaces. Their entities have the same names.
 WORKSPACES = ("default", "team-a", "team-b")
 
 
 @dataclass
 class Server:
-    """One of the two, or a workspace of it, and what the ids in it stand for."""
+    """One of the two servers, or a workspace of it, with the ids that placeholders stand for."""
 
     url: str
     ids: dict[str, str] = field(default_factory=dict)
@@ -37,10 +37,12 @@ class Server:
     def ask(
         self, user: str, method: str, path: str, content: Mapping[str, Any] | None = None, sent: str = "", workspace: str | None = None
     ) -> requests.Response:
-        """Send a request as a user; `$name` in it stands for the id that the server has for that.
+        """Send a request as a user. `$name` in it stands for the id that this server has for the
+        name.
 
-        `sent` says what the content is: a query, a body, a span of the experiment named, or some bytes in its place. `workspace` names
-        another workspace than this one.
+        `sent` is the way in which the content is sent: as a query, as a body, as a span in the
+        given experiment, or as some bytes that replace it. `workspace` overrides the workspace of
+        this object.
         """
         filled = self._filled(dict(content or {}))
         of_request: dict[str, Any]
@@ -63,7 +65,7 @@ class Server:
         )
 
     def make(self, name: str, method: str, path: str, content: Mapping[str, Any], *pointer: str) -> None:
-        """Make something as the administrator, and keep its id under a name."""
+        """Create an entity as the administrator, and store its id under a name."""
         answer = self.ask(ADMIN, method, path, content)
         assert answer.status_code == 200, f"{path}: {answer.status_code} {answer.text}"
         found = answer.json()
@@ -84,7 +86,7 @@ class Server:
 
 
 def _one_span() -> bytes:
-    """The span of a new trace, as an exporter sends it."""
+    """Return the export of a new trace with a single span."""
     request = ExportTraceServiceRequest()
     span = request.resource_spans.add().scope_spans.add().spans.add()
     span.trace_id, span.span_id, span.name = secrets.token_bytes(16), secrets.token_bytes(8), "root"
@@ -94,20 +96,20 @@ def _one_span() -> bytes:
 
 @contextmanager
 def both(directory: Path, default_permission: str, workspaces: bool = False) -> Iterator[tuple[Server, Server]]:
-    """Stock MLflow and ours, each with an administrator; with workspaces, or without."""
+    """Start stock MLflow and ours, each with an administrator, with or without workspaces."""
     settings = directory / "basic_auth.ini"
     directory.mkdir(parents=True, exist_ok=True)
     settings.write_text(
         f"[mlflow]\ndefault_permission = {default_permission}\n"
         f"database_uri = sqlite:///{directory / 'auth.db'}\nadmin_username = {ADMIN}\n"
         "authorization_function = mlflow.server.auth:authenticate_request_basic_auth\n"
-        # Otherwise each request costs half a second for the hash of its password.
+        # Without this cache, each request takes half a second to hash the password.
         "auth_cache_ttl_seconds = 3600\n"
     )
     mode = ["--enable-workspaces"] if workspaces else []
     stock = StockMlflow(
         directory / "stock",
-        # Each workspace has its own part of what the server keeps.
+        # Each workspace has its own part of the server's artifact storage.
         artifact_options=["--artifacts-destination", str(directory / "stock" / "artifacts")] if workspaces else None,
         options=["--app-name", "basic-auth", *mode],
         environment={
@@ -133,7 +135,11 @@ def both(directory: Path, default_permission: str, workspaces: bool = False) -> 
 
 
 def furnish(server: Server) -> None:
-    """Make what users are granted something for: three experiments with a run, a logged model, a trace and a dataset, models, prompts, a scorer."""
+    """Create the entities that are granted to users.
+
+    These are three experiments with a run, a logged model, a trace and a dataset each, models,
+    prompts and a scorer.
+    """
     for number in (1, 2, 3):
         experiment = f"experiment{number}"
         server.make(experiment, "POST", f"{V2}/experiments/create", {"name": experiment}, "experiment_id")
@@ -160,7 +166,7 @@ def furnish(server: Server) -> None:
         feedback = {"assessment_name": "f", "feedback": {"value": True}, "source": source}
         path = f"{V3}/traces/{trace}/assessments"
         server.make(f"assessment{number}", "POST", path, {"assessment": feedback}, "assessment", "assessment_id")
-        # Ids with their first characters left out: these stand in requests in another way.
+        # Ids without their first characters, for requests that spell these differently.
         server.ids |= {f"logged{number}_rest": server.ids[f"logged{number}"][1:], f"trace{number}_rest": trace[2:]}
         dataset = {"name": f"dataset{number}", "experiment_ids": [f"${experiment}"]}
         server.make(f"dataset{number}", "POST", f"{V3}/datasets/create", dataset, "dataset", "dataset_id")
@@ -174,7 +180,9 @@ def furnish(server: Server) -> None:
 
 
 def furnish_model(server: Server, name: str) -> None:
-    """Make a registered model or a prompt of this name, with a version of a run."""
+    """Create a registered model or a prompt with this name, and a version of it that belongs to a
+    run.
+    """
     prompt = [{"key": "mlflow.prompt.is_prompt", "value": "true"}]
     is_prompt = name.startswith("prompt")
     tags = prompt if is_prompt else []
@@ -188,7 +196,7 @@ def furnish_model(server: Server, name: str) -> None:
 
 
 def make_workspaces(pair: tuple[Server, Server]) -> list[tuple[Server, Server]]:
-    """Make workspaces on both servers, with the same names in each."""
+    """Create workspaces on both servers, with the same names in each."""
     places = []
     for workspace in WORKSPACES:
         if workspace != "default":

@@ -1,32 +1,35 @@
-//! The number of connections that the process may have open.
+//! Limits on the number of open connections, derived from the process's limit of file descriptors.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that are not for connections of clients and their files: tables, the log, connections to AWS.
+/// Descriptors reserved for everything but requests: tables, the log, connections to AWS.
 const RESERVE: usize = 64;
-/// Descriptors of a request: its connection, and a file or a connection to a bucket.
+/// Descriptors per request: its connection, and a file or a connection to a bucket.
 const PER_REQUEST: usize = 2;
-/// Largest number of connections. A head may take 64 KB, so they take 256 MB at most.
+/// Upper bound of the number of connections. The head of a request may take 64 KB, so this many
+/// connections take up to 256 MB.
 const MAX_CONNECTIONS: usize = 4_096;
-/// Smallest number of connections, however few descriptors there are.
+/// Lower bound of the number of connections, even if there are too few descriptors.
 const MIN_CONNECTIONS: usize = 8;
 
-/// The number of connections that may be open at a time.
+/// Maximum numbers of connections that may be open at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// In all.
+    /// The maximum for all addresses together.
     pub(crate) total: usize,
-    /// From one address.
+    /// The maximum per address.
     pub(crate) per_address: usize,
 }
 
 impl Limits {
-    /// The limits of this process. Raises its number of descriptors to what the system allows.
+    /// Raises the process's soft limit of descriptors as far as the system allows, and returns the
+    /// resulting limits.
     pub(crate) fn of_process() -> Self {
         Self::of_descriptors(raised())
     }
 
-    /// The limits of a process that may have so many descriptors; `None` if there is no limit.
+    /// Returns the limits for a maximum number of descriptors. `None` means that there is no
+    /// maximum.
     fn of_descriptors(descriptors: Option<u64>) -> Self {
         let descriptors = descriptors.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
         let total = (descriptors.saturating_sub(RESERVE) / PER_REQUEST).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
@@ -34,13 +37,14 @@ impl Limits {
     }
 }
 
-/// Raises the soft limit of descriptors to the hard one, and returns the limit.
+/// Raises the soft limit of descriptors to the hard limit. Returns the limit that is now in effect,
+/// or `None` if there is none.
 fn raised() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         Ok(()) => limit.maximum,
         Err(error) => {
-            tracing::debug!(%error, "the number of file descriptors stays as it is");
+            tracing::debug!(%error, "failed to raise the limit of file descriptors");
             limit.current
         }
     }

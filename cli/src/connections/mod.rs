@@ -1,4 +1,5 @@
-//! Connections of clients, with little memory for each, for a bounded time, and in a bounded number.
+//! Client connections of `serve`: an HTTP/1.1 server with small buffers, timeouts, and a limit on
+//! the number of connections.
 
 mod limits;
 mod open;
@@ -28,28 +29,34 @@ use limits::Limits;
 use open::{Open, Place};
 use stalling::Stalling;
 
-/// Bytes that are read from a connection, or wait to be written to it, at a time; the longest head of a request, too. Unless told otherwise,
-/// hyper takes 400 KB, and for buffers of that length the allocator keeps pages of 4 MB for each thread (`docs/adr/0021-artifacts.md`).
+/// Size in bytes of the read buffer and the write buffer of a connection, and maximum length of the
+/// head of a request. hyper's default is 400 KB, and for buffers of that size the allocator retains
+/// pages of 4 MB per thread (`docs/adr/0021-artifacts.md`).
 const BUFFER: usize = 64 << 10;
 
-/// How long a connection may stay open without progress.
+/// Timeouts of a connection that makes no progress.
 #[derive(Clone, Copy)]
 struct Timeouts {
-    /// Time in which the head of a request has to come, after the connection was opened or after the answer before.
+    /// Maximum time until the head of a request has arrived, after the connection was opened or the
+    /// previous response was sent.
     head: Duration,
-    /// Time for which a client may read nothing of an answer.
+    /// Maximum time for which a client may stop reading a response.
     stall: Duration,
 }
 
-/// Load balancers of AWS keep idle connections for 60 seconds.
+/// The timeouts in production. The one for heads is longer than the 60 seconds for which AWS load
+/// balancers keep idle connections.
 const TIMEOUTS: Timeouts = Timeouts { head: Duration::from_secs(75), stall: Duration::from_mins(1) };
 
-/// Answers all connections until the end, and then the requests that have come by then.
+/// Serves connections until `end` completes, and then completes the requests that have arrived by
+/// then.
 ///
-/// Connections time out ([`TIMEOUTS`]), and their number is bounded ([`Limits`]): for a new connection, one is closed that waits
-/// for a request. If none waits, the new one is closed.
+/// Connections time out ([`TIMEOUTS`]), and their number is limited ([`Limits`]). If the limit is
+/// reached, a new connection replaces one that is waiting for a request. If there is none, the new
+/// connection is closed.
 ///
-/// The proxy at this address is trusted about where a request came from; other peers are not.
+/// `proxy` is the address of a trusted proxy, whose headers determine the client's address and
+/// whether the client uses TLS. These headers are ignored in requests from other peers.
 pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
     mut listener: L,
     app: Router,
@@ -67,13 +74,13 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
             (stream, peer) = listener.accept() => {
                 let peer = peer.ip().to_canonical();
                 let Some(place) = open.enter(peer) else {
-                    tracing::warn!(%peer, "a connection is closed: there are too many with requests in progress");
+                    tracing::warn!(%peer, "rejected a connection: the limit is reached, and no connection is idle");
                     continue;
                 };
                 let client = Client { peer, is_proxy: Some(peer) == proxy, place };
                 connections.spawn(connection(stream, client, app.clone(), TIMEOUTS, ending.subscribe()));
             }
-            // Those that have ended are forgotten.
+            // Removes finished tasks.
             Some(_) = connections.join_next() => {}
         }
     }
@@ -82,14 +89,15 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
     while connections.join_next().await.is_some() {}
 }
 
-/// The address that a proxy has added: the last one, as everything before it was sent by the client.
+/// Returns the client's address from `X-Forwarded-For`. The proxy appends it, so only the last
+/// entry can be trusted. The entries before it are sent by the client.
 fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
     let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
     let last = last.rsplit(',').next()?.trim();
     last.parse().ok().or_else(|| last.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
-/// Whether a proxy says that it speaks TLS with the client.
+/// Checks whether the proxy reports in `X-Forwarded-Proto` that the client uses TLS.
 fn is_forwarded_from_tls(headers: &HeaderMap) -> bool {
     let last = headers.get_all("x-forwarded-proto").iter().next_back().and_then(|scheme| scheme.to_str().ok());
     let last = last.and_then(|schemes| schemes.rsplit(',').next());
@@ -99,7 +107,7 @@ fn is_forwarded_from_tls(headers: &HeaderMap) -> bool {
 /// The other end of a connection.
 struct Client {
     peer: IpAddr,
-    /// Whether it is the trusted proxy.
+    /// Whether the peer is the trusted proxy.
     is_proxy: bool,
     place: Place,
 }
@@ -130,14 +138,14 @@ async fn connection(
     );
     let outcome = tokio::select! {
         outcome = &mut connection => outcome,
-        () = place.evicted() => return tracing::debug!(%peer, "a connection makes room for another one"),
+        () = place.evicted() => return tracing::debug!(%peer, "closed a waiting connection in favor of a new one"),
         _ = ending.changed() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
     };
     if let Err(error) = outcome {
-        tracing::debug!(%error, "a connection has broken");
+        tracing::debug!(%error, "a connection failed");
     }
 }
 
@@ -162,11 +170,12 @@ mod tests {
         assert_eq!(forwarded_for(&headers), None);
     }
 
-    /// Longer than any test takes.
+    /// A timeout that no test reaches.
     const LONG: Duration = Duration::from_hours(1);
     const SHORT: Duration = Duration::from_millis(20);
 
-    /// The answer on a connection that times out after this was sent, if its client reads. Returns when the connection has ended.
+    /// Sends `sent` on a connection with these timeouts, and returns the response after the
+    /// connection was closed. Empty if the client does not read.
     async fn answer(timeouts: Timeouts, sent: &str, reads: bool) -> String {
         let slow = || async {
             tokio::time::sleep(SHORT * 10).await;
@@ -193,7 +202,8 @@ mod tests {
         let timeouts = Timeouts { head: SHORT, stall: LONG };
         assert_eq!(answer(timeouts, "", true).await, "");
         assert_eq!(answer(timeouts, "GET / HTTP/1.1\r\nhost: x", true).await, "");
-        // The time that the server takes does not count, and the connection waits for one more request.
+        // The time that the server takes is not limited. After the response, the connection waits
+        // for the next request.
         let slow = answer(timeouts, "GET /slow HTTP/1.1\r\nhost: x\r\n\r\n", true).await;
         assert!(slow.starts_with("HTTP/1.1 200") && slow.ends_with("slow"), "{slow}");
     }

@@ -1,4 +1,4 @@
-//! The open connections, and which of them is closed for a new one.
+//! Registry of open connections, which selects the one to close when the limit is reached.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -14,33 +14,35 @@ use tokio::sync::Notify;
 
 use super::limits::Limits;
 
-/// Bits of an IPv6 address that a site has at its disposal.
+/// Length of the network prefix that identifies a site in an IPv6 address. The site controls the
+/// other bits.
 const SITE_BITS: u32 = 64;
 
 /// The value of [`Status::waiting`] while a request is in progress.
 const BUSY: u64 = 0;
 
-/// The open connections.
+/// A registry of open connections.
 pub(crate) struct Open {
     limits: Limits,
     connections: Mutex<HashMap<u64, Arc<Status>>>,
-    /// Counts connections and answers: what is older has the smaller number.
+    /// A logical clock. Connections and responses get increasing numbers.
     clock: AtomicU64,
-    /// The proxy that all clients come through has no limit of its own.
+    /// The address of the trusted proxy. It is exempt from the limit per address, because the
+    /// connections of all clients come from it.
     proxy: Option<IpAddr>,
 }
 
 /// The state of one connection.
 struct Status {
-    /// The address of the peer. IPv6 addresses of one site count as one.
+    /// The address of the peer. IPv6 addresses of the same site are treated as one.
     site: IpAddr,
-    /// When it began to wait for a request, or [`BUSY`].
+    /// When the connection began to wait for a request, by [`Open::clock`], or [`BUSY`].
     waiting: AtomicU64,
-    /// Whether it has to make room.
+    /// Notified when the connection has to be closed in favor of another one.
     evicted: Notify,
 }
 
-/// A place among the open connections, until it is dropped.
+/// An entry in the registry of connections. Dropping it removes the entry.
 pub(crate) struct Place {
     open: Arc<Open>,
     number: u64,
@@ -52,9 +54,12 @@ impl Open {
         Arc::new(Self { limits, connections: Mutex::default(), clock: AtomicU64::new(BUSY), proxy })
     }
 
-    /// Takes a place for a new connection. If there are too many, one that waits for a request is closed: that of its own
-    /// address if this has too many, or else one of the address with the most. The one that has waited longest is closed.
-    /// `None` if all of them have a request in progress.
+    /// Adds a connection. If the limit of the peer's address or of all addresses is reached, a
+    /// connection that is waiting for a request is evicted. If the peer's address is at its limit,
+    /// it is one from this address, and otherwise one from the address with the most connections.
+    /// Among these, the one that has been waiting the longest is evicted.
+    ///
+    /// Returns `None` if all of these have a request in progress.
     pub(crate) fn enter(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let (site, number) = (site(peer), self.now());
         let mut connections = self.connections.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +90,7 @@ impl Open {
     }
 }
 
-/// The address of a peer, or the site that an IPv6 address belongs to.
+/// Returns the address of an IPv4 peer, or the site's prefix of an IPv6 address.
 fn site(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
@@ -94,12 +99,12 @@ fn site(peer: IpAddr) -> IpAddr {
 }
 
 impl Place {
-    /// Waits until the connection has to make room for another one.
+    /// Waits until the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.status.evicted.notified().await;
     }
 
-    /// Notes that a request is in progress, until the result is dropped.
+    /// Marks the connection as busy until the result is dropped.
     pub(crate) fn request(&self) -> InProgress {
         self.status.waiting.store(BUSY, Ordering::Relaxed);
         InProgress { open: Arc::clone(&self.open), status: Arc::clone(&self.status) }
@@ -112,14 +117,15 @@ impl Drop for Place {
     }
 }
 
-/// A request in progress.
+/// A guard for a request in progress.
 pub(crate) struct InProgress {
     open: Arc<Open>,
     status: Arc<Status>,
 }
 
 impl InProgress {
-    /// The body of the answer. The request is in progress until it is sent.
+    /// Wraps the body of the response, so that the request is in progress until the body has been
+    /// sent.
     pub(crate) fn until_sent(self, body: Body) -> Body {
         Body::new(Answering { body, _request: self })
     }
@@ -131,7 +137,7 @@ impl Drop for InProgress {
     }
 }
 
-/// The body of an answer, with its request.
+/// The body of a response, with the guard of its request.
 struct Answering {
     body: Body,
     _request: InProgress,
@@ -167,7 +173,7 @@ mod tests {
         [10, 0, 0, last].into()
     }
 
-    /// Whether it has to make room.
+    /// Checks whether the connection has been evicted.
     async fn is_evicted(place: &Place) -> bool {
         tokio::time::timeout(Duration::ZERO, place.evicted()).await.is_ok()
     }
@@ -181,7 +187,8 @@ mod tests {
         let third = enter(1);
         assert!(is_evicted(&second).await && !is_evicted(&first).await && !is_evicted(&other).await);
         drop(request);
-        // The other has waited for longer, but its address has fewer.
+        // The connection from the other address has been waiting for longer, but its address has
+        // fewer connections.
         let (fourth, fifth) = (enter(3), enter(4));
         assert!(is_evicted(&third).await, "first: {}", is_evicted(&first).await);
         assert!(!is_evicted(&other).await && !is_evicted(&fourth).await && !is_evicted(&fifth).await);
@@ -196,7 +203,7 @@ mod tests {
         requests[1] = Body::empty();
         assert!(open.enter(address(3)).is_some());
         assert!(is_evicted(&places[1]).await && !is_evicted(&places[0]).await);
-        // An ended connection leaves its place.
+        // Closed connections are removed.
         drop(places);
         assert!(open.connections.lock().unwrap().is_empty());
     }

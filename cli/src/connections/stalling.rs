@@ -1,4 +1,4 @@
-//! Connections whose peer does not read.
+//! Timeout for connections whose peer stops reading.
 
 use std::io;
 use std::pin::Pin;
@@ -8,21 +8,23 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A connection that fails if its peer reads nothing for too long.
+/// A connection that fails if a write makes no progress for too long, because its peer does not
+/// read.
 pub(crate) struct Stalling<S> {
     stream: S,
     most: Duration,
-    /// Ends when the peer has read nothing for too long.
+    /// The timeout of a pending write. Not set unless a write is pending.
     end: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Stalling<S> {
-    /// A connection whose peer may read nothing for so long, while there is something to read.
+    /// Wraps a connection. `most` is the maximum time for which a write may be pending.
     pub(crate) fn new(stream: S, most: Duration) -> Self {
         Self { stream, most, end: None }
     }
 
-    /// The outcome of an attempt to write.
+    /// Handles the result of an attempt to write: resets the timeout after progress, and otherwise
+    /// starts or polls it.
     fn checked<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.end = None;

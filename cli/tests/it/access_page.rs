@@ -1,5 +1,5 @@
-//! Checks that `docs/reference/access.md` says what each route needs, as the authorizer was asked.
-//! `UPDATE_DOCS=1` writes it.
+//! Checks that `docs/reference/access.md` lists the needs of each route, as passed to the
+//! authorizer. `UPDATE_DOCS=1` writes the page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -24,18 +24,19 @@ use crate::site::{ROOT, TABLE, mounted, walker};
 const HEAD: &str = "\
 # What each route needs
 
-Generated from a walk through all routes by `make docs`; do not edit. Each line is one thing that the authorizer is asked of a request: what is
-done, to what kind of entity, and what guards that. A request is refused if one of them is, but for lists, which leave out what may not be read, and for
-what is only shown in an answer about something else, which is left out likewise. To read an evaluation dataset, the right to one of its experiments is enough.
-An authorizer that does not look at guards is not asked about what a request only names: the logged models of a run's inputs and outputs, and
-the source run of a logged model. What makes a prompt or names one is asked as of a prompt, where it is known to be one.
+Generated from a walk through all routes by `make docs`; do not edit. Each line is one question that the authorizer has to answer for a request: the
+action, the kind of entity, and the entity that guards it. A request is refused if one of the answers is no. There are two exceptions: lists leave out
+entities that the caller may not read, and responses leave out entities that they would only show as part of another one. Reading an evaluation dataset
+requires permission to read one of its experiments. Authorizers that do not read guards are not asked about entities to which a request merely refers: the
+logged models of a run's inputs and outputs, and the source run of a logged model. Requests that create or refer to a prompt are authorized as such if it
+is known to be one.
 
-Not listed is what a request turns out to touch while it is answered. An artifact location that is chosen for a new experiment may be among those
-of another one: that takes the right to change it. The location of a version's files is that of their run or logged model for callers who may read
-these, and else a directory of the version. A trace that is sent and is there already is changed by callers who may change it; others only add to it.
+Needs that only become known while a request is processed are not listed. If the artifact location of a new experiment is inside of another experiment, the
+caller must have permission to change that experiment. The location of a version's files is that of their run or logged model if the caller may read
+these, and otherwise the version's own directory. Sending a trace that already exists changes it if the caller may change it, and otherwise only adds to it.
 
-Open routes answer everybody. Routes for those who are signed in answer everybody who is known; GraphQL asks for each endpoint that a query
-calls, and what MLflow's page asks for that is not built has constant answers for them. Most routes stand under `/ajax-api/…` as well as under `/api/…`.
+Open routes respond to everyone. Routes for signed-in users respond to every authenticated user: GraphQL authorizes each endpoint that a query calls, and
+requests of MLflow's page for features that are not supported have constant responses. Most routes are served under `/ajax-api/…` as well as under `/api/…`.
 
 | method | path | action | kind | guarded by |
 |---|---|---|---|---|
@@ -45,7 +46,7 @@ pub(crate) fn all_rows() -> Vec<Endpoint> {
     DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
 }
 
-/// The words of a name such as `LoggedModel`.
+/// Splits a name such as `LoggedModel` into lower-case words.
 fn words(name: &str) -> String {
     let mut words = String::new();
     for letter in name.chars() {
@@ -71,10 +72,10 @@ fn line(ask: &Ask) -> Option<String> {
     Some(format!("{action} | {kind} | {guard}"))
 }
 
-/// Each call, by method and path, with all that was asked of it.
+/// The calls by method and path, each with the requests for authorization that it made.
 type Asked = Vec<((String, String), Vec<Ask>)>;
 
-/// How many parts of a path are those of a row, if the row has such paths.
+/// Returns the number of literal segments in a route's path if the path matches the route.
 fn literal_parts(row: &str, path: &str) -> Option<usize> {
     let (mut row, mut path) = (row.split('/'), path.split('/'));
     let mut literal = 0;
@@ -89,7 +90,8 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
     }
 }
 
-/// The row that a request goes to: of those that have its path, the one that says most of it.
+/// Returns the row that a request is routed to. Of several rows that match its path, it is the one
+/// with the most literal segments.
 pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
     let of_method = rows.iter().filter(|row| row.method == method);
     let found = of_method.filter_map(|row| {
@@ -99,7 +101,7 @@ pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)
     found.max_by_key(|(literal, _)| *literal).unwrap_or_else(|| panic!("no row has {path}")).1
 }
 
-/// What was asked of each request.
+/// Returns the requests for authorization of each call in the walk.
 async fn asked() -> Asked {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), TABLE);
@@ -151,7 +153,7 @@ async fn the_page_says_what_each_route_needs() {
             Permission::SignedIn => BTreeSet::from(["signed in | |".to_owned()]),
             _ => lines_of.remove(&(method, row.paths[0].as_str())).unwrap_or_default(),
         };
-        assert!(!lines.is_empty(), "nothing was asked of {method} {path}");
+        assert!(!lines.is_empty(), "no authorization was requested for {method} {path}");
         for line in lines {
             writeln!(text, "| {method} | `{path}` | {line} |").unwrap();
         }
@@ -165,5 +167,5 @@ pub(crate) fn check(page: &str, expected: &str) {
         fs::write(&file, expected).unwrap();
     }
     let found = fs::read_to_string(&file).unwrap_or_default();
-    assert!(found == expected, "docs/reference/{page} is not what the code says; run `make docs`");
+    assert!(found == expected, "docs/reference/{page} is out of date; run `make docs`");
 }

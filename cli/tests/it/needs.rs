@@ -1,5 +1,5 @@
-//! Each endpoint only touches data of the table that its needs name, and only writes data of needs
-//! that write. None of its needs is idle.
+//! Checks that each endpoint only accesses items that its needs cover, and only writes items that
+//! its needs cover with a writing action. Also checks that no need is superfluous.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +20,8 @@ use test_site::Judge;
 use crate::probe::{partitions_of, probed};
 use crate::site::{ROOT, TABLE, mounted, routes, walker};
 
-/// What one call to an endpoint asked to be allowed, which partitions its requests to the table named, and to which of them it wrote.
+/// The record of one call to an endpoint: what the authorizer was asked, which partitions the
+/// requests to the table named, and which of them were written to.
 #[derive(Clone, Debug, Default)]
 struct Record {
     wanted: Vec<Ask>,
@@ -29,14 +30,14 @@ struct Record {
 }
 
 impl Record {
-    /// Takes down what a request to the table names.
+    /// Records the partitions of a request to the table.
     fn take(&mut self, operation: &str, body: &Value) {
         partitions_of(body, &mut self.partitions);
         match operation {
-            // The last three make a table that is not there.
+            // The last three create the table if it is missing.
             "GetItem" | "BatchGetItem" | "Query" | "DescribeTable" | "CreateTable" | "UpdateTimeToLive" => {}
             "TransactWriteItems" => {
-                // A transaction may only look whether something is there.
+                // A transaction may contain conditions that only check items.
                 let writes = body["TransactItems"].as_array().unwrap().iter();
                 writes
                     .filter(|write| write.get("ConditionCheck").is_none())
@@ -48,17 +49,17 @@ impl Record {
     }
 }
 
-/// Those of the partitions that nothing wanted covers.
+/// Returns the partitions that no need covers.
 fn uncovered(record: &Record) -> Vec<String> {
     record.partitions.iter().filter(|partition| !is_covered(partition, &record.wanted)).cloned().collect()
 }
 
-/// The partitions that were written to, though no wanted action on them writes.
+/// Returns the partitions that were written to, although no need with a writing action covers them.
 fn unwritable(record: &Record) -> Vec<String> {
     let writing: Vec<_> = record.wanted.iter().filter(|ask| ask.action.writes()).cloned().collect();
     let written = record.written.iter().filter(|partition| !is_covered(partition, &writing));
-    // As in MLflow, making a version of a logged model only needs the right to read that: the
-    // version is listed in a tag of it.
+    // As in MLflow, creating a version from a logged model only requires permission to read the
+    // logged model, although its tag that lists the versions is updated.
     let makes_version = writing.iter().any(|ask| ask.action == Action::Create && ask.kind == Resource::ModelVersion);
     let of_logged_model = |partition: &&String| {
         let source: Vec<_> = record.wanted.iter().filter(|ask| ask.kind == Resource::LoggedModel).cloned().collect();
@@ -70,7 +71,7 @@ fn unwritable(record: &Record) -> Vec<String> {
 fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
     let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
     let wants = |guarded: &Guarded| wanted.iter().any(|wanted| wanted.guard == *guarded);
-    // Lists are filtered by the visible entities, before more is read of them.
+    // Lists only read more about entities that are visible.
     let lists = |resource| wants_of(wanted, Action::List, &Guarded::Workspace(resource));
     let is_in = |guarded: &Guarded, experiment: ExperimentId| match guarded {
         Guarded::Experiment(wanted) | Guarded::Scorer(wanted, _) => *wanted == experiment,
@@ -83,32 +84,34 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
     let of_any_experiment = || wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::Experiment(_)));
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
-        // What the indexer derives from an experiment's runs.
+        // The index that the indexer maintains of an experiment's runs.
         "IX" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
-        // One that is only now created has no id before.
+        // An experiment that is being created has no id yet.
         "EXP" => wants_of(wanted, Action::Create, &Guarded::Workspace(Resource::Experiment)),
-        // A dataset names the experiments that list it: deleting it takes it off their lists.
+        // A dataset stores the experiments that list it. Deleting the dataset removes it from their
+        // lists.
         "EVALEXP" => wanted
             .iter()
             .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guarded::EvaluationDataset(_))),
         "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())),
-        // The registry's list of a run's versions. A version that is made from another, or from a logged model, has that one's run.
+        // The registry's list of the versions of a run. A version that is created from another
+        // version or from a logged model gets the run of its source.
         "MVRUN" => {
             let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::RegisteredModel(_)));
             is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
-        // Traces are guarded by their experiments, which their ids do not name; an index has those
-        // of a client's request by experiment. Restoring an entity checks whether it is being
-        // removed.
+        // Traces are guarded by their experiments, which their ids do not contain. The index by the
+        // client's request id has traces of all experiments. Restoring an entity checks whether it
+        // is being removed.
         "TRACE" | "CLIENT" | "REMOVAL" => of_any_experiment(),
-        // Also the parts of its datasets.
+        // Also includes the parts of an experiment's datasets.
         "TR" | "TS" | "SPANS" | "DATA" => {
             of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok()))
         }
         "RM" => {
-            // A model that was called `old` still has its versions there. The request that renames
-            // it names the new name.
+            // The versions of a model that was called `old` are still stored under that name. The
+            // need of the request that renames it has the new name.
             let renamed = [["old", "new"], ["before", "after"]].into_iter().find(|names| names.contains(&rest));
             let names = renamed.map_or_else(|| vec![rest], |names| names.to_vec());
             let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
@@ -117,7 +120,7 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
         "EVAL" | "EVALKEY" => {
             let of_this = |wanted: &Ask| {
                 let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;
-                // A search finds datasets by the experiments that it names.
+                // A search finds datasets by the experiments in the request.
                 let finds = wanted.action == Action::Read && wanted.kind == Resource::EvaluationDataset;
                 let searches = finds && matches!(wanted.guard, Guarded::Experiment(_) | Guarded::Workspace(_));
                 let is_named = matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest);
@@ -125,20 +128,20 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
             };
             wanted.iter().any(of_this)
         }
-        // The directory of the workspace: names and ids of entities that are created, listed,
-        // renamed or deleted in it.
+        // The directory of the workspace, which has the names and ids of entities that are created,
+        // listed, renamed or deleted.
         "WORKSPACE" => !wanted.is_empty(),
-        // Settings of the server, of nobody in particular.
+        // Settings of the server, which do not belong to any user.
         "CONFIG" => true,
-        // A caller may read his own item, and his roles where nothing else is wanted.
+        // Callers may read their own item, and their roles if there are no other needs.
         "USER" if rest == WALKER => true,
         "ROLE" if wanted.is_empty() => true,
-        // Users and roles. A caller who manages something may grant it.
+        // Users and roles. Callers who manage an entity may grant it to others.
         "USER" | "USERS" | "ROLE" | "ROLES" | "COUNTERS" | "SECRETS" => wanted.iter().any(|wanted| {
             matches!(wanted.kind, Resource::User | Resource::Role | Resource::Workspace)
                 || wanted.action == Action::Share
         }),
-        // The list of all workspaces; it shows the ones in which the caller has a role.
+        // The list of all workspaces. Only those in which the caller has a role are shown.
         "WORKSPACES" => wanted.iter().any(|wanted| wanted.kind == Resource::Workspace),
         _ => false,
     }
@@ -148,20 +151,21 @@ fn wants_of(wanted: &[Ask], action: Action, guarded: &Guarded) -> bool {
     wanted.iter().any(|wanted| wanted.action == action && wanted.guard == *guarded)
 }
 
-/// What was found of all calls.
+/// The findings of all calls.
 #[derive(Default)]
 struct Findings {
     calls: usize,
     beyond: BTreeSet<String>,
-    /// What was written where nothing said so.
+    /// Partitions that were written to without a need that writes.
     overwritten: BTreeSet<String>,
-    /// Endpoints with a call that failed this check when its needs were reduced to reading.
+    /// Endpoints with a call that would fail this check if all of its needs only read.
     tight_writes: BTreeSet<String>,
-    /// Endpoints with a call that failed the check when a need was taken away.
+    /// Endpoints with a call that would fail the check if one of its needs were missing.
     tight: BTreeSet<String>,
 }
 
-/// The domains as in `serve`, each call between two looks at the record, which is also kept in the place of the authorizer: that admits everybody.
+/// Mounts the domains as in `serve`, with an authorizer that allows and records every request. Each
+/// call is checked after its response.
 async fn recorded(
     record: &Arc<Mutex<Record>>,
     table: &Table,
@@ -170,7 +174,7 @@ async fn recorded(
 ) -> Router {
     let (record, findings) = (Arc::clone(record), Arc::clone(findings));
     let wanted = Arc::clone(&record);
-    // A query asks once for each endpoint that it calls.
+    // A GraphQL query is authorized once per endpoint that it calls.
     let admit = Judge::of_asks(Visible::Everything, move |asked| {
         wanted.lock().unwrap().wanted.push(asked.clone());
         true
@@ -221,16 +225,18 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let mut walk = Walk::new(recorded(&record, &table, directory.path(), &findings).await);
     samples::all(&mut walk).await;
 
-    // The proxy reads nothing of the table: the tests of its function hold its endpoints against what callers may do.
+    // The artifact proxy does not read the table. The tests of its function check its needs.
     let is_guarded = |permission| !matches!(permission, Permission::Open | Permission::SignedIn);
     let routes = routes(|_, endpoint| is_guarded(endpoint.permission));
     let unvisited: Vec<_> = routes.difference(&walk.endpoints).collect();
-    assert_eq!(unvisited, Vec::<&String>::new(), "no request is sent to these");
+    assert_eq!(unvisited, Vec::<&String>::new(), "endpoints without a request in the walk");
     let findings = findings.lock().unwrap();
-    assert_eq!(findings.beyond, BTreeSet::new(), "touched without a need");
-    assert_eq!(findings.overwritten, BTreeSet::new(), "written, though the needs only read");
-    // Were all needs to read, nearly every endpoint that writes would have failed.
+    assert_eq!(findings.beyond, BTreeSet::new(), "accessed without a need");
+    assert_eq!(findings.overwritten, BTreeSet::new(), "written, although the needs only read");
+    // This shows that the check is effective: if all needs only read, nearly every endpoint that
+    // writes would fail.
     assert!(findings.tight_writes.len() > 50, "{}: {:?}", findings.tight_writes.len(), findings.tight_writes);
-    // With a need taken away, the check would have failed: it is no check that always holds.
+    // This shows that the check is effective: with a need removed, nearly every endpoint would
+    // fail.
     assert!(findings.tight.len() * 10 > routes.len() * 9, "{} of {}", findings.tight.len(), routes.len());
 }

@@ -1,4 +1,4 @@
-//! The cost of refusing a request that names many entities.
+//! The cost of refusing requests that refer to many entities.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -27,16 +27,18 @@ use crate::people::{PASSWORD, Server};
 use crate::site::{ROOT, of_table, with_files};
 
 const STRANGER: &str = "stranger";
-/// Read units of a refusal: a hundred entities with the caller's grants on them, and the caller.
+/// Maximum read units of a refusal: 100 entities with the caller's grants for them, and the caller.
 const MAX_REFUSAL: f64 = 210.0;
-/// Read units of a refusal by the credentials alone: the user and the token.
+/// Maximum read units of a refusal that only depends on the credentials: the user and the token.
 const MAX_REFUSAL_BY_TOKEN: f64 = 2.0;
-/// Entities that each repeated field names: few, a page, all that one request may name, and more.
+/// Lengths of each list in a request: short, a page, the maximum that a request may have, and
+/// longer.
 const SIZES: [u64; 5] = [20, 100, 1_000, 10_000, 100_000];
-/// Longest path with a query that a request can have, in bytes.
+/// Maximum length of a request's path and query, in bytes.
 const LONGEST_URI: usize = 65_000;
 
-/// The functions for a user who is granted nothing, and for a token of an administrator that only sends traces.
+/// Mounts the functions. Also returns the credentials of a user without grants, and of an
+/// administrator's token that may only send traces.
 async fn strangers(site: &Site, directory: &Path) -> (Router, [HeaderValue; 2]) {
     let access = site.table.beside(format!("{}-access", test_site::TABLE));
     let around = Surroundings::new(access::AdmitEverybody::shared(), site.table.clone());
@@ -53,14 +55,15 @@ async fn strangers(site: &Site, directory: &Path) -> (Router, [HeaderValue; 2]) 
     (router, [basic, bearer].map(|text| text.parse().unwrap()))
 }
 
-/// The numbers of the ids in a list of this length. What was read for another length is not read again for a moment.
+/// Returns the numbers of the ids in a list of this length. They differ for every length, because
+/// items that were read for another length may still be cached.
 fn ids(size: u64) -> Range<u64> {
     size..2 * size
 }
 
-/// Another id of the form of this one.
+/// Returns another id in the format of this one.
 fn another(id: &str, number: u64) -> String {
-    // As far apart as random ids are.
+    // The ids are spread like random ones.
     let random = u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let is_hex = |text: &str| text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     match id.split_once('-') {
@@ -71,13 +74,13 @@ fn another(id: &str, number: u64) -> String {
     }
 }
 
-/// The element of a list as another one: each text in it that is an id is another.
+/// Copies an element of a list, replacing each id in it by another one.
 fn other_element(element: &Value, number: u64) -> Value {
     match element {
         Value::String(id) => another(id, number).into(),
         Value::Object(fields) => {
             let field = |(name, value): (&String, &Value)| {
-                // Other texts are long in some samples.
+                // Some samples have long texts, which are shortened.
                 let is_text = value.is_string() && !name.ends_with("id");
                 (name.clone(), if is_text { "text".into() } else { other_element(value, number) })
             };
@@ -88,7 +91,7 @@ fn other_element(element: &Value, number: u64) -> Value {
     }
 }
 
-/// The pointers to all lists of a body that have an element.
+/// Collects the JSON pointers to all non-empty lists in a body.
 fn lists(body: &Value, pointer: &str, found: &mut Vec<String>) {
     match body {
         Value::Array(elements) if !elements.is_empty() => found.push(pointer.to_owned()),
@@ -99,7 +102,8 @@ fn lists(body: &Value, pointer: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The pointer to a list of a body, and the body with a list of this length.
+/// For each list in a body, returns its JSON pointer, and the body with the list extended to this
+/// length.
 fn lengthened_bodies(body: &Bytes, size: u64) -> impl Iterator<Item = (String, Bytes)> {
     let body = serde_json::from_slice::<Value>(body).unwrap_or_default();
     let mut found = Vec::new();
@@ -113,7 +117,8 @@ fn lengthened_bodies(body: &Bytes, size: u64) -> impl Iterator<Item = (String, B
     })
 }
 
-/// The queries of a request in which one argument comes as often as this.
+/// For each argument of a query, returns its name, and the query with the argument repeated this
+/// many times.
 fn lengthened_queries(uri: &Uri, size: u64) -> Vec<(String, Uri)> {
     let query = uri.query().unwrap_or_default();
     let names: BTreeSet<_> = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name).collect();
@@ -134,7 +139,7 @@ fn lengthened_queries(uri: &Uri, size: u64) -> Vec<(String, Uri)> {
     lengthened.collect()
 }
 
-/// A recorded request with each of its lists as long as this, one after another.
+/// Returns copies of a recorded request, in each of which one list has this length.
 fn lengthened<'a>(parts: &'a Parts, body: &'a Bytes, size: u64) -> impl Iterator<Item = (String, Parts, Bytes)> + 'a {
     let bodies = lengthened_bodies(body, size).map(|(list, body)| (list, parts.uri.clone(), body));
     let queries = lengthened_queries(&parts.uri, size).into_iter().map(|(list, uri)| (list, uri, body.clone()));
@@ -161,7 +166,7 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
     let mut lists = BTreeSet::new();
     for ((parts, body), size) in sent.iter().flat_map(|sent| SIZES.map(|size| (sent, size))) {
         for (list, mut parts, body) in lengthened(parts, body, size) {
-            // Ids are in some paths, so some lists come often.
+            // Some paths contain ids, so the same list may occur several times.
             if !lists.insert((list.clone(), size)) {
                 continue;
             }
@@ -171,7 +176,8 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
                 let meter = Meter::default();
                 let (status, found) = meter.counting(answer(&router, &parts, &body)).await;
                 let used = meter.take();
-                // What the caller may do, such as to make an experiment, costs what it does.
+                // Requests that the caller may make, such as creating an experiment, cost what they
+                // do.
                 let is_refused =
                     status >= 400 || found == json!({}) || *credentials == stranger && call.contains("search");
                 if is_refused && used.read_units > most {
@@ -224,7 +230,7 @@ async fn an_evaluation_dataset_of_many_experiments_is_refused_after_few_reads() 
     let meter = Meter::default();
     let refused = meter.counting(stranger.v3("GET", &path, json!({}))).await;
     let used = meter.take().read_units;
-    // The dataset itself is an item of some 50 KB.
+    // The dataset itself is an item of about 50 KB.
     assert_eq!((refused.status, used < MAX_REFUSAL + 20.0), (403, true), "{used} units");
     server.admin.v3("GET", &path, json!({})).await.ok();
 }

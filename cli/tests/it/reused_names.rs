@@ -1,5 +1,5 @@
-//! A workspace that is made after another one of its name was deleted has nothing of that one:
-//! nothing that was there, and nothing that was made while it was deleted.
+//! Checks that a workspace contains nothing of a deleted workspace with the same name: neither
+//! entities from before the deletion, nor entities that were created during it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ const TEAM: &str = "team-b";
 const NO_EXPERIMENT: &str = "987654321";
 const GRANT: &str = "POST /api/3.0/mlflow/users/permissions/grant";
 
-/// What `ann`, who administers the workspace, has made in it: what she changes during its deletion.
+/// The entities that `ann`, an administrator of the workspace, has created in it, and changes
+/// during its deletion.
 struct Before {
     experiment: String,
     role: u64,
@@ -48,7 +49,7 @@ impl Before {
         }
     }
 
-    /// Calls that make something in the workspace, or that give somebody a right there.
+    /// Returns calls that create an entity in the workspace, or that grant access to it.
     fn calls(&self) -> Vec<(&'static str, Value)> {
         let granted = |kind: &str, resource: &str| json!({ "username": "bob", "resource_type": kind, "resource_id": resource, "permission": "MANAGE" });
         let manage = json!({
@@ -79,18 +80,19 @@ impl Before {
     }
 }
 
-/// Who sends a call: only administrators of the server grant rights to what is not there.
+/// Returns the sender of a call: only administrators of the server may grant rights to something that
+/// does not exist.
 fn sender(body: &Value) -> &'static str {
     if body["resource_id"] == NO_EXPERIMENT { "root" } else { "ann" }
 }
 
-/// Deletes the workspace, and makes another one of its name.
+/// Deletes the workspace, and creates another one with the same name.
 async fn made_anew(router: &Router) {
     assert_eq!(status(router, "root", "", &format!("DELETE {ROOM}/{TEAM}?mode=CASCADE"), json!({})).await, 204);
     assert_eq!(status(router, "root", "", &format!("POST {ROOM}"), json!({ "name": TEAM })).await, 201);
 }
 
-/// Nothing is in the workspace but its own two roles, and nobody has a right there.
+/// Checks that the workspace only contains its own two roles, and that no user has access to it.
 async fn has_nothing(router: &Router, about: &str) {
     let root = async |call: &str, body: Value| ask(router, "root", TEAM, call, body).await.1;
     let roles = root(&format!("GET /api/3.0/mlflow/roles/list?workspace={TEAM}"), json!({})).await;
@@ -204,7 +206,7 @@ async fn an_administrator_who_goes_on_with_guessed_ids_administers_nothing_after
                 });
                 let member =
                     json!({ "role_id": guessed, "username": if worker.is_multiple_of(2) { "ann" } else { "bob" } });
-                // Without a word about the workspace, as the roles' routes take it.
+                // The requests do not specify a workspace, which the routes of roles allow.
                 let calls = [
                     ("POST /api/3.0/mlflow/roles/create", json!({ "name": name, "workspace": TEAM })),
                     ("POST /api/3.0/mlflow/roles/permissions/add", manage),
@@ -233,7 +235,8 @@ async fn role_count(router: &Router) -> usize {
     ask(router, "root", "", &path, json!({})).await.1["roles"].as_array().unwrap().len()
 }
 
-/// Makes a workspace and its roles what 0.1.0 has stored: they belong to it by its name.
+/// Converts a workspace and its roles to the format of release 0.1.0, in which roles belong to a
+/// workspace by its name.
 async fn aged(site: &Site, roles: &[(u64, &str)]) {
     let access = site.table.beside(format!("{TABLE}-access"));
     site.table.apply(&Update::new(rows::Workspace::key(&Name::from(TEAM))).remove(BY_ID)).await.unwrap();
@@ -245,7 +248,8 @@ async fn aged(site: &Site, roles: &[(u64, &str)]) {
     }
 }
 
-/// A role of 0.1.0 that nobody has deleted with its workspace. `ann` has it.
+/// Creates a role as stored by release 0.1.0, which was not deleted with its workspace, and assigns
+/// it to `ann`.
 async fn left_over(access: &Table, id: u32) {
     let grants = [(id.to_string(), text("MANAGE workspace  *"))].into();
     let role = Item::new(access_rows::Role::key(&Ordinal(id)))
@@ -265,7 +269,7 @@ async fn what_the_first_release_has_stored_counts_for_its_workspace_and_for_no_l
     let (site, router) = teams().await;
     let (admin, user) = (role(&router, TEAM, "admin").await, role(&router, TEAM, "user").await);
     aged(&site, &[(admin, "admin"), (user, "user")]).await;
-    // In another process, which has read nothing yet.
+    // Uses another process, whose caches are empty.
     let router = over(&site.table).await;
     let experiment = ask(&router, "ann", TEAM, "POST experiments/create", json!({ "name": "x" })).await;
     assert_eq!(experiment.0, 200, "{}", experiment.1);
@@ -282,7 +286,7 @@ async fn what_the_first_release_has_stored_counts_for_its_workspace_and_for_no_l
     left_over(&site.table.beside(format!("{TABLE}-access")), 900).await;
     let router = over(&site.table).await;
     has_nothing(&router, "left over").await;
-    // The role is not there, and goes with the next workspace of the name.
+    // The role does not exist for clients, and is removed with the next workspace of that name.
     let get = "GET /api/3.0/mlflow/roles/get?role_id=900";
     assert_eq!(status(&router, "root", "", get, json!({})).await, 404);
     made_anew(&router).await;

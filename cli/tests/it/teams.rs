@@ -44,7 +44,7 @@ fn store(around: &Surroundings) -> auth::store::Store {
     auth::store::Store::new(table, around.access.clone().unwrap(), around.basic.clone().unwrap())
 }
 
-/// Another process of that server, over a table that may have faults.
+/// Mounts another process of this server, over a table that may have faults.
 pub(crate) async fn over(table: &Table) -> Router {
     domain::mount(&of_table(), &[], &around(table)).await.unwrap()
 }
@@ -126,7 +126,8 @@ async fn a_workspace_is_for_those_who_have_roles_there() {
     assert_eq!(status(&router, "bob", "team-a", &get, json!({})).await, 200);
 }
 
-/// A dataset may name experiments that do not exist, and texts that are no ids. Workspaces have them in common.
+/// Datasets may refer to experiments that do not exist, and to texts that are not ids. These are
+/// shared by all workspaces.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dataset_of_no_experiment_belongs_to_its_workspace() {
     let (_site, router) = teams().await;
@@ -305,7 +306,8 @@ async fn who_administers_another_workspace_administers_no_data_here() {
     assert_eq!((status, of_bob["roles"][0]["id"].clone()), (200, role));
 }
 
-/// The workspaces that are listed for a token, and the status where each of both is asked for.
+/// Returns the workspaces that are listed for a token, and the status of the responses to requests
+/// for `team-a` and `team-b`.
 async fn seen_with(router: &Router, token: &str) -> (Vec<String>, [u16; 2]) {
     let get = async |path: String| {
         let request = Request::builder().uri(path).header("authorization", format!("Bearer {token}"));

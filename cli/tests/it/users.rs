@@ -1,4 +1,4 @@
-//! Users with names and passwords: signing in, grants, and when these take effect.
+//! Users with names and passwords: authentication, grants, and how soon changes take effect.
 
 use artifact_store::Artifacts;
 use axum::body::Body;
@@ -49,13 +49,13 @@ async fn what_is_granted_counts_at_once_in_every_process_and_what_is_revoked_no_
     server.revoke(&ann, "experiment", &experiment).await.ok();
     assert_eq!(there.reads(&experiment).await, 403);
     assert_eq!(server.revoke(&ann, "experiment", &experiment).await.status, 404);
-    // A password, too.
+    // The same applies to changes of the password.
     let changed = "another horse battery";
     let body = json!({ "username": "ann", "password": changed });
     server.admin.v2("PATCH", "users/update-password", body).await.ok();
     assert_eq!(there.reads("0").await, 401);
     assert_eq!(Client { password: changed, ..there.clone() }.reads("0").await, 403);
-    // And who is an administrator no longer.
+    // It also applies to users who are no longer administrators.
     let admin = |is_admin: bool| json!({ "username": "ann", "is_admin": is_admin });
     server.admin.v2("PATCH", "users/update-admin", admin(true)).await.ok();
     assert_eq!(Client { password: changed, ..there.clone() }.reads(&experiment).await, 200);
@@ -84,7 +84,7 @@ async fn roles_grant_what_they_say_to_those_who_have_them() {
     assert_eq!(there.reads(&experiment).await, 200);
     let run = there.v2("POST", "runs/create", json!({ "experiment_id": experiment })).await.ok();
     let run = run["run"]["info"]["run_id"].as_str().unwrap().to_owned();
-    // The tier of runs decides before the experiment.
+    // A grant for runs takes precedence over one for their experiment.
     let denied = grant("run", "*", "DENY").await;
     let tagged = json!({ "run_id": run, "key": "k", "value": "v" });
     assert_eq!(there.v2("POST", "runs/set-tag", tagged.clone()).await.status, 403);
@@ -95,7 +95,7 @@ async fn roles_grant_what_they_say_to_those_who_have_them() {
     assert_eq!(there.v2("POST", "runs/delete", json!({ "run_id": run })).await.status, 403);
     server.admin.v3("DELETE", "roles/delete", json!({ "role_id": role })).await.ok();
     assert_eq!(there.reads(&experiment).await, 403);
-    // A role of the same name has nobody.
+    // A new role with the same name has no users.
     let second = server.admin.v3("POST", "roles/create", json!({ "name": "r", "workspace": "default" })).await.ok();
     let second = second["role"]["id"].as_u64().unwrap();
     assert_ne!(second, role);
@@ -112,14 +112,15 @@ async fn a_name_made_anew_inherits_nothing() {
     server.grant(&ann, "run", "*", "MANAGE").await;
     assert_eq!(ann.reads(&experiment).await, 200);
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
-    // Whose process has checked a password of the one before does not take it for the new one's.
+    // A process that has cached a successful check of the old user's password must not accept it
+    // for the new user.
     let of_another = json!({ "username": "ann", "password": "another horse battery" });
     server.admin.v2("POST", "users/create", of_another).await.ok();
     assert_eq!(ann.reads(&experiment).await, 401);
     let ann = Client { password: "another horse battery", ..ann };
     assert_eq!((ann.reads(&experiment).await, ann.permissions().await), (403, Vec::new()));
 
-    // A model, by grants of users and of roles.
+    // A model, with grants to users and to roles.
     let model = |client: &Client| {
         let client = client.clone();
         async move { client.v2("GET", "registered-models/get?name=m", json!({})).await.status }
@@ -144,7 +145,7 @@ async fn a_name_made_anew_inherits_nothing() {
         assert_eq!(found["registered_models"].as_array().map_or(0, Vec::len), 0, "{}", user.name);
     }
 
-    // What is granted before there is such a thing is listed, and grants nothing.
+    // A grant for an entity that does not exist yet is listed, but has no effect.
     server.grant(&ann, "registered_model", "later", "MANAGE").await;
     server.grant(&ann, "experiment", "999", "MANAGE").await;
     assert_eq!(ann.permissions().await.len(), 2);
@@ -166,7 +167,7 @@ async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
     assert_eq!(bob.v3("POST", "users/permissions/grant", share.clone()).await.status, 403);
     ann.v3("POST", "users/permissions/grant", share).await.ok();
     assert_eq!(bob.reads(&experiment).await, 200);
-    // For all of a type, only administrators grant.
+    // Only administrators can grant access to all resources of a type.
     let all = json!({ "username": "bob", "resource_type": "experiment", "resource_id": "*", "permission": "READ" });
     assert_eq!(ann.v3("POST", "users/permissions/grant", all).await.status, 403);
 
@@ -182,7 +183,8 @@ async fn who_creates_something_may_share_it_and_keeps_it_when_it_is_renamed() {
             (200, 403)
         );
         assert!(ann.permissions().await.contains(&(kind.to_owned(), new.clone(), "MANAGE".to_owned())));
-        // A user who takes the old name gets that model, and no right to the other.
+        // A user who creates a model with the old name gets access to that model, and not to the
+        // renamed one.
         bob.v2("POST", "registered-models/create", json!({ "name": old, "tags": tags })).await.ok();
         assert_eq!(bob.v2("GET", &get, json!({})).await.status, 403);
         let get = format!("registered-models/get?name=old%20{kind}");
@@ -205,7 +207,7 @@ async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
     server.admin.v2("PATCH", "users/update-admin", json!({ "username": "ann", "is_admin": true })).await.ok();
     ann.v2("PATCH", "users/update-admin", not_admin).await.ok();
     assert_eq!(server.admin.v2("GET", "users/get?username=ann", json!({})).await.status, 403);
-    // To change his own password, a user has to know it.
+    // Changing one's own password requires the current password.
     let new = "another horse battery";
     let body = |current: Option<&str>| json!({ "username": "ann", "password": new, "current_password": current });
     for (current, text) in [(None, "Current password is required"), (Some("wrong"), "Current password does not match.")]
@@ -254,7 +256,8 @@ async fn who_administers_the_workspace_does_not_administer_the_server() {
     }
 }
 
-/// Each of these is answered as if nothing had happened, although one answer of the tables is lost, whichever it is.
+/// Checks that all writes succeed even if a single response of the tables is lost, regardless of
+/// which one.
 #[tokio::test(flavor = "multi_thread")]
 async fn one_lost_answer_is_outlived_by_every_write_of_users() {
     let server = Server::new(Level::NoPermissions).await;
@@ -263,7 +266,7 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
     let api = process(&faulty, &faulty.beside(format!("{TABLE}-access")), Level::NoPermissions).await;
     let admin = Client { api, ..server.admin.clone() };
     let mut lost = 0;
-    // Most calls have four answers at most.
+    // Most calls get at most four responses from the tables.
     let (places, least) = if all_troubles() { ((0..12).collect(), 60) } else { (vec![0, 1, 2, 3, 5], 40) };
     for before in places {
         let name = format!("user{before}");
@@ -315,8 +318,8 @@ async fn one_lost_answer_is_outlived_by_every_write_of_users() {
     assert!(lost > least, "{lost} answers were lost");
 }
 
-/// A search among many experiments by a user who may see a few. The page is full, and costs as much
-/// as these few.
+/// Checks a search among many experiments by a user who can see a few of them. The page is full,
+/// and its cost depends only on these few.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_among_many_experiments_reads_those_that_may_be_seen() {
     fifty_may_be_seen_of(400).await;
@@ -328,10 +331,11 @@ async fn a_search_among_ten_thousand_experiments_reads_those_that_may_be_seen() 
     fifty_may_be_seen_of(10_000).await;
 }
 
-/// Requests for a page of fifty experiments that were granted one by one.
+/// Maximum number of requests for a page of 50 experiments that were granted individually.
 const MOST_REQUESTS: u64 = 8;
 
-/// A user may see fifty of so many experiments, evenly spread. A page of them takes few requests.
+/// Creates experiments of which a user can see 50, evenly distributed. Checks that a page of them
+/// takes few requests.
 async fn fifty_may_be_seen_of(experiments: usize) {
     let server = Server::new(Level::NoPermissions).await;
     let ann = server.user("ann").await;
@@ -359,6 +363,7 @@ async fn fifty_may_be_seen_of(experiments: usize) {
     let (of_admin, of_ann) = (requests(&server.admin).await, requests(&ann).await);
     assert_eq!((of_admin.0, of_ann.0), (50, 50));
     assert!(of_ann.1 <= 10 * of_admin.1, "{of_admin:?} {of_ann:?}");
-    // However many there are, with what a cold process finds out about its caller.
+    // The number of requests does not depend on the number of experiments. It includes those by
+    // which a cold process authenticates and authorizes the caller.
     assert!(of_ann.1 <= MOST_REQUESTS, "{of_ann:?}");
 }

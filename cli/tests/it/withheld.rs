@@ -1,4 +1,5 @@
-//! What a user is denied is left out of answers about other things, and nothing is found by it.
+//! Entities that a user is denied are left out of responses about other entities, and cannot be
+//! found by filters.
 
 use axum::body::Body;
 use base64::Engine as _;
@@ -11,13 +12,13 @@ use test_site::Answer;
 
 use crate::people::{Client, PASSWORD, Server};
 
-/// What there is to be shown, by the names under which the places below have its ids.
+/// A server with sample entities, and their ids by the names that are used as placeholders below.
 struct World {
     server: Server,
     ids: Vec<(&'static str, String)>,
 }
 
-/// Users who are denied one tier each.
+/// The denied resource types, each with a user to whom all resources of the type are denied.
 const DENIED: [(&str, &str); 5] = [
     ("run", "norun"),
     ("logged_model", "nomodel"),
@@ -76,7 +77,7 @@ impl World {
         world
     }
 
-    /// A span by which the trace is complete.
+    /// Sends a span, which completes the trace.
     async fn export_span(&self) {
         let span = json!({
             "traceId": TRACE.trim_start_matches("tr-"),
@@ -117,7 +118,9 @@ fn location() -> Value {
     json!({ "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": "$experiment" } })
 }
 
-/// The tier that a request is about, the request, and what of its answer is left out for those who are denied which tier.
+/// A request: the type of resource that it is about, its method, path and body, and the parts of
+/// the response that are left out. Each part is preceded by the type that a user must be denied for
+/// this.
 type Place = (&'static str, &'static str, String, Value, &'static [(&'static str, &'static str)]);
 
 const OF_VERSION: &[(&str, &str)] = &[("run", "/model_version/run_id"), ("run", "/model_version/run_link")];
@@ -269,7 +272,7 @@ fn places_of_traces() -> Vec<Place> {
     ]
 }
 
-/// What is looked at of an answer in the second version of traces: whether its list of metadata has an entry.
+/// Checks whether the list of metadata in a v2 response about traces has an entry.
 fn has_metadata(answer: &Value, pointer: &str, key: &str) -> bool {
     let entries = answer.pointer(pointer).and_then(Value::as_array);
     entries.is_some_and(|entries| entries.iter().any(|entry| entry["key"] == key))
@@ -284,7 +287,7 @@ async fn check_places(places: Vec<Place>) {
         }
         for (tier, user) in DENIED {
             let answer = world.asked(user, method, &path, &body).await;
-            // What is itself of the tier is refused, or not found.
+            // Requests about an entity of the denied type are refused, or the entity is not found.
             if tier == about {
                 let none = withheld.iter().all(|(_, pointer)| !is_there(&answer.body, pointer));
                 assert!(none, "{user}: {method} {path}: {answer:?}");

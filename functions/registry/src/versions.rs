@@ -58,10 +58,11 @@ impl Endpoint for Create {
         Ok(Self { name: message.name, new })
     }
 
-    /// Includes the model, the run, the logged model (whose tag lists its versions), and the version
-    /// that is the source, because whoever may read the new version may read its files. An invalid id
-    /// refers to an entity that does not exist. A version that is sent as a prompt's needs the rights
-    /// for prompts, regardless of its model.
+    /// Includes the model, the run, the logged model (whose tag lists its versions), and the
+    /// version that is the source, because callers who may read the new version may read the files
+    /// of its source. An invalid id refers to an entity that does not exist. A version that the
+    /// request declares to be a prompt's also needs the rights for prompts, regardless of its
+    /// model.
     fn needs(&self) -> Needs {
         let VersionSource { run_id, model_id, .. } = &self.new.source;
         let model = Target::RegisteredModel(self.name.clone());
@@ -122,8 +123,9 @@ impl Endpoint for GetDownloadUri {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<DownloadUri> {
         let version = store.version_stored(&scope.registered_model(&self.0.name)?, &self.0.version).await?;
-        // Clients read files by the location alone. A caller without a right to the run or the
-        // logged model there gets the version's own directory, which the right to the version opens.
+        // Clients read files using nothing but the location. Callers without permission to read the
+        // run or the logged model at the location get the version's own directory instead, which is
+        // readable with permission to read the version.
         let artifact_uri = match version.needs_of_storage(store.artifacts()) {
             Some(needs) if !scope.may(service::Store::table(store), &needs).await? => {
                 VersionDirectory { name: self.0.name, version: version.number }.uri()
@@ -187,9 +189,9 @@ impl Endpoint for Search {
         }))
     }
 
-    /// Which versions are found would otherwise reveal the runs that the filter names. Sources contain
-    /// ids of runs as well. A filter that cannot be parsed may name any run. The store rejects it
-    /// later.
+    /// Requires permission to read all runs if the filter refers to runs, because the result would
+    /// otherwise reveal which versions these runs have. This includes filters on sources, which
+    /// contain ids of runs, and filters that cannot be parsed, which the store rejects later.
     fn needs(&self) -> Needs {
         let versions = Needs::list(Resource::ModelVersion).showing([Resource::Run]);
         let names_runs = |filter: &VersionFilter| !filter.runs.is_empty() || !filter.sources.is_empty();

@@ -1,4 +1,4 @@
-//! Checks the artifact location that a client chose for a new experiment.
+//! Checks the artifact location that a client has chosen for a new experiment.
 
 use access::Scope;
 use artifact_access::{check_writable, needs_to_share};
@@ -6,22 +6,24 @@ use mlflow_api::{Error, ErrorCode, Result, location};
 
 use crate::store::Store;
 
-/// Checks a location in the form in which the server will resolve it: decoded, and whether it is a
-/// URI or a path. A location among the artifacts of this server must be in an experiment that the
-/// caller may change. For other locations, clients need rights of their own. No request, unless the
-/// location is in an experiment.
+/// Checks the location in the form in which the server will resolve it, which is decoded and
+/// absolute. A location in this server's artifact storage must be inside of an experiment that the
+/// caller may change, unless the caller is an administrator. Other locations are not restricted,
+/// because clients need their own credentials for these. Takes no requests, unless the location is
+/// inside of an experiment.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a location that MLflow refuses, or that this server could not
-/// resolve; `PERMISSION_DENIED`, if its artifacts would be among those of somebody else.
+/// Returns `INVALID_PARAMETER_VALUE` for a location that MLflow rejects, or that this server cannot
+/// resolve, and `PERMISSION_DENIED` for a location in this server's artifact storage that the
+/// caller may not write to.
 pub(crate) async fn check(scope: &Scope, store: &Store, location: &str) -> Result<()> {
     location::check(location, store.artifact_root())?;
     let location = &location::absolute(location, store.working_directory())?;
-    // Clients compare schemes in lower case, this server does not.
+    // Clients ignore the case of the scheme, but this server does not.
     let resolved = store.artifacts().at(&location::with_lower_scheme(location));
     let path = match &resolved {
         Ok(place) => place.path(),
-        // Somewhere else.
+        // The location is not in this server's artifact storage.
         Err(error) if error.code == ErrorCode::NotImplemented => return Ok(()),
         Err(error) => return Err(error.clone()),
     };
@@ -32,10 +34,10 @@ pub(crate) async fn check(scope: &Scope, store: &Store, location: &str) -> Resul
     if scope.may(service::Store::table(store), &needs_to_share(path)).await? {
         return Ok(());
     }
-    // The answer is HTML, so it has no text of the client.
+    // The message must not contain text from the client, because it is sent as HTML.
     Err(Error::new(
         ErrorCode::PermissionDenied,
-        "Permission denied. This artifact_location is among the artifacts of the server, outside the experiments that you \
+        "Permission denied. This artifact_location is in the server's artifact storage, outside the experiments that you \
          may change. Omit artifact_location, or ask an administrator to create the experiment.",
     ))
 }

@@ -1,4 +1,4 @@
-//! The callers: users with grants of every level, for every type, and tokens that are narrowed.
+//! Callers: users with grants of every level for every type, and narrowed tokens.
 
 use access::{Only, Restriction};
 use mlflow_api::ExperimentId;
@@ -8,10 +8,10 @@ use test_site::all_troubles;
 
 use super::world::{ADMIN, Asked, Ids, World};
 
-/// The levels of grants. No server grants `NO_PERMISSIONS`.
+/// The levels of grants. Servers do not grant `NO_PERMISSIONS`.
 const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
 
-/// Types that are granted one by one, and the resource that is granted.
+/// Types that can be granted for a single resource, each with such a resource.
 const RESOURCES: [(GrantType, &str); 4] = [
     (GrantType::Experiment, "e1"),
     (GrantType::Scorer, "e1/s"),
@@ -19,7 +19,7 @@ const RESOURCES: [(GrantType, &str); 4] = [
     (GrantType::Prompt, "p1"),
 ];
 
-/// Types that are granted as a whole.
+/// Types that can be granted for all resources.
 const TYPES: [GrantType; 12] = [
     GrantType::Experiment,
     GrantType::Run,
@@ -35,36 +35,37 @@ const TYPES: [GrantType; 12] = [
     GrantType::Workspace,
 ];
 
-/// Types whose grants reach all other entities.
+/// Types whose grants together cover all entities.
 const CONTAINERS: [GrantType; 4] =
     [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
-/// A grant: the type, the resource by the name that this test has for it, and the level.
+/// A grant: the type, the test's name of the resource, and the level.
 pub(super) type Grant = (GrantType, &'static str, Level);
 
 /// A caller.
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
-    /// What a failure calls the caller.
+    /// The description of the caller in failures.
     pub(super) told: String,
-    /// The value of the header that names the caller.
+    /// The value of the header that identifies the caller.
     pub(super) sender: String,
-    /// The workspace of the requests.
+    /// The workspace of the caller's requests.
     pub(super) workspace: &'static str,
-    /// Whether the credentials are those of an administrator.
+    /// Whether the credentials belong to an administrator.
     pub(super) is_admin: bool,
-    /// Whether the credentials are narrowed.
+    /// Whether the credentials are a narrowed token.
     pub(super) is_narrowed: bool,
 }
 
-/// What a user is granted, and where.
+/// A user to be created: the workspace of the grants, the grants, and the workspace of the
+/// requests.
 struct User {
     granted_in: &'static str,
     grants: Vec<Grant>,
     asks_in: &'static str,
 }
 
-/// Every resource and type.
+/// Returns every resource and type.
 fn targets() -> impl Iterator<Item = (GrantType, &'static str)> {
     RESOURCES.into_iter().chain(TYPES.map(|kind| (kind, EVERYTHING)))
 }
@@ -77,13 +78,14 @@ fn reading_everything() -> Vec<Grant> {
     CONTAINERS.map(|kind| (kind, EVERYTHING, Level::Read)).to_vec()
 }
 
-/// Each grant, alone and with the right to read everything. A sample has each once.
+/// Users with each grant, once alone and once together with grants to read everything. The reduced
+/// set has one of both for each grant.
 fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
     let grants = targets().flat_map(|(kind, of)| LEVELS.map(|level| (kind, of, level))).filter(is_grantable);
     let user = move |grants: Vec<Grant>| User { granted_in: workspace, grants, asks_in: workspace };
     grants.enumerate().flat_map(move |(number, grant)| {
         let with_all = reading_everything().into_iter().chain([grant]).collect();
-        // To be denied something means the most to a user who may read all the rest.
+        // Denying is most effective for a user who may otherwise read everything.
         let means_less = usize::from((grant.2 == Level::Deny) == number.is_multiple_of(9));
         let mut users = vec![user(vec![grant]), user(with_all)];
         if !all_troubles() {
@@ -93,7 +95,7 @@ fn singles(workspace: &'static str) -> impl Iterator<Item = User> {
     })
 }
 
-/// Some grants that are drawn, the same in each run.
+/// Users with pseudorandom combinations of grants, which are the same in each run.
 fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
     let users = if all_troubles() { 300 } else { 25 };
     let all: Vec<_> = targets().collect();
@@ -113,15 +115,16 @@ fn drawn(workspace: &'static str) -> impl Iterator<Item = User> {
     })
 }
 
-/// Users whose roles are in another workspace than that of their requests.
+/// Users whose roles are in a different workspace from their requests.
 fn of_another_workspace() -> Vec<User> {
     let on_workspace = |level| vec![(GrantType::Workspace, EVERYTHING, level)];
     let all = [reading_everything(), on_workspace(Level::Use), on_workspace(Level::Manage)];
     all.map(|grants| User { granted_in: "other", grants, asks_in: "team" }).into()
 }
 
-/// Makes the users of a workspace, and returns them as callers. Where the grants of other users decide as here, a sample leaves those of
-/// single grants out.
+/// Creates the users of a workspace, and returns them as callers. `has_singles` adds users with
+/// single grants. Without it, only the full set has them, because another test covers the same
+/// decisions.
 pub(super) async fn users(world: &World, workspace: &'static str, has_singles: bool) -> Vec<Caller> {
     let user = |grants| User { granted_in: workspace, grants, asks_in: workspace };
     let on_workspace = |level| user(vec![(GrantType::Workspace, EVERYTHING, level)]);
@@ -141,7 +144,8 @@ pub(super) async fn users(world: &World, workspace: &'static str, has_singles: b
     callers
 }
 
-/// Makes a user with these grants. Every other one gets them by a role.
+/// Creates a user with these grants. Users with odd numbers get all of them by a role, the others
+/// only those for workspaces.
 async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
     let User { granted_in, grants, asks_in } = user;
     world.user(name).await;
@@ -151,7 +155,7 @@ async fn made(world: &World, name: &str, number: usize, user: &User) -> Caller {
     let v3 = "/api/3.0/mlflow";
     let mut given = std::collections::BTreeSet::new();
     for (kind, of, level) in direct {
-        // A user has one grant of their own for a resource.
+        // A user can have only one direct grant for a resource.
         if given.insert((kind, of)) {
             let body = json!({
                 "username": name, "resource_type": kind.name(), "resource_id": pattern(of), "permission": level.name(),
@@ -186,7 +190,7 @@ fn filled(ids: &Ids, of: &str) -> String {
     }
 }
 
-/// Tokens that are narrowed: of some users, and of an administrator.
+/// Creates narrowed tokens of some users, and of an administrator.
 pub(super) async fn tokens(world: &World, workspace: &'static str) -> Vec<Caller> {
     let on = |kind, of, level| vec![(kind, of, level)];
     let mut but_runs = reading_everything();
@@ -219,13 +223,13 @@ pub(super) async fn tokens(world: &World, workspace: &'static str) -> Vec<Caller
     callers
 }
 
-/// An administrator.
+/// Returns an administrator of the server.
 pub(super) fn administrator(workspace: &'static str) -> Caller {
     let told = format!("administrator in {workspace}");
     Caller { told, sender: ADMIN.to_owned(), workspace, is_admin: true, is_narrowed: false }
 }
 
-/// A request by which the world knows a caller: what a caller is, a failure says.
+/// Describes a caller's request in failures.
 pub(super) fn request_of(caller: &Caller, asked: &Asked) -> String {
     format!("{}: {} {} {}", caller.told, asked.method, asked.path, asked.body)
 }

@@ -1,10 +1,10 @@
-//! Entities in answers.
+//! Finding entities in responses.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// A kind of entity that a single read answers.
+/// A kind of entity that has a single read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Experiment,
@@ -26,10 +26,11 @@ pub(super) enum Kind {
 /// An entity: its kind and its id.
 pub(super) type Entity = (Kind, String);
 
-/// Where an answer has entities of a kind: names of fields, `*` for each element of an array.
+/// The place of entities of a kind in a response: names of fields, where `*` stands for every
+/// element of an array.
 pub(super) type Place = (Kind, &'static str);
 
-/// The entities at these places of an answer.
+/// Returns the entities at these places in a response.
 pub(super) fn entities(answer: &Value, places: &[Place]) -> BTreeSet<Entity> {
     let mut found = BTreeSet::new();
     for (kind, path) in places {
@@ -50,7 +51,7 @@ fn children<'v>(value: &'v Value, part: &str) -> Vec<&'v Value> {
     }
 }
 
-/// The id of an entity in an answer: of its own object, or a text that is the id.
+/// Returns the id of an entity in a response, given the entity's object, or a text that is the id.
 fn id(kind: Kind, value: &Value) -> Option<String> {
     let plain = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
@@ -64,7 +65,7 @@ fn id(kind: Kind, value: &Value) -> Option<String> {
     };
     match kind {
         Kind::Experiment => of(&["", "/experiment_id", "/experimentId"]),
-        // A directory of artifacts has other names, too.
+        // A directory of artifacts also contains other names.
         Kind::Run => of(&["", "/info/run_id", "/info/runId"]).filter(|id| id.len() == 32),
         Kind::LoggedModel => of(&["", "/info/model_id"]),
         Kind::Trace => of(&["", "/trace_id", "/request_id", "/trace_info/trace_id"]),
@@ -78,7 +79,7 @@ fn id(kind: Kind, value: &Value) -> Option<String> {
     }
 }
 
-/// The arrays of an answer that may hold several entities, by the names of their fields.
+/// Returns the names of the fields in a response whose arrays may contain several entities.
 pub(super) fn arrays_of_entities(answer: &Value) -> BTreeSet<String> {
     const IDS: [&str; 13] = [
         "experiment_id",

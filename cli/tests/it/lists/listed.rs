@@ -1,28 +1,30 @@
-//! Lists, searches, queries and lookups: every request whose answer may hold several entities, or one that the request does not name by its
-//! id.
+//! Lists, searches, queries and lookups: all requests whose response may contain several entities,
+//! or an entity that the request does not identify by its id.
 
 use serde_json::{Value, json};
 
 use super::entity::{Entity, Kind, Place};
 use super::world::{Asked, Ids, location};
 
-/// The condition for an answer to a list as a whole. Without it, the list may be refused, and shows nothing.
+/// The condition for a response to a list as a whole. If it is not met, the list may be refused,
+/// and must not show anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// None: every caller is answered, or the list is refused only to those who may read nothing in it.
+    /// No condition: the list is shown to every caller, or only refused to those who may not read
+    /// anything in it.
     Anybody,
-    /// To read these, which the request names.
+    /// The caller may read these entities, to which the request refers.
     Readers(Vec<Entity>),
-    /// To administer the server.
+    /// The caller is an administrator of the server.
     Administrators,
-    /// To search by entities of another kind, which may be refused by itself.
+    /// The caller may search by entities of another kind, which may be refused by itself.
     Selector,
 }
 
 /// A request for a list.
 #[derive(Clone, Debug)]
 pub(super) struct List {
-    /// Method and canonical path; for GraphQL also the field.
+    /// The method and the canonical path, and the field for GraphQL.
     pub(super) route: &'static str,
     pub(super) asked: Asked,
     pub(super) scope: Scope,
@@ -30,20 +32,20 @@ pub(super) struct List {
 }
 
 impl List {
-    /// The same under a condition.
+    /// Returns the list with a condition.
     fn within(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 }
 
-/// A request to a route: with a query after the path of a `GET`, or with a body.
+/// Creates a request to a route, with a query that is appended to the path, or with a body.
 fn list(route: &'static str, query: &str, body: Value, shows: &[Place]) -> List {
     let (method, path) = route.split_once(' ').unwrap();
     let path = format!("{path}{query}");
     List { route, asked: Asked { method, path, body }, scope: Scope::Anybody, shows: shows.to_vec() }
 }
 
-/// A lookup of an entity by a path with ids.
+/// Creates a lookup of an entity by a path that contains ids.
 fn at(route: &'static str, path: String, shows: &[Place]) -> List {
     List { asked: Asked::get(path), ..list(route, "", Value::Null, shows) }
 }
@@ -52,7 +54,7 @@ fn readers(kind: Kind, ids: &[&String]) -> Scope {
     Scope::Readers(ids.iter().map(|id| (kind, (*id).clone())).collect())
 }
 
-/// Every list in a workspace. `foreign` is an experiment of another one.
+/// Returns every list in a workspace. `foreign` is an experiment in another workspace.
 pub(super) fn lists(workspace: &str, ids: &Ids, foreign: &str) -> Vec<List> {
     let parts = [of_experiments(ids), of_runs(ids, foreign), of_traces(ids), of_registry(ids), of_datasets(ids)];
     let more = [of_scorers(ids, foreign), of_files(ids), of_roles(workspace, ids), of_graphql(ids, foreign)];
@@ -75,7 +77,7 @@ fn of_experiments(ids: &Ids) -> Vec<List> {
         search(json!({ "max_results": 100, "order_by": ["name ASC"] })),
         list(lookup, "?experiment_name=e1", Value::Null, &[(Kind::Experiment, "experiment")]),
         list(lookup, "?experiment_name=gone", Value::Null, &[(Kind::Experiment, "experiment")]),
-        // Names of an experiment lead to the datasets that have it.
+        // Lists the experiments of a dataset.
         at(
             "GET /api/3.0/mlflow/datasets/{dataset_id}/experiment-ids",
             format!("/api/3.0/mlflow/datasets/{}/experiment-ids", ids["both"]),
@@ -182,7 +184,7 @@ fn of_datasets(ids: &Ids) -> Vec<List> {
         search(json!({ "experiment_ids": [e1, e2], "order_by": ["last_update_time ASC"] })).within(of(&[e1, e2])),
         search(json!({ "experiment_ids": [e1, "no id"] })).within(of(&[e1])),
         search(json!({ "experiment_ids": ["no id"] })).within(Scope::Administrators),
-        // Of an experiment that is not there.
+        // An experiment that does not exist.
         search(json!({ "experiment_ids": ["999999999"] })),
         search(json!({})).within(Scope::Administrators),
         get(format!("?experiment_ids={e2}")).within(of(&[e2])),
@@ -207,7 +209,7 @@ fn of_scorers(ids: &Ids, foreign: &str) -> Vec<List> {
     ]
 }
 
-/// Directories of artifacts are named by the entities that have them.
+/// Directories of artifacts, which are named after the entities that they belong to.
 fn of_files(ids: &Ids) -> Vec<List> {
     let e1 = &ids["e1"];
     let directory = |path: String, kind: Kind| {
@@ -233,7 +235,7 @@ fn of_roles(workspace: &str, ids: &Ids) -> Vec<List> {
     ]
 }
 
-/// The list of workspaces, which is the same in each of them.
+/// Returns the list of workspaces, which is the same in all of them.
 pub(super) fn of_workspaces() -> List {
     list("GET /api/3.0/mlflow/workspaces", "", Value::Null, &[(Kind::Workspace, "workspaces.*")])
 }

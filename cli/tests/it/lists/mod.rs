@@ -1,10 +1,11 @@
-//! A list shows exactly what single reads allow: for every caller, the entities that each list, search, query and lookup shows are those of
-//! its entities that a single read of each allows.
+//! Checks that lists show exactly what single reads allow. For every caller, each list, search,
+//! query and lookup must show those of its entities that the caller can also read individually.
 //!
-//! The callers have each level of a grant for each resource and type, alone and together with others, by roles and by grants of their own,
-//! in the default workspace and in another one; some have tokens that are narrowed ([`callers`]). What a list would show to somebody who may
-//! read everything is what it shows to an administrator. [`routes`] fails if a route is neither among the lists nor known to hold what the
-//! request names.
+//! The callers have grants of each level for each resource and type, alone and in combinations, by
+//! roles and by direct grants, in the default workspace and in another one. Some have narrowed
+//! tokens ([`callers`]). The complete contents of a list are what it shows to an administrator.
+//! [`routes`] fails if a route is neither one of the lists, nor known to only return entities that
+//! the request identifies.
 
 mod callers;
 mod entity;
@@ -24,13 +25,14 @@ use self::listed::{List, Scope};
 use self::single::singles;
 use self::world::{Asked, Process, World};
 
-/// A workspace as a process shows it.
+/// A workspace as shown by a process.
 struct View {
     process: Process,
     singles: Vec<(Entity, Asked)>,
-    /// The lists, each with what it shows to an administrator.
+    /// The lists, each with the entities that it shows to an administrator.
     lists: Vec<(List, BTreeSet<Entity>)>,
-    /// How many answers to a list showed some of what it has, and how many not all of it.
+    /// For each list, the number of responses that showed some of its entities, and the number of
+    /// responses that did not show all of them.
     shown: BTreeMap<String, (usize, usize)>,
 }
 
@@ -58,12 +60,13 @@ impl View {
         view
     }
 
-    /// The entities that single reads allow.
+    /// Returns the entities that the caller can read individually.
     async fn readable(&self, caller: &Caller) -> BTreeSet<Entity> {
         let mut readable = BTreeSet::new();
         for (entity, asked) in &self.singles {
             let answer = self.process.ask(&caller.sender, caller.workspace, asked).await;
-            // Without the right to know, what is not there is refused as well.
+            // Callers who may not learn whether an entity exists get the same refusal for missing
+            // entities.
             assert!(matches!(answer.status, 200 | 403), "{}: {answer:?}", request_of(caller, asked));
             if answer.status == 200 {
                 readable.insert(entity.clone());
@@ -72,21 +75,21 @@ impl View {
         readable
     }
 
-    /// The status of the answer to a list, and what it shows.
+    /// Returns the status of the response to a list, and the entities that it shows.
     async fn shown(&self, caller: &Caller, list: &List) -> (u16, BTreeSet<Entity>) {
         let answer = self.process.ask(&caller.sender, caller.workspace, &list.asked).await;
         let mut shown = entities(&answer.body, &list.shows);
-        // Callers have roles, too.
+        // The list may also contain the roles of the callers.
         shown.retain(|entity| entity.0 != Kind::Role || self.singles.iter().any(|(known, _)| known == entity));
         (answer.status, shown)
     }
 
-    /// What lists show to a caller, and single reads do not allow, and the other way round.
+    /// Returns the differences between what lists show to a caller and what single reads allow.
     async fn differences(&mut self, caller: &Caller) -> Vec<String> {
         let readable = self.readable(caller).await;
         let mut differences = Vec::new();
         for (list, whole) in &self.lists {
-            // A narrowed token sees the workspaces of its user.
+            // Narrowed tokens show the workspaces of their user.
             if caller.is_narrowed && list.shows.iter().any(|(kind, _)| *kind == Kind::Workspace) {
                 continue;
             }
@@ -100,7 +103,7 @@ impl View {
             let expected: BTreeSet<_> =
                 whole.iter().filter(|entity| is_admitted && readable.contains(entity)).collect();
             let found: BTreeSet<_> = shown.iter().collect();
-            // A refusal says that nothing may be seen.
+            // A refusal is equivalent to an empty list.
             if found != expected || !matches!(status, 200 | 403) {
                 let more: Vec<_> = found.difference(&expected).collect();
                 let fewer: Vec<_> = expected.difference(&found).collect();
@@ -114,26 +117,27 @@ impl View {
         differences
     }
 
-    /// Compares for all callers.
+    /// Compares the lists for all callers.
     async fn check(mut self, callers: &[Caller]) {
         let mut differences = Vec::new();
         for caller in callers {
             differences.extend(self.differences(caller).await);
         }
         assert!(differences.is_empty(), "{}:\n{}", differences.len(), differences.join("\n"));
-        // No list shows nothing, or everything, to all.
+        // Every list must show something to some caller, and hide something from some caller.
         let constant: Vec<_> = self.shown.iter().filter(|(_, (some, fewer))| *some == 0 || *fewer == 0).collect();
         assert!(constant.is_empty(), "{constant:?}");
     }
 }
 
-/// Runs a test on a clock on which nobody waits: changes of grants are answered after the lease.
+/// Runs a test on a simulated clock, because requests that change grants do not respond before a
+/// lease has expired.
 async fn without_waiting(test: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = test => {}, () = clock.drive() => {} }
 }
 
-/// The callers of a workspace, in a process.
+/// Compares the lists for all callers of a workspace, in one process.
 async fn compared(workspace: &'static str, default: Level, with_workspaces: bool) {
     let world = World::new().await;
     let mut all = vec![callers::administrator(workspace)];

@@ -1,4 +1,6 @@
-//! Every route that reads is a list, or is known to answer about what the request names. A new route fails here until it is one of them.
+//! Checks that every route that reads is one of the lists, or is known to only return data about
+//! entities that the request identifies. New routes fail this test until they are added to either
+//! of the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -19,16 +21,16 @@ use super::world::Ids;
 use crate::access_page::{all_rows, row_of};
 use crate::site::{ROOT, TABLE, routes, with_files};
 
-/// A single read: the lists are compared with these.
+/// A single read, with which the lists are compared.
 const SINGLE: &str = "a single read";
-/// Something of one entity, which the request names by its id.
+/// Data of one entity, which the request identifies by its id.
 const PART: &str = "a part of an entity that the request names";
-/// Refused unless all entities that the request names may be read.
+/// Requests that are refused unless the caller may read all entities to which they refer.
 const NAMED: &str = "about entities that the request names, and refused unless all may be read";
-/// What callers know of themselves, or what names nobody's data.
-const OWN: &str = "the caller's own data, or nobody's";
+/// The callers' own data, or data that does not belong to anybody.
+const OWN: &str = "the caller's own data, or data that belongs to no user";
 
-/// Routes that read and are no lists, and why.
+/// Routes that read and are not lists, with the reason.
 const OTHERS: &[(&str, &str)] = &[
     ("GET /api/2.0/mlflow/experiments/get", SINGLE),
     ("GET /api/2.0/mlflow/runs/get", SINGLE),
@@ -74,13 +76,13 @@ const OTHERS: &[(&str, &str)] = &[
     ("GET /api/2.0/mlflow/users/current", OWN),
     ("GET /api/3.0/mlflow/users/current/permissions", OWN),
     //
-    ("POST /api/3.0/mlflow/users/permissions/grant", "changes grants; who may grant something, may read it"),
-    ("POST /api/3.0/mlflow/users/permissions/revoke", "changes grants; who may revoke something, may read it"),
-    ("GET /api/2.0/mlflow/users/list", "names of users are for everybody, who may grant them something"),
-    ("GET /api/3.0/mlflow/roles/users/list", "users of a role are no entities with a single read"),
+    ("POST /api/3.0/mlflow/users/permissions/grant", "changes a grant for something that the caller may read"),
+    ("POST /api/3.0/mlflow/users/permissions/revoke", "changes a grant for something that the caller may read"),
+    ("GET /api/2.0/mlflow/users/list", "names of users are visible to all users, who may grant them access"),
+    ("GET /api/3.0/mlflow/roles/users/list", "the users of a role have no single read"),
 ];
 
-/// Fields of GraphQL that lead to entities and are no lists, and why.
+/// GraphQL fields that lead to entities and are not lists, with the reason.
 const OTHER_FIELDS: &[(&str, &str)] = &[
     ("Query.mlflowGetMetricHistoryBulkInterval", NAMED),
     ("Query.mlflowListArtifacts", PART),
@@ -89,7 +91,8 @@ const OTHER_FIELDS: &[(&str, &str)] = &[
     ("Mutation.testMutation", OWN),
 ];
 
-/// Arrays that refer to other entities, or are parts of one, by their fields. `withheld.rs` checks that references leave out what is denied.
+/// Fields with arrays of references to other entities, or of parts of an entity. `withheld.rs`
+/// checks that references to denied entities are left out.
 const PARTS: &[&str] = &[
     "model_inputs",
     "model_outputs",
@@ -102,21 +105,21 @@ const PARTS: &[&str] = &[
     "permissions",
 ];
 
-/// Other arrays of entities in answers of routes that are no lists, and why.
+/// Other arrays of entities in responses of routes that are not lists, with the reason.
 const ARRAYS: &[(&str, &str, &str)] = &[
     ("GET /api/2.0/mlflow/users/list", "users", "above"),
     ("GET /api/3.0/mlflow/roles/users/list", "assignments", "above"),
     ("GET /api/3.0/mlflow/scorers/online-configs", "configs", "settings of the experiments that the request names"),
-    ("POST /ajax-api/2.0/mlflow/experiments/search-datasets", "dataset_summaries", "no entities with a single read"),
+    ("POST /ajax-api/2.0/mlflow/experiments/search-datasets", "dataset_summaries", "entities without a single read"),
     (
         "POST /api/2.0/mlflow/registered-models/rename",
         "latest_versions",
-        "left out where they are denied: `withheld.rs`",
+        "left out if the caller is denied them: `withheld.rs`",
     ),
-    ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "those of the request"),
+    ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "the experiments in the request"),
 ];
 
-/// The routes of lists; of GraphQL, with fields.
+/// Returns the routes of lists, including the field for GraphQL.
 fn listed_routes() -> BTreeSet<String> {
     let names = ["e1", "e2", "gone", "r1", "r2", "l1", "l2", "t1", "t2", "d1", "d2", "both", "role"];
     let ids: Ids = names.map(|name| (name.to_owned(), name.to_owned())).into();
@@ -124,7 +127,7 @@ fn listed_routes() -> BTreeSet<String> {
     lists.map(|list| list.route.to_owned()).collect()
 }
 
-/// Method and path of a route of a list.
+/// Returns the method and path of a list's route.
 fn without_field(route: &str) -> String {
     route.split(' ').take(2).collect::<Vec<_>>().join(" ")
 }
@@ -142,16 +145,17 @@ fn every_route_that_reads_is_a_list_or_known_to_be_none() {
     let unknown: Vec<_> = reading.difference(&known).collect();
     assert_eq!(unknown, Vec::<&String>::new(), "add these routes to the lists in `listed.rs`, or to `OTHERS`");
     let gone: Vec<_> = known.difference(&reading).collect();
-    assert_eq!(gone, Vec::<&String>::new(), "there are no such routes");
+    assert_eq!(gone, Vec::<&String>::new(), "routes that do not exist");
     let both: Vec<_> = lists.iter().filter(|route| others.contains_key(*route)).collect();
-    assert_eq!(both, Vec::<&String>::new(), "lists that are said to be none");
+    assert_eq!(both, Vec::<&String>::new(), "routes that are in both lists");
     let is_list = |permission: Permission| permission.action().is_some_and(|(action, _)| action == Action::List);
     let of_permission = routes(|_, endpoint| is_list(endpoint.permission));
     let missing: Vec<_> = of_permission.difference(&lists).collect();
-    assert_eq!(missing, Vec::<&String>::new(), "routes that list are lists");
+    assert_eq!(missing, Vec::<&String>::new(), "routes with the action `List` that are missing from the lists");
 }
 
-/// Fields of the schema by the names of their types, each with the name of its own type.
+/// Returns the fields of all types in the schema, as `Type.field`, each with the name of the
+/// field's type.
 fn fields(schema: &str) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let text: String =
@@ -160,7 +164,7 @@ fn fields(schema: &str) -> Vec<(String, String)> {
         let (name, rest) = block.split_once('{').unwrap();
         let mut depth = 0_i32;
         let mut word = String::new();
-        // Inputs are between parentheses.
+        // Arguments are enclosed in parentheses.
         for letter in rest.split('}').next().unwrap().chars() {
             match letter {
                 '(' => depth += 1,
@@ -182,7 +186,7 @@ fn every_field_of_graphql_that_leads_to_entities_is_a_list_or_known_to_be_none()
     let all = fields(include_str!("../../../../functions/graphql/src/schema.graphql"));
     let is_root = |field: &str| field.starts_with("Query.") || field.starts_with("Mutation.");
     let is_entity = |kind: &str| ["MlflowExperiment", "MlflowRunExtension", "MlflowModelVersion"].contains(&kind);
-    // Answers of roots hold what the roots do.
+    // Fields of responses are covered by the root fields that return them.
     let leads = |(field, kind): &&(String, String)| is_root(field) || (is_entity(kind) && !field.contains("Response."));
     let leading: BTreeSet<_> = all.iter().filter(leads).map(|(field, _)| field.clone()).collect();
     let lists = listed_routes();
@@ -191,7 +195,8 @@ fn every_field_of_graphql_that_leads_to_entities_is_a_list_or_known_to_be_none()
     assert_eq!(leading, known, "add new fields to the lists in `listed.rs`, or to `OTHER_FIELDS`");
 }
 
-/// Answers with several entities come from lists alone: what the table above says of other routes is so.
+/// Checks that responses with several entities only come from lists, so that the reasons above are
+/// correct for the other routes.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_with_several_entities_are_those_of_lists() {
     let engine = Engine::memory().unwrap();
@@ -222,5 +227,5 @@ async fn answers_with_several_entities_are_those_of_lists() {
         found.extend(arrays.filter(|_| !lists.contains(&route)).map(|field| (route.clone(), field)));
     }
     let known = ARRAYS.iter().map(|(route, field, _)| ((*route).to_owned(), (*field).to_owned()));
-    assert_eq!(found, known.collect(), "answers with several entities that are not compared with single reads");
+    assert_eq!(found, known.collect(), "responses with several entities that are not compared to single reads");
 }

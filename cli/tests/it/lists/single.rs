@@ -1,9 +1,9 @@
-//! Single reads: one request for each entity, which is answered if the caller may read it.
+//! Single reads: one request per entity, which succeeds if the caller may read the entity.
 
 use super::entity::{Entity, Kind};
 use super::world::{Asked, Ids, WORKSPACES};
 
-/// A single read of every entity of a workspace.
+/// Returns a single read of every entity in a workspace.
 pub(super) fn singles(workspace: &str, ids: &Ids) -> Vec<(Entity, Asked)> {
     let v2 = |path: String| Asked::get(format!("/api/2.0/mlflow/{path}"));
     let v3 = |path: String| Asked::get(format!("/api/3.0/mlflow/{path}"));
@@ -46,7 +46,7 @@ pub(super) fn singles(workspace: &str, ids: &Ids) -> Vec<(Entity, Asked)> {
     all
 }
 
-/// A single read of every workspace.
+/// Returns a single read of every workspace.
 pub(super) fn workspaces() -> Vec<(Entity, Asked)> {
     let one =
         |name: &str| ((Kind::Workspace, name.to_owned()), Asked::get(format!("/api/3.0/mlflow/workspaces/{name}")));

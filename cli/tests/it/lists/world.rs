@@ -20,22 +20,22 @@ use workspaces::{Change, Workspaces};
 
 use crate::site::of_table;
 
-/// The header that names the sender of a request in these tests.
+/// The header that identifies the sender of a request in these tests.
 const SENDER: &str = "x-sender";
-/// The administrator.
+/// The name of the administrator.
 pub(super) const ADMIN: &str = "admin";
 /// The workspaces.
 pub(super) const WORKSPACES: [&str; 3] = ["default", "team", "other"];
 
-/// The senders that a server knows, by what the header says. They have accounts.
+/// The senders known to a server, by the value of the header. All of them have accounts.
 type Senders = Arc<Mutex<HashMap<String, (UserName, Restriction)>>>;
 
-/// The authorizer of users, who need no password here.
+/// The authorizer of users, but with authentication by a header instead of passwords.
 struct ByHeader {
     basic: Basic,
     access: Table,
     senders: Senders,
-    /// The users that it has read.
+    /// The users that have been read.
     accounts: Mutex<HashMap<UserName, Arc<User>>>,
 }
 
@@ -82,7 +82,7 @@ impl Authorizer for ByHeader {
     }
 }
 
-/// A process of the server: with workspaces, or without.
+/// A process of the server, with or without workspaces.
 #[derive(Clone)]
 pub(super) struct Process {
     api: Api,
@@ -90,7 +90,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// The answer to a request of a sender in a workspace.
+    /// Sends a request as a sender in a workspace.
     pub(super) async fn ask(&self, sender: &str, workspace: &str, request: &Asked) -> Answer {
         let body = if request.body.is_null() { Body::empty() } else { Body::from(request.body.to_string()) };
         self.api.send(self.request(sender, workspace, request).body(body).unwrap()).await
@@ -102,7 +102,7 @@ impl Process {
         built.header(CONTENT_TYPE, "application/json")
     }
 
-    /// Sends the span of a trace, by which the trace is complete.
+    /// Sends the span of a trace, which completes the trace.
     async fn export(&self, workspace: &str, experiment: &str, trace: &str) {
         let span = json!({
             "traceId": trace.trim_start_matches("tr-"),
@@ -135,19 +135,19 @@ impl Asked {
     }
 }
 
-/// Tables with users, files, and three workspaces with the same names in them.
+/// Tables with users, files, and three workspaces whose entities have the same names.
 pub(super) struct World {
     site: Site,
     access: Table,
     files: tempfile::TempDir,
     senders: Senders,
-    /// A process by which all is made.
+    /// The process through which all entities are created.
     pub(super) maker: Process,
-    /// The ids in each workspace, by the names that this test has for them.
+    /// The ids in each workspace.
     pub(super) ids: BTreeMap<&'static str, Ids>,
 }
 
-/// The ids of the entities in a workspace, by the names that this test has for them.
+/// The ids of the entities in a workspace, by the test's names of the entities.
 pub(super) type Ids = BTreeMap<String, String>;
 
 impl World {
@@ -174,7 +174,7 @@ impl World {
         world
     }
 
-    /// A process of its own, which has read nothing yet.
+    /// Mounts another process, whose caches are empty.
     pub(super) async fn process(&self, default: Level, has_workspaces: bool) -> Process {
         process(&self.site.table, &self.access, &self.files, &self.senders, default, has_workspaces).await
     }
@@ -184,19 +184,19 @@ impl World {
         auth::store::Store::new(self.site.table.clone(), self.access.clone(), basic)
     }
 
-    /// Makes a user, who is also a sender.
+    /// Creates a user, who is also a sender.
     pub(super) async fn user(&self, name: &str) {
         self.users().service_create(&UserName::new(name).unwrap()).await.unwrap();
         self.know(name, name, Restriction::default());
     }
 
-    /// Makes a sender: a user, with credentials that are narrowed to this.
+    /// Adds a sender: a user, with credentials that are narrowed by a restriction.
     pub(super) fn know(&self, sender: &str, user: &str, restriction: Restriction) {
         let known = (UserName::new(user).unwrap(), restriction);
         self.senders.lock().unwrap().insert(sender.to_owned(), known);
     }
 
-    /// The answer to the administrator, who succeeds.
+    /// Sends a request as the administrator, which must succeed.
     pub(super) async fn make(&self, workspace: &str, path: &str, body: Value) -> Value {
         self.maker.ask(ADMIN, workspace, &Asked::post(path, body)).await.ok()
     }
@@ -222,7 +222,7 @@ async fn process(
     Process { api: Api(domain::mount(&of_table(), &[], &around).await.unwrap()), has_workspaces }
 }
 
-/// Makes one of everything in a workspace, or two. Returns the ids.
+/// Creates one or two entities of every kind in a workspace. Returns their ids.
 async fn furnish(process: &Process, workspace: &str) -> Ids {
     let mut ids = Ids::new();
     let send = async |method: &'static str, path: String, body: Value| {
@@ -306,7 +306,7 @@ async fn furnish_models(v2: &impl AsyncFn(&str, Value) -> Value, number: &str, r
     }
 }
 
-/// The place of traces in an experiment.
+/// Returns the location of traces in an experiment.
 pub(super) fn location(experiment: &str) -> Value {
     json!({ "type": "MLFLOW_EXPERIMENT", "mlflow_experiment": { "experiment_id": experiment } })
 }

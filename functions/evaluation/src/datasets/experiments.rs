@@ -24,7 +24,8 @@ impl Endpoint for Experiments {
         Needs::of(Action::Read, self.0.targets())
     }
 
-    /// Names those of its experiments that the caller may read. A text that is no experiment's id is not guarded.
+    /// Returns only the experiments that the caller may read. Texts that are not ids of experiments
+    /// need no permission.
     async fn act(self, scope: &Scope, store: &Store) -> Result<DatasetExperiments> {
         let asked = self.0.granted(scope)?;
         let mut experiment_ids = store.dataset_experiments(&asked).await?;

@@ -128,7 +128,7 @@ async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
     let found = search(&seen).await.ok();
     assert_eq!(found["datasets"][0]["dataset_id"], json!(id));
     assert_eq!(search(&hidden).await.status, 403);
-    // To change it, the right to all of its experiments is needed.
+    // Changing the dataset requires permission to update all of its experiments.
     let path = format!("/api/3.0/mlflow/datasets/{id}/tags");
     let tags = json!({ "tags": "{}" }).to_string();
     assert_eq!(guarded.call_at("PATCH", &path, tags).await.status, 403);

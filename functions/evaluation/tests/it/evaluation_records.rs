@@ -231,7 +231,7 @@ async fn records_may_be_deep_and_hold_half_a_surrogate_pair() {
     }
     for depth in [998, 100_000] {
         let refused = send(&nested(depth)).await.refused(400, "INVALID_PARAMETER_VALUE");
-        assert_eq!(refused, "The value of 'records' has more than 1000 arrays and objects within each other.");
+        assert_eq!(refused, "The value of 'records' has more than 1000 levels of nested arrays and objects.");
     }
     let kept = server.get_at(&format!("/api/3.0/mlflow/{path}"), &[]).await.ok();
     let kept = kept["records"].as_str().unwrap();

@@ -36,15 +36,15 @@ const VERSIONS_AT_ONCE: usize = 400;
 struct Candidate {
     number: i64,
     version: ModelVersion,
-    /// Whether its item says that it has aliases.
+    /// Whether the version's item is in the index of versions with aliases.
     is_aliased: bool,
 }
 
-/// A version that was found.
+/// A version that passes the filter.
 struct Hit {
     number: i64,
     version: ModelVersion,
-    /// The home of its model, if the version has aliases that have not been read.
+    /// The home of the version's model, if the version has aliases that have not been read yet.
     unread: Option<String>,
 }
 
@@ -89,12 +89,14 @@ impl VersionFields for Candidate {
 }
 
 impl Store {
-    /// Searches model versions. For some runs, it takes a request per run, one per 50 versions, and
-    /// one per 100 models with aliases of versions on the page. For models whose names are given in
-    /// the filter, it takes one per 100 models, and one per model. Otherwise, it takes two requests
-    /// for the names of models, and then those for all models whose names may pass.
+    /// Searches model versions, and includes their aliases, unlike MLflow. The cost depends on the
+    /// filter:
     ///
-    /// Unlike MLflow's search, it shows the aliases of a version.
+    /// - If it names runs, one request per run, one per 50 versions, and one per 100 models with
+    ///   aliases of versions on the page.
+    /// - If it names models, one request per 100 models, and one per model.
+    /// - Otherwise, two requests for the names of models, and then those for all models whose names
+    ///   may pass.
     pub async fn version_search(
         &self,
         workspace: &Workspace,
@@ -194,7 +196,7 @@ impl Store {
         Ok(of_model.finish())
     }
 
-    /// Returns the versions that name one of these runs, and pass.
+    /// Returns the versions that were created from one of these runs, and pass.
     async fn versions_of_runs(&self, runs: &[&str], wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
@@ -254,7 +256,8 @@ impl Store {
         Ok(top.finish())
     }
 
-    /// The aliases that have not been read, by home and version. One request per 100 models.
+    /// Reads the missing aliases of the versions that were found. Returns them by home and version
+    /// number. Takes one request per 100 models.
     async fn aliases_of_hits(&self, found: &Found<SortKey, Hit>) -> Result<BTreeMap<(String, i64), Vec<String>>> {
         let unread = found.entities.iter().filter(|(_, hit, _)| hit.unread.is_some());
         let names: BTreeSet<_> = unread.map(|(_, hit, _)| hit.version.name.clone()).collect();
@@ -294,7 +297,8 @@ impl<'a> OfModel<'a> {
         Self { wanted, top: Top::new(wanted.page_size), has_prompt: false }
     }
 
-    /// Adds a version if it passes. With a home, its aliases are read later.
+    /// Adds a version if it passes. If a home is given, the version's aliases have not been read
+    /// yet.
     fn look_at(&mut self, candidate: Candidate, home: Option<&str>) {
         let Wanted { filter, order, after, .. } = self.wanted;
         self.has_prompt |= candidate.tag(IS_PROMPT_TAG) == Some("true");

@@ -1,4 +1,4 @@
-//! Few and many aliases and stages.
+//! Aliases and stages, both few and many.
 
 use key_schema::IndexEntry;
 use key_schema::index::AliasedVersions;
@@ -39,7 +39,7 @@ async fn every_alias_is_found_however_many_there_are() {
     assert_eq!(listed, 1, "the model itself");
 }
 
-/// A search shows the aliases that reading the version shows, whether it is by model or by run.
+/// Checks that searches by model and by run return the same aliases as reading the version.
 #[tokio::test]
 async fn a_search_shows_aliases() {
     let site = Site::new().await;

@@ -1,4 +1,4 @@
-//! Callers who may not read runs are shown no ids of runs.
+//! Ids of runs are hidden from callers who may not read runs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use access::{Resource, Visible};
 use serde_json::{Value, json};
 use test_site::{Api, Judge, Site};
 
-/// The ids of runs are in the sources of versions, too.
+/// Covers the sources of versions, which contain ids of runs, too.
 #[tokio::test]
 async fn a_source_that_names_a_run_is_hidden_with_the_run() {
     let site = Site::new().await;
@@ -37,7 +37,7 @@ async fn a_source_that_names_a_run_is_hidden_with_the_run() {
         assert_eq!(shown(&all).await, [source.as_str(); 3]);
         let expected = if is_hidden { Value::Null } else { source.as_str().into() };
         assert_eq!(shown(&without_runs).await, [(); 3].map(|()| expected.clone()));
-        // Nor may it be guessed by filters.
+        // Filters must not allow a caller to guess the source either.
         let filter = format!("source_path = '{source}'");
         assert_eq!(all.get("model-versions/search", &[("filter", &filter)]).await.status, 200);
         assert_eq!(without_runs.get("model-versions/search", &[("filter", &filter)]).await.status, 403);

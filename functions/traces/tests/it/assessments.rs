@@ -107,7 +107,7 @@ async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
     for depth in [1_001, 100_000] {
         let refused =
             server.call_at("POST", &path, expectation(&deep(depth))).await.refused(400, "INVALID_PARAMETER_VALUE");
-        assert_eq!(refused, "The value of an expectation has more than 1000 arrays and objects within each other.");
+        assert_eq!(refused, "The value of an expectation has more than 1000 levels of nested arrays and objects.");
     }
     assert_eq!(server.info(1).await["assessments"].as_array().map(Vec::len), Some(3));
     let feedback = |value: &str| {

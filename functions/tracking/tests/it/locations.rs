@@ -7,8 +7,8 @@ use artifact_store::Artifacts;
 use serde_json::json;
 use test_site::{Api, Judge, Site};
 
-/// A relative location is resolved before it is checked: it may lead into the artifacts of the
-/// server, which the caller may not change.
+/// Checks that a relative location is resolved before it is checked, because it may refer to the
+/// server's artifact storage, which the caller may not change.
 #[tokio::test]
 async fn a_relative_location_is_resolved_before_it_is_checked() {
     let site = Site::new().await;
@@ -24,7 +24,7 @@ async fn a_relative_location_is_resolved_before_it_is_checked() {
         ("file:./data/artifacts/1?x=y", 403),
         ("data/artifacts-2/1", 200),
         ("data", 200),
-        // No path of the server leads through a step upwards.
+        // `..` is never resolved, so this does not refer to the artifact storage.
         ("data/artifacts/../x", 200),
     ] {
         let new = json!({ "name": location, "artifact_location": location });

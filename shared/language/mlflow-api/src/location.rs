@@ -5,15 +5,16 @@ use percent_encoding::percent_decode_str;
 use crate::limits::{ARTIFACT_LOCATION, at_most};
 use crate::{Error, Result};
 
-/// Schemes that name a host the server would have to connect to (`host_policy.py`).
+/// Schemes whose URIs name a host that the server would have to connect to (`host_policy.py`).
 const HOST_ADDRESSED: &[&str] =
     &["ftp", "sftp", "hdfs", "viewfs", "http", "https", "mlflow-artifacts", "r2", "b2", "abfss"];
 
-/// Schemes whose last path segment may carry `;params` (Python's `uses_params`), local paths among them.
+/// Schemes whose last path segment may contain `;params` (Python's `uses_params`). The empty scheme
+/// stands for local paths.
 const WITH_PARAMS: &[&str] =
     &["", "ftp", "hdl", "prospero", "http", "https", "shttp", "rtsp", "rtsps", "sip", "sips", "mms", "sftp", "tel"];
 
-/// A URI in the parts that matter here.
+/// The components of a URI that matter here.
 struct Parts<'a> {
     scheme: String,
     after_scheme: &'a str,
@@ -40,7 +41,7 @@ fn scheme_of(text: &str) -> Option<&str> {
     well_formed.then_some(scheme)
 }
 
-/// The location with its scheme in lower case, as clients compare it.
+/// Converts the scheme of a location to lower case, which is the form that clients compare.
 #[must_use]
 pub fn with_lower_scheme(location: &str) -> String {
     match scheme_of(location) {
@@ -49,21 +50,23 @@ pub fn with_lower_scheme(location: &str) -> String {
     }
 }
 
-/// Checks the artifact location a client chose for an experiment (`_validate_storage_location_uri`). `root` is the server's
-/// own, whose host is trusted.
+/// Checks the artifact location that a client has chosen for an experiment
+/// (`_validate_storage_location_uri`). `root` is the server's own artifact location, whose host is
+/// trusted.
 pub fn check(location: &str, root: &str) -> Result<()> {
     check_as("artifact_location", location, root)
 }
 
-/// Whether a location is a URI with a scheme. The letter of a drive is none.
+/// Checks whether a location is a URI with a scheme. A drive letter is not a scheme.
 #[must_use]
 pub fn has_scheme(location: &str) -> bool {
     scheme_of(location).is_some_and(|scheme| scheme.len() > 1)
 }
 
-/// The same for a field of another name.
+/// Checks an artifact location like [`check`]. `field` is the name of the location in error
+/// messages.
 pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
-    // Far beyond the accepted length, so that decoding it layer by layer stays cheap.
+    // Rejects locations far beyond the maximum length early, so that repeated decoding stays cheap.
     if location.len() > 4 * ARTIFACT_LOCATION {
         return Err(too_long());
     }
@@ -81,8 +84,8 @@ pub fn check_as(field: &str, location: &str, root: &str) -> Result<()> {
     at_most("artifact_location", ARTIFACT_LOCATION, location).map_err(|_| too_long())
 }
 
-/// Checks that a URI names no host that the server would have to connect to (`_validate_artifact_uri_scheme`); `field` is how
-/// the request names it.
+/// Checks that a URI does not name a host that the server would have to connect to
+/// (`_validate_artifact_uri_scheme`). `field` is the name of the URI in error messages.
 pub fn check_host(uri: &str, root: &str, field: &str) -> Result<()> {
     let parts = split(uri);
     if !HOST_ADDRESSED.contains(&parts.scheme.as_str()) {
@@ -114,7 +117,7 @@ fn same_host(location: &Parts<'_>, root: &Parts<'_>) -> bool {
     location.scheme == root.scheme && host(location).is_some() && host(location) == host(root)
 }
 
-/// A query may not hold a path upwards, in however many layers of encoding.
+/// Checks that a query does not contain `..`, even if it is percent-encoded several times.
 fn check_query(query: &str) -> Result<()> {
     let mut decoded = query.to_owned();
     loop {
@@ -129,11 +132,13 @@ fn check_query(query: &str) -> Result<()> {
     }
 }
 
-/// The location with a relative local path made absolute (`resolve_uri_if_local`): against this directory, if there is one that clients
-/// may know.
+/// Makes a location absolute if it is a relative local path (`resolve_uri_if_local`). The path is
+/// resolved against `directory`, which is `None` if clients must not learn the server's working
+/// directory.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a relative path where there is none, or if the location gets too long.
+/// Returns `INVALID_PARAMETER_VALUE` for a relative path if there is no directory, for a `file:`
+/// URI that names another host, or if the absolute location is too long.
 pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     let parts = split(location);
     let path = match parts.scheme.as_str() {
@@ -143,15 +148,15 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     };
     let names_a_machine = path.strip_prefix("//").is_some_and(|rest| !rest.starts_with('/'));
     if parts.scheme == "file" && names_a_machine {
-        return Err(Error::invalid(format!("The artifact location '{location}' names a file of another machine.")));
+        return Err(Error::invalid(format!("The artifact location '{location}' refers to a file on another host.")));
     }
-    // An empty one is the server's choice.
+    // If the location is empty, the server chooses one.
     if path.starts_with('/') || location.is_empty() {
         return Ok(location.to_owned());
     }
     let Some(directory) = directory else {
         return Err(Error::invalid(format!(
-            "The artifact location '{location}' is a relative path, which leads nowhere from this server. Give an absolute path or \
+            "The artifact location '{location}' is a relative path, which this server cannot resolve. Use an absolute path or \
              a URI."
         )));
     };
@@ -170,14 +175,14 @@ pub fn absolute(location: &str, directory: Option<&str>) -> Result<String> {
     Ok(absolute)
 }
 
-/// The location with a path appended, before its query (`append_to_uri_path`).
+/// Appends a path to a location, before its query (`append_to_uri_path`).
 #[must_use]
 pub fn append(location: &str, path: &str) -> String {
     let (before_fragment, fragment) = match location.find('#') {
         Some(position) => location.split_at(position),
         None => (location, ""),
     };
-    // A local path has no query: there, `?` is a character like any other.
+    // A local path has no query: `?` is an ordinary character in it.
     let is_local = split(location).scheme.is_empty();
     let (base, query) = match before_fragment.find('?') {
         Some(position) if !is_local => before_fragment.split_at(position),

@@ -1,4 +1,4 @@
-//! A request, before it is known to be of any endpoint.
+//! An HTTP request, parsed before it is known which endpoint it is for.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
@@ -9,37 +9,39 @@ use crate::json::{self, DEEPEST, Json, MAX_VALUES, Unreadable, read_value};
 use crate::message::{Field, Kind, Message, reject_both_names};
 use crate::{Error, Result};
 
-/// The part of an HTTP request that an endpoint gets.
+/// The parts of an HTTP request that are passed to an endpoint.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Method, in upper case.
+    /// The method, in upper case.
     pub method: String,
-    /// The variable parts of the path, decoded, by their names in the route.
+    /// The variable parts of the path, decoded, with their names in the route.
     pub path: Vec<(String, String)>,
-    /// Query arguments, decoded, in their order.
+    /// The query arguments, decoded, in the order of the query.
     pub query: Vec<(String, String)>,
-    /// The header, if there is one.
+    /// The `Content-Type` header, if there is one.
     pub content_type: Option<String>,
-    /// Those of [`Request::HEADERS`] that there are.
+    /// The headers from [`Request::HEADERS`] that the request has.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// Whether the body was checked against a schema, as GraphQL's inputs are. MLflow makes none of
-    /// the checks of [`messages!`](crate::messages) then, but refuses values that do not fit.
+    /// Whether the body has been checked against a schema, as GraphQL's inputs are. In this case,
+    /// MLflow skips the checks of [`messages!`](crate::messages), but rejects values of the wrong
+    /// type.
     pub is_typed: bool,
 }
 
 impl Request {
-    /// The further headers that endpoints read.
+    /// Other headers that endpoints read.
     pub const HEADERS: [&str; 3] = ["content-encoding", "x-mlflow-experiment-id", "x-mlflow-run-id"];
 
-    /// A header that is one of [`Request::HEADERS`].
+    /// Returns the value of a header, which must be one of [`Request::HEADERS`].
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Decodes a query string: `+` is a space, bytes that are no UTF-8 stay encoded.
+    /// Decodes a query string. `+` is decoded to a space. Bytes that are not valid UTF-8 stay
+    /// percent-encoded.
     #[must_use]
     pub fn parse_query(query: &str) -> Vec<(String, String)> {
         let decode = |text: &str| {
@@ -57,29 +59,30 @@ impl Request {
             .collect()
     }
 
-    /// A variable part of the path; empty if the route has none of this name.
+    /// Returns a variable part of the path. Empty if the route has no part of this name.
     #[must_use]
     pub fn path_part(&self, name: &str) -> &str {
         self.path.iter().find(|(part, _)| part == name).map_or("", |(_, value)| value.as_str())
     }
 
-    /// First query argument of this name.
+    /// Returns the first query argument with this name.
     #[must_use]
     pub fn argument(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// All query arguments of this name.
+    /// Returns all query arguments with this name.
     #[must_use]
     pub fn arguments(&self, name: &str) -> Vec<&str> {
         self.query.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Reads the request as a message and runs its checks ([`messages!`](crate::messages) declares
-    /// both).
+    /// Reads the request as a message and runs the message's checks. [`messages!`](crate::messages)
+    /// declares both.
     ///
     /// # Errors
-    /// MLflow's, for a request that does not pass the checks, and for ids that no entity can have.
+    /// Returns MLflow's error if the request does not pass the checks, or contains an id that no
+    /// entity can have.
     pub fn read<M: Declared>(&self) -> Result<M> {
         M::from_message(self.message_in_order(M::FIELDS, M::CHECKS, M::ARGUMENTS)?)
     }
@@ -89,9 +92,11 @@ impl Request {
         self.message_in_order(fields, checks, &[])
     }
 
-    /// Reads the request as a message of these fields and runs the endpoint's checks.
+    /// Reads the request as a message with these fields and runs the endpoint's checks.
     ///
-    /// A GET with arguments is read from them, everything else from the JSON body. A missing body is an empty object.
+    /// The fields of a GET request with query arguments are read from these, in the order of
+    /// `arguments`. Those of any other request are read from the JSON body. A missing body is an
+    /// empty object.
     fn message_in_order(
         &self,
         fields: &'static [Field],
@@ -106,7 +111,7 @@ impl Request {
         reject_both_names(fields, &json)?;
         let object = match json {
             Value::Object(object) => object,
-            // Python looks for fields in a list as well, and finds none.
+            // Python looks up fields in a list, too, and finds none.
             Value::Array(_) => Map::new(),
             _ => return Err(not_an_object()),
         };
@@ -122,10 +127,10 @@ impl Request {
         Ok(message)
     }
 
-    /// Reads the request as a JSON object of no particular fields and runs the endpoint's checks.
-    /// It is for endpoints that no protobuf message describes (`_get_validated_flask_request_json`
-    /// in MLflow's `handlers.py`). Arguments of a GET that are to be lists are lists, however often
-    /// they come.
+    /// Reads the request as a JSON object with arbitrary fields and runs the endpoint's checks. It
+    /// is for endpoints that have no protobuf message (`_get_validated_flask_request_json` in
+    /// MLflow's `handlers.py`). Arguments of a GET request that are checked to be lists become
+    /// lists, even if they occur only once.
     pub fn object(&self, checks: &[FieldChecks]) -> Result<Map<String, Value>> {
         let object = if self.method == "GET" && !self.query.is_empty() {
             self.arguments_as_object(checks)
@@ -139,7 +144,8 @@ impl Request {
         Ok(object)
     }
 
-    /// The body as a JSON object, whatever the method, for GraphQL. A missing body is an empty object.
+    /// Reads the body as a JSON object for GraphQL, regardless of the method. A missing body is an
+    /// empty object.
     pub fn json_object(&self) -> Result<Map<String, Value>> {
         match self.json()? {
             Value::Object(object) => Ok(object),
@@ -147,7 +153,8 @@ impl Request {
         }
     }
 
-    /// Each argument under its name; those that come more than once, and those that are checked to be lists, as lists.
+    /// Converts the query arguments to an object. An argument becomes a list if it occurs more than
+    /// once, or if it is checked to be a list.
     fn arguments_as_object(&self, checks: &[FieldChecks]) -> Map<String, Value> {
         let is_list = |name: &str| {
             let of_field = checks.iter().find(|(field, _)| *field == name);
@@ -193,19 +200,20 @@ impl Request {
         Ok(object)
     }
 
-    /// The body as JSON, in any encoding that Python reads. A body without anything is an empty object.
+    /// Parses the body as JSON, in any encoding that Python supports. An empty body is an empty
+    /// object.
     fn json(&self) -> Result<Value> {
         self.check_content_type()?;
         let body = json::in_utf8(&self.body).map_err(|_| no_json())?;
         if body.trim_ascii().is_empty() {
             return Ok(Value::Object(Map::new()));
         }
-        // To Python, these are numbers.
+        // Python parses these as numbers.
         if matches!(body.trim_ascii(), b"NaN" | b"Infinity" | b"-Infinity") {
             return Err(not_an_object());
         }
         let value = match read_body(&body)? {
-            // Old clients send JSON that was encoded twice.
+            // Old clients encode their JSON twice.
             Value::String(text) => {
                 drop(body);
                 read_body(text.as_bytes()).map_err(|error| if error == no_json() { not_an_object() } else { error })?
@@ -227,7 +235,7 @@ impl Request {
     }
 }
 
-/// The value of a body.
+/// Parses a body, or the JSON string that is its content.
 fn read_body(json: &[u8]) -> Result<Value> {
     read_value(json).map_err(|unreadable| match unreadable {
         Unreadable::NoJson if !is_json(json) => no_json(),
@@ -236,7 +244,7 @@ fn read_body(json: &[u8]) -> Result<Value> {
     })
 }
 
-/// Whether bytes are JSON to Python: it takes numbers of any size, and NaN.
+/// Checks whether Python accepts the bytes as JSON, including numbers of any size and NaN.
 fn is_json(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| Json::parse(text).is_some())
 }
@@ -247,8 +255,8 @@ fn no_json() -> Error {
 
 fn unreadable_json() -> Error {
     Error::invalid(format!(
-        "The request body cannot be read: it holds a number that is out of range or no number, or more than {DEEPEST} arrays \
-         and objects within each other."
+        "The request body cannot be read: it contains a number that is out of range or NaN, or more than {DEEPEST} levels \
+         of nested arrays and objects."
     ))
 }
 
@@ -317,14 +325,14 @@ mod tests {
     #[test]
     fn a_body_has_a_bounded_number_of_values() {
         let list = |values: usize| format!("{{\"run_id\": \"r\", \"x\": [{}0]}}", "0,".repeat(values));
-        // The object, its two entries and the list count.
+        // The limit counts the object, its two entries and the list.
         let most = MAX_VALUES - 5;
         assert_eq!(post(&list(most)).unwrap().string("run_id"), "r");
         let twice = Value::from(list(most + 1)).to_string();
         for body in [list(most + 1), twice] {
             assert_eq!(post(&body).unwrap_err().message, "The request body has more than 500000 JSON values.");
         }
-        // The content of a text does not count.
+        // Punctuation within a string is not counted.
         let text = format!("{{\"run_id\": \"{}\"}}", "[,".repeat(MAX_VALUES));
         assert!(post(&text).is_ok());
     }
@@ -336,7 +344,7 @@ mod tests {
         for body in [r#"{"run_id": 1e999}"#, r#"{"run_id": NaN}"#, deep.as_str(), deeper.as_str()] {
             let message = post(body).unwrap_err().message;
             assert!(message.starts_with("The request body cannot be read: "), "{message}");
-            assert!(message.ends_with("more than 1000 arrays and objects within each other."), "{message}");
+            assert!(message.ends_with("more than 1000 levels of nested arrays and objects."), "{message}");
         }
     }
 
@@ -355,7 +363,7 @@ mod tests {
             "Invalid value 12 for parameter 'run_id' supplied:  Hint: Value was of type 'int'. \
              See the API docs for more information about request parameters."
         );
-        // The misfit of a field without checks goes unnoticed; the fields after it are lost.
+        // A wrong type in a field without checks goes unnoticed, but the fields after it are lost.
         assert_eq!(post(r#"{"run_id": "r", "deep": 5, "step": 3}"#).unwrap().int("step"), 0);
     }
 
@@ -379,7 +387,7 @@ mod tests {
         let read = get("ids=1&name=a&other=x&other=y").unwrap();
         assert_eq!(Value::Object(read), serde_json::json!({"ids": ["1"], "name": "a", "other": ["x", "y"]}));
         assert!(get("name=a").unwrap_err().message.starts_with("Missing value for required parameter 'ids'."));
-        // Types are always checked.
+        // Types are always checked, even if the field is optional.
         let content_type = Some("application/json".to_owned());
         let put = |body: &str| {
             let body = body.as_bytes().to_vec();
@@ -392,7 +400,8 @@ mod tests {
         assert!(put(r#"{"ids": [1.5]}"#).is_ok());
     }
 
-    /// The work grows with the length of the query and not with its square: 8 times the arguments take less than 32 times as long.
+    /// Checks that the work grows linearly with the length of the query, not quadratically: 8 times
+    /// the arguments must take less than 32 times as long.
     #[test]
     fn many_arguments_are_read_in_linear_time() {
         let shortest = |arguments: usize| {
@@ -409,7 +418,8 @@ mod tests {
             };
             (0..5).map(|_| read()).min().unwrap()
         };
-        // Another program may take the processor in one of the rounds, and hardly in all.
+        // Other programs may slow down some of the rounds, but are unlikely to slow down all of
+        // them.
         let mut rounds = (0..20).map(|_| (shortest(1_000), shortest(8_000)));
         assert!(rounds.any(|(few, many)| many < few * 32), "8,000 arguments take more than 32 times as long as 1,000");
     }

@@ -13,14 +13,16 @@ const WILDCARDS: [char; 2] = ['%', '_'];
 
 /// A compiled pattern of LIKE or ILIKE, which can be matched against many texts.
 ///
-/// The stretches between the `%` are matched one after another, each as early as possible. A later
-/// match could not help the stretches that follow. The texts before the first `%` and after the
-/// last one are compared in place, so the work is linear in the length of the text. Only stretches
-/// that contain `_` take more: one step per character of the text and 64 characters of the stretch.
+/// The parts between two `%` are matched from left to right, each at its first occurrence, because
+/// a later occurrence could not help the parts that follow. The text before the first `%` and the
+/// text after the last one are compared in place, so the work is linear in the length of the text.
+/// Only parts that contain `_` take more: one step per character of the text and 64 characters of
+/// the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     written: String,
-    /// Whether letters match in either case ([`case::fold`]). The parts are folded then.
+    /// Whether the pattern ignores case. If so, the other fields except `written` are folded
+    /// ([`case::fold`]).
     in_any_case: bool,
     first: String,
     middle: Vec<Stretch>,
@@ -28,7 +30,7 @@ pub struct Pattern {
     last: Option<String>,
 }
 
-/// The text between two `%`, which is never empty.
+/// The part of a pattern between two `%`, which is never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stretch {
     Plain(String),
@@ -48,8 +50,9 @@ impl Pattern {
         Self::new(written, false)
     }
 
-    /// A pattern of ILIKE, for which letters match in either case. In MLflow that depends on the
-    /// database: `SQLite` knows the letters of ASCII only, `PostgreSQL` those of its locale.
+    /// Compiles a pattern of ILIKE, which ignores case. In MLflow, the letters whose case is ignored
+    /// depend on the database. In `SQLite` these are only ASCII letters, in `PostgreSQL` those of
+    /// its locale.
     ///
     /// # Errors
     /// Fails under the same condition as [`Pattern::like`].
@@ -102,7 +105,7 @@ impl Stretch {
     /// Returns the end of the first match in a text.
     fn first_end(&self, text: &str) -> Option<usize> {
         match self {
-            // The preparation of the search is linear in the length of the stretch.
+            // Skips the search, because preparing it takes time linear in the length of the part.
             Self::Plain(plain) if plain.len() > text.len() => None,
             Self::Plain(plain) => text.find(plain).map(|at| at + plain.len()),
             Self::Gapped(gapped) => gapped.first_end(text),
@@ -118,19 +121,19 @@ fn is_one(wanted: char, found: Option<char>) -> bool {
     found.is_some_and(|found| wanted == '_' || wanted == found)
 }
 
-/// Returns the text after a stretch, if the text begins with the stretch.
+/// Returns the text after a part, if the text begins with the part.
 fn behind<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().all(|wanted| is_one(wanted, rest.next())).then_some(rest.as_str())
 }
 
-/// Returns the text before a stretch, if the text ends with the stretch.
+/// Returns the text before a part, if the text ends with the part.
 fn before<'a>(stretch: &str, text: &'a str) -> Option<&'a str> {
     let mut rest = text.chars();
     stretch.chars().rev().all(|wanted| is_one(wanted, rest.next_back())).then_some(rest.as_str())
 }
 
-/// A piece of a pattern without wildcards.
+/// A part of a pattern without wildcards, for the index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) text: &'a str,
@@ -138,8 +141,9 @@ pub(crate) struct Piece<'a> {
     pub(crate) is_end: bool,
 }
 
-/// The pieces of a pattern that every matching text contains, none of them empty. Wildcards divide
-/// them, and in any case also letters with variants that the index distinguishes.
+/// Returns the non-empty pieces of a pattern that every matching text contains. Pieces are
+/// separated by wildcards. If the pattern ignores case, they are also separated by letters outside
+/// ASCII that have case variants, because the index distinguishes these.
 pub(crate) fn pieces(pattern: &Pattern) -> Vec<Piece<'_>> {
     let divides = |letter: char| WILDCARDS.contains(&letter) || (pattern.in_any_case && has_variants(letter));
     let count = pattern.written.split(divides).count();
@@ -147,7 +151,7 @@ pub(crate) fn pieces(pattern: &Pattern) -> Vec<Piece<'_>> {
     pattern.written.split(divides).enumerate().map(piece).filter(|piece| !piece.text.is_empty()).collect()
 }
 
-/// Returns the text up to the first wildcard of a pattern, and whether there is a wildcard.
+/// Returns the text before the first wildcard of a pattern, and whether there is a wildcard.
 pub(crate) fn beginning(pattern: &str) -> (&str, bool) {
     pattern.find(WILDCARDS).map_or((pattern, false), |at| (&pattern[..at], true))
 }

@@ -1,12 +1,12 @@
-//! The tokens under which texts are indexed, which are a subset of their trigrams.
+//! Tokens under which texts are indexed. They are a subset of the trigrams of a text.
 //!
-//! The indexer computes them from texts, the planner from patterns. The index is correct because of
-//! an invariant that a test checks: if a text matches a pattern, the tokens of the text include
-//! every token of the pattern.
+//! The indexer computes the tokens of texts, and the planner those of patterns. The index is
+//! correct because of an invariant that a test checks: if a text matches a pattern, the tokens of
+//! the text include every token of the pattern.
 //!
 //! At least one of [`WINDOW`] consecutive trigrams is a token, and so is every trigram with a
 //! separator between two characters. The choice depends only on the trigrams themselves ([`rank`]),
-//! so a sufficiently long stretch of a pattern has the same tokens as every text that contains it.
+//! so a sufficiently long piece of a pattern has the same tokens as every text that contains it.
 //! Indexing every trigram would take twice as many writes (`docs/adr/0046-tokens-of-names.md`).
 
 use std::collections::BTreeSet;
@@ -20,22 +20,24 @@ use crate::like::{self, Pattern, Piece};
 /// This one occurs in hardly any text or pattern, so it adds no false candidates.
 pub(crate) const END: char = '\u{3}';
 
-/// The number of consecutive trigrams of which at least one is a token. As a result, every five
+/// Window size: of this many consecutive trigrams, at least one is a token. As a result, every five
 /// consecutive characters contain a token, and so do the last three characters of a text.
 const WINDOW: usize = 3;
 
-/// The tokens of a text, with ASCII letters in lower case. Other letters keep their case. Two marks
-/// of the end are added, so that a trigram begins at each character. A text of one or two
-/// characters has none.
+/// Returns the tokens of a text, with ASCII letters in lower case. Other letters keep their case.
+/// Two end marks are appended to the text, so that a trigram begins at each of its characters. A
+/// text of one or two characters has no tokens.
 #[must_use]
 pub fn of_text(text: &str) -> BTreeSet<String> {
     chosen(&folded(text, true)).into_iter().collect()
 }
 
-/// The tokens of every text that matches a pattern of LIKE or ILIKE, as ordered in the pattern, each
-/// once. LIKE minds the case of ASCII letters and tokens do not, which makes more candidates and
-/// misses none. ILIKE does not mind the case of other letters, but tokens do, so it has none with
-/// such a letter.
+/// Returns the tokens that every text has that matches a pattern of LIKE or ILIKE, in the order of
+/// the pattern and without duplicates.
+///
+/// LIKE is case-sensitive for ASCII letters and tokens are not, so there may be additional
+/// candidates, but none are missed. For other letters, ILIKE ignores case and tokens do not, so
+/// letters with case variants are left out of the tokens of such a pattern.
 #[must_use]
 pub(crate) fn of_pattern(pattern: &Pattern) -> Vec<String> {
     of_pieces(&like::pieces(pattern))
@@ -57,7 +59,7 @@ fn chosen(characters: &[char]) -> Vec<String> {
     let trigrams: Vec<_> = characters.windows(3).map(|trigram| (rank(trigram), trigram)).collect();
     let mut is_token: Vec<_> = trigrams.iter().map(|(rank, _)| rank.is_none()).collect();
     for first in 0..(trigrams.len() + 1).saturating_sub(WINDOW) {
-        // Equal trigrams are one token, so any of them can be chosen.
+        // Equal trigrams are the same token, so any of them can be selected.
         let least = (first..first + WINDOW).min_by_key(|place| trigrams[*place].0);
         if let Some(place) = least {
             is_token[place] = true;
@@ -67,17 +69,17 @@ fn chosen(characters: &[char]) -> Vec<String> {
     tokens.map(|((_, trigram), _)| trigram.iter().collect()).collect()
 }
 
-/// Returns the rank of a trigram. The trigram with the lowest rank in a window is a token.
+/// Returns the rank of a trigram. The trigram with the lowest rank in a window becomes a token.
 ///
-/// `None` is lower than all other ranks, so such trigrams are always tokens. They consist of the
-/// end of a word and the beginning of the next, a combination that few texts share. Other trigrams
-/// with a separator are less selective, and have the highest ranks. Stored entries depend on this
-/// function.
+/// `None` sorts before all other ranks, so trigrams with this rank are always tokens. They consist
+/// of the end of a word and the beginning of the next, a combination that few texts share. Other
+/// trigrams with a separator are less selective, and get the highest ranks. Stored entries depend
+/// on this function.
 fn rank(trigram: &[char]) -> Option<(bool, u64)> {
     let is_separator = |character: &char| !character.is_alphanumeric();
     let is_junction = trigram.get(1).is_some_and(|middle| is_separator(middle) && *middle != END);
     let is_beside_one = trigram.iter().any(is_separator);
-    // FNV-1a, followed by a multiplication that spreads its bits.
+    // FNV-1a, followed by a multiplication that mixes the bits.
     let bytes = trigram.iter().flat_map(|character| u32::from(*character).to_le_bytes());
     let hash = bytes
         .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
@@ -101,7 +103,7 @@ mod tests {
         tokens.into_iter().map(|token| token.replace(END, "$")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Guards the meaning of stored entries, which changes with these values.
+    /// Pins the tokens of stored entries, which become invalid if the tokens of a text change.
     #[test]
     fn tokens_are_as_they_are_stored() {
         for (text, expected) in [
@@ -141,8 +143,8 @@ mod tests {
         wanted.iter().all(|token| tokens.contains(token))
     }
 
-    /// A text, and a pattern that usually matches it: some of its characters are replaced by
-    /// wildcards.
+    /// Generates a text, and a pattern that usually matches it because it is the text with some of
+    /// its characters replaced by wildcards.
     fn text_and_pattern() -> impl Strategy<Value = (String, String)> {
         let text = prop::collection::vec(
             prop::sample::select(vec!['a', 'B', 'c', 'É', 'ς', 'K', ' ', '-', '1', '\u{3}']),

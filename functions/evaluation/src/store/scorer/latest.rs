@@ -33,9 +33,9 @@ impl Store {
         self.scorers_of(&[experiment], visible).await
     }
 
-    /// Returns the latest versions of the visible scorers of several experiments, ignoring those
-    /// that are not active. Takes two requests per experiment, or none for an experiment without a
-    /// visible scorer if the visible scorers are few.
+    /// Returns the latest versions of the visible scorers of several experiments, ignoring
+    /// experiments that are not active. Takes two requests per experiment. If the visible scorers
+    /// are few, experiments without one take none.
     pub async fn scorer_list_of(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -49,7 +49,7 @@ impl Store {
         self.scorers_of_active(once, visible).await
     }
 
-    /// Returns the scorers of those of these experiments that are active.
+    /// Returns the scorers of the given experiments, ignoring experiments that are not active.
     async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>, visible: &Visible) -> Result<Vec<wire::Scorer>> {
         let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
@@ -74,8 +74,9 @@ impl Store {
         self.scorers_of_active(shown.map(|(experiment, _)| experiment).collect(), visible).await
     }
 
-    /// The rows of a few scorers in the list of the workspace, or of all scorers of a few experiments. What is in another workspace has
-    /// none. One request per 100 scorers, and one for each experiment.
+    /// Returns the rows of these scorers, and of all scorers of these experiments, in the list of
+    /// the workspace. Scorers and experiments of other workspaces have no rows in it. Takes one
+    /// request per 100 scorers, and one per experiment.
     async fn scorers_listed(&self, workspace: &Workspace, few: Vec<Guarded>) -> Result<Vec<Item>> {
         let workspace = Name::from(workspace.as_str());
         let (mut keys, mut experiments) = (Vec::new(), Vec::new());
@@ -133,7 +134,7 @@ impl Store {
     }
 }
 
-/// The experiment of a guard that shows scorers.
+/// Returns the experiment of a guarded entity, if it is a scorer or an experiment.
 fn experiment_of(guarded: &Guarded) -> Option<ExperimentId> {
     match guarded {
         Guarded::Experiment(experiment) | Guarded::Scorer(experiment, _) => Some(*experiment),

@@ -25,7 +25,7 @@ pub(super) fn check(serialized: &str) -> Result<()> {
     let scorer = Json::read(serialized).map_err(|unreadable| match unreadable {
         Unreadable::NoJson => Error::invalid("serialized_scorer must be valid JSON"),
         Unreadable::TooDeep => {
-            Error::invalid(format!("serialized_scorer has more than {DEEPEST} arrays and objects within each other."))
+            Error::invalid(format!("serialized_scorer has more than {DEEPEST} levels of nested arrays and objects."))
         }
         Unreadable::TooMany => {
             Error::invalid(format!("serialized_scorer has more than {MAX_TEXT_VALUES} JSON values."))

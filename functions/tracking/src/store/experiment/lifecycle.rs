@@ -60,7 +60,7 @@ fn name_taken(row: Option<&Item>, name: &str, code: ErrorCode) -> Error {
     }
     let stage = row.and_then(Item::entry::<ExperimentsByStage>).map(|entry| entry.stage);
     let is_deleted = matches!(stage, Some(Stage::Deleted { .. }));
-    let advice = " It is deleted. Restore it, or remove it for good, to use the name again.";
+    let advice = " It is deleted. Restore it or delete it permanently to reuse the name.";
     Error::new(code, format!("Experiment(name={name}) already exists.{}", if is_deleted { advice } else { "" }))
 }
 

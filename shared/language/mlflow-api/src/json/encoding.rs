@@ -1,15 +1,15 @@
-//! The encodings of JSON: UTF-8, UTF-16 and UTF-32, with a byte order mark or without.
+//! Encodings of JSON: UTF-8, UTF-16 and UTF-32, with or without a byte order mark.
 
 use std::borrow::Cow;
 
 use super::reader::Unreadable;
 
-/// A byte order mark in UTF-8.
+/// The byte order mark in UTF-8.
 const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
-/// Bytes of a surrogate that is written in UTF-8, which UTF-8 does not allow.
+/// Size of a surrogate encoded in UTF-8, which is invalid UTF-8.
 const SURROGATE_BYTES: usize = 3;
 
-/// The encoding of JSON, and its bytes without the byte order mark.
+/// The encoding of a JSON document, with the document's bytes without their byte order mark.
 enum Encoding<'a> {
     Utf8(&'a [u8]),
     Utf16(&'a [u8], fn([u8; 2]) -> u16),
@@ -17,14 +17,15 @@ enum Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    /// The encoding that Python's `json.detect_encoding` finds.
+    /// Detects the encoding, like Python's `json.detect_encoding`.
     fn of(json: &'a [u8]) -> Self {
         match json {
             [0, 0, 0xfe, 0xff, rest @ ..] => Self::Utf32(rest, u32::from_be_bytes),
             [0xff, 0xfe, 0, 0, rest @ ..] => Self::Utf32(rest, u32::from_le_bytes),
             [0xfe, 0xff, rest @ ..] => Self::Utf16(rest, u16::from_be_bytes),
             [0xff, 0xfe, rest @ ..] => Self::Utf16(rest, u16::from_le_bytes),
-            // Without a mark: the first character is of ASCII, and in most JSON the second one, too.
+            // There is no byte order mark. The first character is ASCII, and in most JSON so is the
+            // second.
             [0, 0, _, _, ..] => Self::Utf32(json, u32::from_be_bytes),
             [_, 0, 0, 0, ..] => Self::Utf32(json, u32::from_le_bytes),
             [0, _, _, _, ..] | [0, _] => Self::Utf16(json, u16::from_be_bytes),
@@ -34,16 +35,17 @@ impl<'a> Encoding<'a> {
     }
 }
 
-/// Whether JSON is in UTF-16 or UTF-32.
+/// Checks whether a JSON document is encoded in UTF-16 or UTF-32.
 #[must_use]
 pub fn is_wide(json: &[u8]) -> bool {
     !matches!(Encoding::of(json), Encoding::Utf8(_))
 }
 
-/// JSON in UTF-8, whatever its encoding. Half a surrogate pair becomes U+FFFD.
+/// Converts a JSON document in any of the encodings to UTF-8. Unpaired surrogates are replaced by
+/// U+FFFD.
 ///
 /// # Errors
-/// [`Unreadable::NoJson`] for bytes that are not of the encoding that they begin with.
+/// Returns [`Unreadable::NoJson`] if the bytes are invalid in the detected encoding.
 pub fn in_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, Unreadable> {
     match Encoding::of(json) {
         Encoding::Utf8(text) => match std::str::from_utf8(text) {
@@ -68,7 +70,7 @@ pub fn in_utf8(json: &[u8]) -> Result<Cow<'_, [u8]>, Unreadable> {
     }
 }
 
-/// The text with U+FFFD in place of surrogates, which Python reads (`surrogatepass`).
+/// Replaces surrogates encoded in UTF-8, which Python accepts (`surrogatepass`), by U+FFFD.
 fn without_surrogates(text: &[u8]) -> Result<Vec<u8>, Unreadable> {
     let mut mended = text.to_vec();
     let mut at = 0;

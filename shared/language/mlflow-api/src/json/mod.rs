@@ -1,10 +1,12 @@
-//! JSON as Python's `json` module reads and prints it.
+//! JSON with the semantics of Python's `json` module, for reading and formatting.
 //!
-//! JSON inside of a text comes back to clients as they sent it: integers of any length, NaN and the
-//! infinities, keys in their order. `serde_json` keeps none of these. Half a surrogate pair is no
-//! Unicode: JavaScript writes it where it cuts a text, and U+FFFD takes its place.
+//! JSON that is nested in a string must be returned to clients as they sent it, with integers of
+//! any length, NaN, infinities and the order of keys. `serde_json` preserves none of these.
+//! Unpaired surrogates are invalid Unicode and are replaced by U+FFFD. JavaScript produces them
+//! when it truncates a string in the middle of a character.
 //!
-//! `serde_json` reads bodies. [`read_value`] also reads those that it refuses, and [`in_utf8`] those in other encodings than UTF-8.
+//! Request bodies are read with `serde_json`. [`read_value`] also accepts some JSON that
+//! `serde_json` rejects, and [`in_utf8`] converts encodings other than UTF-8.
 
 mod encoding;
 mod reader;

@@ -1,4 +1,4 @@
-//! Reads JSON as Python does.
+//! A JSON parser that accepts what Python's accepts.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -7,52 +7,55 @@ use super::size::{MAX_TEXT_VALUES, values};
 use super::value::{Json, Object};
 use crate::{Error, Result};
 
-/// Arrays and objects within each other that are read. Python reads some 950 of them before it fails. Whatever walks through a value calls itself once for
-/// each, on a stack of 2 MB.
+/// Maximum nesting depth of arrays and objects. Python fails at a depth of about 950. Functions
+/// that traverse a value recurse once per level, on a stack of 2 MB.
 pub const DEEPEST: usize = 1_000;
 
-/// Why a text is not read.
+/// The reason why a text was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It is no JSON.
+    /// The text is not valid JSON.
     NoJson,
-    /// It has more arrays and objects within each other than [`DEEPEST`].
+    /// Arrays and objects are nested deeper than [`DEEPEST`].
     TooDeep,
-    /// It has more values than [`MAX_TEXT_VALUES`].
+    /// The text has more than [`MAX_TEXT_VALUES`] values.
     TooMany,
 }
 
 impl Json {
-    /// Reads a text of any number of values, such as one that is stored; `None` if it is no JSON, or too deep.
+    /// Parses a text without limiting the number of its values, for example a stored text. Returns
+    /// `None` if the text is not valid JSON or nested too deeply.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         Self::read_with(text, char::REPLACEMENT_CHARACTER).ok()
     }
 
-    /// Reads a text of a client.
+    /// Parses a text that was sent by a client.
     ///
     /// # Errors
-    /// Why it is not read.
+    /// Returns the reason why the text was rejected.
     pub fn read(text: &str) -> std::result::Result<Self, Unreadable> {
         check_number(text)?;
         Self::read_with(text, char::REPLACEMENT_CHARACTER)
     }
 
-    /// Reads a text, given its name for a client.
+    /// Parses a text that was sent by a client. `what` is the name of the text in error messages.
     ///
     /// # Errors
-    /// A sentence about it.
+    /// Returns an error for the client with the reason why the text was rejected.
     pub fn of(what: &str, text: &str) -> Result<Self> {
         Self::read(text).map_err(|unreadable| {
             Error::invalid(match unreadable {
                 Unreadable::NoJson => format!("{what} is not valid JSON."),
-                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} arrays and objects within each other."),
+                Unreadable::TooDeep => format!("{what} has more than {DEEPEST} levels of nested arrays and objects."),
                 Unreadable::TooMany => format!("{what} has more than {MAX_TEXT_VALUES} JSON values."),
             })
         })
     }
 
-    /// The same as [`Json::read`], but half a surrogate pair becomes a question mark, as in a text that Python encodes with `errors="replace"`.
+    /// Parses a text like [`Json::read`], but replaces unpaired surrogates by question marks, like
+    /// Python does when it encodes a string with `errors="replace"`. Returns `None` if the text is
+    /// rejected.
     #[must_use]
     pub fn parse_lossy(text: &str) -> Option<Self> {
         check_number(text).and_then(|()| Self::read_with(text, '?')).ok()
@@ -69,13 +72,13 @@ impl Json {
 }
 
 fn check_number(text: &str) -> std::result::Result<(), Unreadable> {
-    // As a rule, a text is too short for that.
+    // The length is checked first, because it rules out most texts without counting.
     let is_too_many = text.len() > MAX_TEXT_VALUES && values(text.as_bytes()) > MAX_TEXT_VALUES;
     if is_too_many { Err(Unreadable::TooMany) } else { Ok(()) }
 }
 
-/// Resolves the escapes of a JSON string that is given without its quotes. Returns `None` if one of
-/// them is invalid. Linear in the string, and fast where escapes are rare.
+/// Resolves the escapes of a JSON string, given without its quotes. Returns `None` if an escape is
+/// invalid. Takes time linear in the length of the string, and is fast if there are few escapes.
 pub(super) fn resolve(escaped: &str) -> Option<String> {
     let mut text = String::with_capacity(escaped.len());
     let mut rest = escaped;
@@ -90,11 +93,12 @@ pub(super) fn resolve(escaped: &str) -> Option<String> {
     Some(text)
 }
 
-/// Reads from the front of a text. `None` means the text is no JSON, or too deep.
+/// A parser that consumes a text from the front. Its methods return `None` if the text is not valid
+/// JSON or nested too deeply.
 struct Reader<'a> {
     text: &'a str,
     rest: Peekable<CharIndices<'a>>,
-    /// The character that replaces half a surrogate pair.
+    /// The character that replaces an unpaired surrogate.
     half: char,
     is_too_deep: bool,
 }
@@ -214,7 +218,7 @@ impl<'a> Reader<'a> {
         if !whole {
             return written.parse().ok().map(Json::Float);
         }
-        // To Python, -0 is the integer 0.
+        // Python parses -0 as the integer 0.
         Some(Json::Integer(if written == "-0" { "0".to_owned() } else { written.to_owned() }))
     }
 
@@ -248,7 +252,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The character whose first half this is. Nothing is taken where the second does not follow.
+    /// Returns the character of a surrogate pair whose first half is given. If the second half does
+    /// not follow, returns `None` and consumes nothing.
     fn pair(&mut self, first: u32) -> Option<char> {
         (0xd800..0xdc00).contains(&first).then_some(())?;
         let before = self.rest.clone();

@@ -1,14 +1,16 @@
-//! The number of values in JSON, before it is read: a value of two bytes takes some hundred in memory.
+//! Limits on the number of values in JSON, which is counted before parsing. A value of two bytes
+//! takes about a hundred in memory.
 
-/// Largest number of values in JSON that becomes a value of `serde_json`, such as the body of a request. A batch of a thousand
-/// metrics has some 13,000. All of them take less than 200 MB, whatever they are.
+/// Maximum number of values in JSON that is parsed into a value of `serde_json`, such as the body
+/// of a request. A batch of 1,000 metrics has about 13,000 values. Regardless of their types, this
+/// many values take less than 200 MB of memory.
 pub const MAX_VALUES: usize = 500_000;
 
-/// Largest number of values in a JSON text that is part of a request, such as the records of a dataset. As a
-/// [`Json`](super::Json), all of them take some 200 MB.
+/// Maximum number of values in a JSON text that is part of a request, such as the records of a
+/// dataset. Parsed into a [`Json`](super::Json), this many values take about 200 MB of memory.
 pub const MAX_TEXT_VALUES: usize = 1_000_000;
 
-/// How many marks of a kind JSON has outside of its strings.
+/// Counts the bytes outside of JSON strings for which `is_mark` returns true.
 pub fn marks(json: &[u8], is_mark: impl Fn(u8) -> bool) -> usize {
     let (mut count, mut is_text, mut is_escaped) = (0, false, false);
     for byte in json {
@@ -23,13 +25,15 @@ pub fn marks(json: &[u8], is_mark: impl Fn(u8) -> bool) -> usize {
     count
 }
 
-/// How many values JSON has, about: each but the first comes after a mark. Names of an object's entries count, too.
+/// Estimates the number of values in JSON by counting the punctuation that precedes every value
+/// except the first. Keys of objects are counted, too.
 #[must_use]
 pub fn values(json: &[u8]) -> usize {
     marks(json, |byte| matches!(byte, b'{' | b'[' | b',' | b':'))
 }
 
-/// The most values that bytes may have as JSON, also in texts in it. It takes less time than [`values`].
+/// Returns an upper bound of the number of values in JSON, including JSON that is nested in
+/// strings. Faster than [`values`].
 #[must_use]
 pub fn most_values(json: &[u8]) -> usize {
     json.iter().filter(|byte| matches!(byte, b'{' | b'[' | b',' | b':')).count()

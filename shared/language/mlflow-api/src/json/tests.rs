@@ -1,4 +1,4 @@
-//! JSON that Python reads is read, and printed as Python prints it.
+//! Tests that JSON is parsed and formatted like in Python.
 
 use proptest::prelude::*;
 
@@ -58,13 +58,13 @@ fn halves_of_surrogates_become_another_character() {
         assert_eq!(Json::read(text), Err(Unreadable::NoJson), "{text}");
         assert_eq!(read_value(text.as_bytes()), Err(Unreadable::NoJson), "{text}");
     }
-    // Other texts than escapes of half a pair stay as they are.
+    // Everything except escapes of unpaired surrogates stays unchanged.
     for text in [r#""\\ud83e""#, r#"{"\ud83d\ude00": "\\\\ud83e\n"}"#, r#""\"#, r#""\u"#, "", "ud83e"] {
         assert_eq!(without_halves(text.as_bytes()), text.as_bytes(), "{text}");
     }
 }
 
-/// The result of `act` in a thread with the stack of a server's worker.
+/// Calls `act` in a thread with the stack size of a server's worker thread.
 fn on_a_workers_stack<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::Builder::new().stack_size(2 << 20).spawn(act).unwrap().join().unwrap()
 }
@@ -90,7 +90,7 @@ fn the_deepest_values_fit_on_a_stack() {
         });
     }
     let error = Json::of("It", &"[".repeat(DEEPEST + 1)).unwrap_err();
-    assert_eq!(error.message, "It has more than 1000 arrays and objects within each other.");
+    assert_eq!(error.message, "It has more than 1000 levels of nested arrays and objects.");
     assert_eq!(Json::of("It", "x").unwrap_err().message, "It is not valid JSON.");
 }
 
@@ -108,8 +108,8 @@ fn what_serde_refuses_is_read_as_it_would_be() {
     }
 }
 
-/// Eight times the halves take less than 32 times as long. The clock is that of the thread: it does
-/// not count what other programs take of the processor.
+/// Checks that eight times the number of surrogates takes less than 32 times as long. Measures the
+/// thread's CPU time, which excludes time used by other programs.
 #[test]
 fn halves_are_read_in_linear_time() {
     let now = || {
@@ -198,7 +198,8 @@ proptest! {
         let strict: Option<serde_json::Value> = serde_json::from_str(&text).ok();
         let printed = Json::parse(&text).map(|value| value.print());
         let again = printed.as_ref().and_then(|printed| serde_json::from_str(printed).ok());
-        // JSON that serde reads is read the same; and more is read.
+        // JSON that `serde_json` accepts must be parsed to the same value. More than that may be
+        // accepted.
         prop_assert!(strict.is_none() || again == strict, "{:?}", printed);
     }
 }
@@ -211,15 +212,16 @@ fn escapes_are_resolved_in_strings_and_in_json_within_them() {
         (r#"{"a":"say \"yes\"", "b" : 1.50}"#, r#"{"a":"say "yes"", "b" : 1.50}"#),
         (r#"["one\ntwo\ttabs \/ \\"]"#, "[\"one\ntwo\ttabs / \\\"]"),
         (r#""\ud83d\ude00 \ud83d!""#, "\"😀 \u{fffd}!\""),
-        // JSON within a string, and within a string of that. Numbers that only Python writes are no obstacle.
+        // JSON within a string, and within a string of that JSON. NaN, which only Python accepts,
+        // is allowed in it.
         (r#"{"a": "{\"b\": \"\\u00dc\", \"c\": NaN}"}"#, r#"{"a": "{"b": "Ü", "c": NaN}"}"#),
         (r#"{"a": "{\"b\": \"[\\\"\\\\u00dc\\\"]\"}"}"#, r#"{"a": "{"b": "["Ü"]"}"}"#),
         (r#"{"a": "\"gpt-4\"", "b": "\"C:\\\\new\""}"#, r#"{"a": ""gpt-4"", "b": ""C:\new""}"#),
-        // A text that only looks like JSON is a text.
+        // Texts that only look like JSON are left alone.
         (r#"{"a": "C:\\new"}"#, r#"{"a": "C:\new"}"#),
         (r#"{"a": "{C:\\new}"}"#, r#"{"a": "{C:\new}"}"#),
         (r#"{"a": "\"so\" he said \\n"}"#, r#"{"a": ""so" he said \n"}"#),
-        // No JSON at all.
+        // Invalid JSON.
         (r#"{"a": "\x", "b": "\""#, r#"{"a": "\x", "b": "\""#),
         (r"\", r"\"),
         ("\"\\", "\"\\"),
@@ -228,7 +230,8 @@ fn escapes_are_resolved_in_strings_and_in_json_within_them() {
     }
 }
 
-/// Each level of quotes takes twice as many backslashes, so a text holds few levels.
+/// Every level of nested quotes doubles the number of backslashes, so even long texts contain only
+/// a few levels.
 #[test]
 fn the_levels_that_are_resolved_are_bounded() {
     let nested = (0..12).fold("\"Ü\"".to_owned(), |text, _| Json::from(&*text).print());

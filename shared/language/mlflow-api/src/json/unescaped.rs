@@ -1,4 +1,4 @@
-//! JSON as people read it: without escapes.
+//! JSON in readable form, without escapes.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use serde::de::IgnoredAny;
 use super::reader::resolve;
 use super::value::Json;
 
-/// Levels of JSON within strings of JSON that are resolved. It bounds the work: each level is at
-/// most as long as the one around it.
+/// Maximum depth of JSON nested in JSON strings at which escapes are resolved. Bounds the work,
+/// because each level is at most as long as the one that contains it.
 const LEVELS: usize = 8;
 
-/// Resolves the escapes in the strings of a JSON text, also in strings that are JSON themselves.
-/// Everything else stays as it is written, including quotes, spaces and numbers.
+/// Resolves the escapes in the strings of a JSON text, and in strings that are themselves JSON.
+/// Everything else stays as written, including quotes, spaces and numbers.
 ///
-/// A string that cannot be read keeps its escapes. Half of a surrogate pair becomes U+FFFD.
+/// A string with an invalid escape stays as it is. Unpaired surrogates are replaced by U+FFFD.
 #[must_use]
 pub fn unescaped(json: &str) -> Cow<'_, str> {
     if !json.contains('\\') {
@@ -48,13 +48,14 @@ fn write_text(text: &str, levels: usize, written: &mut String) {
     }
 }
 
-/// Whether a text is JSON, also as only Python writes it.
+/// Checks whether a text is JSON, including the extensions that Python accepts.
 fn is_json(text: &str) -> bool {
-    // `serde_json` is much faster, and nearly always enough.
+    // `serde_json` is much faster, and almost always sufficient.
     serde_json::from_str::<IgnoredAny>(text).is_ok() || Json::parse(text).is_some()
 }
 
-/// The first string of a JSON text without its quotes, between the text before them and after them.
+/// Splits a JSON text at its first string. Returns the text before the string, the string without
+/// its quotes, and the text after it.
 fn first_string(json: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = json.split_once('"')?;
     let mut is_escaped = false;

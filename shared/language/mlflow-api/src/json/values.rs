@@ -1,4 +1,4 @@
-//! Clients' JSON as values of `serde_json`.
+//! Conversion of clients' JSON to values of `serde_json`.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,12 @@ use super::reader::Unreadable;
 use super::size::{MAX_VALUES, values};
 use super::value::Json;
 
-/// Reads JSON. It also reads JSON that `serde_json` refuses: half a surrogate pair, and more than
-/// 128 arrays and objects within each other.
+/// Parses JSON, including JSON that `serde_json` rejects because of unpaired surrogates, or because
+/// it has more than 128 nested arrays and objects.
 ///
 /// # Errors
-/// Why it is not read. A number that is out of range, or none, is no JSON here.
+/// Returns the reason why the JSON was rejected. Numbers that are out of range, NaN and infinities
+/// are rejected as [`Unreadable::NoJson`].
 pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
     if json.len() > MAX_VALUES && values(json) > MAX_VALUES {
         return Err(Unreadable::TooMany);
@@ -29,12 +30,12 @@ pub fn read_value(json: &[u8]) -> Result<Value, Unreadable> {
     value(Json::read(text)?).ok_or(Unreadable::NoJson)
 }
 
-/// Nothing where a number has no value of `serde_json`.
+/// Converts a value. Returns `None` if it contains a number that `serde_json` cannot represent.
 fn value(json: Json) -> Option<Value> {
     Some(match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::Bool(value),
-        // Of any length, as `serde_json` reads them.
+        // Integers of any length are supported, because `serde_json` parses them.
         Json::Integer(digits) => match serde_json::from_str(&digits).ok()? {
             Value::Number(number) => Value::Number(number),
             _ => return None,
@@ -58,15 +59,15 @@ fn value(json: Json) -> Option<Value> {
     })
 }
 
-/// JSON in which escapes of half a surrogate pair are those of U+FFFD. One pass over JSON that has
-/// any escapes of surrogates.
+/// Replaces the escapes of unpaired surrogates by the escape of U+FFFD. Takes one pass, and only
+/// copies the JSON if there are such escapes.
 #[must_use]
 pub fn without_halves(json: &[u8]) -> Cow<'_, [u8]> {
     let mut mended = Cow::Borrowed(json);
     let mut at = 0;
     while let Some(found) = json.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
         let escape = at + found;
-        // An escape is two bytes, or six with the four digits of a code.
+        // An escape has two bytes, or six if it consists of a code with four hex digits.
         at = escape + 2;
         let Some(first) = code(json, escape) else { continue };
         at = escape + 6;
@@ -83,7 +84,7 @@ pub fn without_halves(json: &[u8]) -> Cow<'_, [u8]> {
     mended
 }
 
-/// The code of the escape that begins there, if one does.
+/// Returns the code of the `\u` escape at a position, if there is one.
 fn code(json: &[u8], at: usize) -> Option<u32> {
     let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
     digits.iter().try_fold(0, |code, digit| Some(code * 16 + char::from(*digit).to_digit(16)?))

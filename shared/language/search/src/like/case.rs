@@ -1,28 +1,29 @@
-//! The case of letters, for ILIKE.
+//! Case folding for ILIKE.
 
-/// Folds the case of a character: two characters that fold to the same one match in ILIKE.
+/// Folds the case of a character. Two characters match in ILIKE if they fold to the same character.
 ///
-/// It is Unicode's simple case folding, except that ASCII letters match only each other: not the
-/// Kelvin sign, the long s, or the dotted and dotless i. The index has texts with only their ASCII
-/// letters in lower case, so this keeps its tokens valid. A character never becomes several, so
-/// that `_` stands for one: `ß` does not match `ss`.
+/// This is Unicode's simple case folding, except that ASCII letters only match each other, and not
+/// the Kelvin sign, the long s, or the dotted and dotless i. The index contains texts with only
+/// their ASCII letters in lower case, so the exception keeps its tokens valid. A character is never
+/// folded to several characters, so that `_` matches exactly one. As a result, `ß` does not match
+/// `ss`.
 pub(crate) fn fold(letter: char) -> char {
     if letter.is_ascii() {
         return letter.to_ascii_lowercase();
     }
-    // By way of the upper case, the two forms of the small sigma become one.
+    // Converting to upper case first unifies the two forms of the small sigma.
     let upper = only(letter.to_uppercase()).unwrap_or(letter);
     let lower = only(upper.to_lowercase()).unwrap_or(letter);
     if lower.is_ascii() { letter } else { lower }
 }
 
-/// Whether a character may match others in ILIKE, and is not ASCII.
+/// Checks whether a character outside ASCII may match other characters in ILIKE.
 pub(crate) fn has_variants(letter: char) -> bool {
     let has_cases = letter.to_lowercase().ne([letter]) || letter.to_uppercase().ne([letter]);
     !letter.is_ascii() && has_cases
 }
 
-/// The only character, if there is just one.
+/// Returns the character if there is exactly one.
 fn only(mut letters: impl Iterator<Item = char>) -> Option<char> {
     letters.next().filter(|_| letters.next().is_none())
 }
@@ -44,7 +45,8 @@ mod tests {
         }
     }
 
-    /// Of all characters: those that match others are known as such, and ASCII matches ASCII only.
+    /// Checks every character. Those that match others must have variants, and ASCII characters
+    /// must only match ASCII characters.
     #[test]
     fn all_variants_are_known() {
         let mut classes: HashMap<char, Vec<char>> = HashMap::new();

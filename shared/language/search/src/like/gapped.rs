@@ -1,12 +1,12 @@
-//! Search for a stretch of a pattern that contains `_`.
+//! Search for the part of a pattern between two `%`, if it contains `_`.
 //!
-//! The algorithm is Shift-And. It keeps one bit for each character of the stretch, which is set if
-//! the text read so far ends with the stretch up to that character. Each character of the text
-//! takes a shift and a mask per 64 characters of the stretch. Skipping ahead, as in a search for
-//! plain text, is not possible, and a comparison at every position would take time proportional to
-//! the product of both lengths.
+//! The algorithm is Shift-And. It maintains one bit for each character of the part, which is set if
+//! the text read so far ends with the part up to that character. Each character of the text takes a
+//! shift and a mask per 64 characters of the part. Skipping ahead, as in a search for plain text,
+//! is not possible, and a comparison at every position would take time proportional to the product
+//! of both lengths.
 
-/// A stretch with `_`, in blocks of 64 characters.
+/// A part of a pattern that contains `_`, in blocks of 64 characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gapped {
     blocks: Vec<Block>,
@@ -14,7 +14,7 @@ pub(super) struct Gapped {
     last: u64,
 }
 
-/// Up to 64 consecutive characters of a stretch. For each character, a bit mask contains the
+/// Up to 64 consecutive characters of the part. For each character, a bit mask contains the
 /// positions in the block that it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {

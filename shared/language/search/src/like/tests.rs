@@ -92,7 +92,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::dear_cases(2_000)))]
 
-    /// Covers stretches of more than one block.
+    /// Covers parts of a pattern that have more than one block.
     #[test]
     fn agrees_with_the_definition_on_long_stretches(
         text in "[ab]{150,300}", from in 0_usize..80, length in 60_usize..140, gaps in prop::collection::vec(0_usize..140, 0..40),
@@ -149,7 +149,7 @@ fn without_gaps_the_work_is_linear() {
     }
 }
 
-/// Checks that a long stretch with gaps costs a small fraction of a comparison at every position.
+/// Checks that a long part with `_` costs a small fraction of a comparison at every position.
 #[test]
 fn with_gaps_the_work_is_a_small_part_of_the_product() {
     let stretch = "_a".repeat(1_000) + "b";

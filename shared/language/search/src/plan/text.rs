@@ -1,5 +1,5 @@
-//! The lists that contain every run that passes the conditions on a text column: the list by value,
-//! and the lists by token.
+//! Lists of runs for conditions on a text column: the list by value, and the lists by token. Each
+//! contains every run that passes.
 
 use super::column::RunColumn;
 use super::list::RunList;
@@ -10,7 +10,7 @@ use crate::like;
 use crate::range::TextRange;
 use crate::tokens;
 
-/// Returns lists that each contain every run that passes. Empty if no list excludes any run.
+/// Returns lists that each contain every run that passes. Empty if no list would exclude any run.
 pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &CommonFields) -> Vec<RunList> {
     let range = test.map_or(TextRange::ANY, range_of);
     let by_value = |range| column.is_listed(fields).then(|| RunList::ByText { column: column.clone(), range });
@@ -26,14 +26,14 @@ pub(super) fn lists(column: &RunColumn, test: Option<&TextTest>, fields: &Common
         _ => Vec::new(),
     };
     let lists: Vec<_> = of_range.into_iter().chain(tokens).collect();
-    // The keys in the list of all values show which values pass, and exclude runs without a value.
+    // The list of all values excludes runs without a value, and its keys show which values pass.
     if lists.is_empty() && (column.may_be_missing() || column.values().is_empty() && test.is_some_and(is_selective)) {
         return by_value(TextRange::ANY).into_iter().collect();
     }
     lists
 }
 
-/// Checks whether a test may be so selective that reading the keys of all values is worthwhile.
+/// Checks whether a test may be selective enough to justify reading the keys of all values.
 fn is_selective(test: &TextTest) -> bool {
     !matches!(test, TextTest::NotEqual(_) | TextTest::NotIn(_))
         && !matches!(test, TextTest::Like(pattern) | TextTest::ILike(pattern) if pattern.as_str().chars().all(|one| one == '%'))
@@ -72,18 +72,18 @@ fn tokens_of(asked: &TextTest) -> Vec<String> {
     }
 }
 
-/// Returns the tokens that narrow down a search the most. Tokens that are far apart are chosen,
-/// because adjacent tokens occur in the same texts.
+/// Selects the tokens that narrow down a search the most. These are tokens that are far apart,
+/// because adjacent tokens tend to occur in the same texts.
 fn chosen(tokens: Vec<String>) -> Vec<String> {
     let Some(last) = tokens.len().checked_sub(1) else { return tokens };
     let is_chosen = |place: usize| place == 0 || place == last / 2 || place == last;
     tokens.into_iter().enumerate().filter(|(place, _)| is_chosen(*place)).map(|(_, token)| token).collect()
 }
 
-/// Returns the tests that the text in a key of a list must pass for its run to pass.
+/// Returns the tests that the text in a key of the list must pass for its run to pass.
 ///
-/// If a run may have several texts in the column, different texts may pass different conditions. In
-/// that case, tests are only returned if there is a single condition.
+/// If a run may have several texts in the column, each condition may be met by a different text. In
+/// that case, the result is empty unless there is exactly one condition.
 #[must_use]
 pub fn tests_of_keys<'a>(asks: &[Ask<'a>], list: &RunList) -> Vec<&'a TextTest> {
     let RunList::ByText { column: of, range: TextRange::Prefix(_) } = list else { return Vec::new() };

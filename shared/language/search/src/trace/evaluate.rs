@@ -160,7 +160,7 @@ impl TraceFilter {
     }
 
     fn matches_span(&self, span: &impl SpanFields) -> bool {
-        // Made at most once, and only where something else has not decided before.
+        // Both are computed at most once, and only if no earlier test has already failed.
         let json = LazyCell::new(|| span.content());
         let content = LazyCell::new(|| unescaped(&json));
         self.spans_from.is_none_or(|from| begins_late_enough(span.start(), from))

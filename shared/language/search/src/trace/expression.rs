@@ -1,8 +1,8 @@
 //! Regular expressions of RLIKE, which match anywhere in a text.
 //!
-//! MLflow's store passes them to Python's `re`, whose running time is unbounded. Here they are
-//! matched in time linear in the length of the text, so look-around and back references are
-//! rejected. As in MLflow, an invalid expression matches nothing.
+//! MLflow passes them to Python's `re`, whose running time is unbounded. Here, matching takes time
+//! linear in the length of the text, so look-around and back references are rejected. As in MLflow,
+//! an invalid expression matches nothing.
 
 use mlflow_api::{Error, Result};
 use regex::{Regex, RegexBuilder};
@@ -59,12 +59,12 @@ impl Expression {
         Ok(Self { written: written.to_owned(), compiled })
     }
 
-    /// The expression as it was written.
+    /// Returns the expression as written.
     pub(super) fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// Whether it is found in the text.
+    /// Checks whether the expression matches anywhere in a text.
     #[must_use]
     pub fn is_in(&self, text: &str) -> bool {
         self.compiled.as_ref().is_some_and(|compiled| compiled.is_match(text))

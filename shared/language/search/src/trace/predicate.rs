@@ -1,4 +1,4 @@
-//! The conditions that filters of traces consist of.
+//! Conditions in filters of traces.
 
 use mlflow_api::Result;
 use mlflow_api::json::unescaped;
@@ -102,7 +102,8 @@ pub struct SpanPredicate {
     pub field: SpanField,
     /// The test of its value.
     pub test: Test,
-    /// Of the content: the test of the JSON itself. The predicate is met if either test passes.
+    /// A second test that is applied to the JSON itself, for conditions on the content. The
+    /// condition is met if either test passes.
     pub json: Option<Test>,
 }
 
@@ -115,16 +116,17 @@ pub enum SpanField {
     Kind,
     /// The status code.
     Status,
-    /// All of it: the JSON that MLflow keeps, without its escapes ([`mlflow_api::json::unescaped`]).
+    /// The complete span, as the JSON that MLflow stores with its escapes resolved
+    /// ([`mlflow_api::json::unescaped`]).
     Content,
 }
 
 impl SpanPredicate {
-    /// The condition that a checked key and comparator make. An attribute is looked for in the
-    /// span's content, as MLflow does.
+    /// Creates the condition for a key and a comparator that have already been checked. As in
+    /// MLflow, attributes are searched for in the content of the span.
     ///
-    /// MLflow compares the JSON with its escapes. A pattern with a backslash may be written for
-    /// that, so it is compared with the JSON, too.
+    /// MLflow compares the JSON with its escapes. A pattern that contains a backslash may have been
+    /// written for these, so it is also compared with the JSON itself.
     pub(super) fn new(key: &str, comparator: &str, value: Option<Literal>) -> Result<Self> {
         let field = match key {
             "name" => SpanField::Name,
@@ -139,8 +141,8 @@ impl SpanPredicate {
         };
         let attribute = between(attribute, '`').unwrap_or(attribute);
         let value = match value {
-            // MLflow inserts the list into the pattern as if it were a text, in the format of a
-            // tuple.
+            // MLflow inserts the list into the pattern as if it were a text, formatted like a
+            // Python tuple.
             Some(Literal::List(texts)) if !comparator.ends_with("IN") => Some(Literal::Text(listed(&texts))),
             value => value,
         };
@@ -161,15 +163,15 @@ impl SpanPredicate {
 }
 
 /// Returns the expression that finds the value of an attribute in the JSON of a span, where the
-/// value is in escaped quotes.
+/// quotes of the value are escaped.
 fn json_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\\\\\".*", written), |rest| ("\"\\\\\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\\\\\"", rest));
     format!("\"{attribute}\": {begins}{written}{ends}")
 }
 
-/// The expression that finds an attribute's value in the span's content, where its quotes are not
-/// escaped, and line breaks are themselves.
+/// Returns the expression that finds the value of an attribute in the content of a span, where
+/// escapes are resolved: quotes are plain, and line breaks are line breaks.
 fn content_expression(attribute: &str, written: &str) -> String {
     let (begins, written) = written.strip_prefix('^').map_or(("\"\"(?s:.*)", written), |rest| ("\"\"", rest));
     let (ends, written) = written.strip_suffix('$').map_or(("", written), |rest| ("\"\"", rest));
@@ -211,7 +213,8 @@ pub enum AssessmentTest {
     Equal(String),
     /// The JSON of the value is neither this text, nor the JSON string with this text.
     NotEqual(String),
-    /// Its JSON, without escapes, is like this.
+    /// The JSON of the value passes the test, either with its escapes resolved or, if the test
+    /// contains a backslash, as it is.
     Json(Test),
 }
 
@@ -232,8 +235,8 @@ impl AssessmentPredicate {
 }
 
 impl AssessmentTest {
-    /// Checks whether a value passes, which is given as its JSON, and as a number if it is one. For
-    /// IS NULL, the result is that of IS NOT NULL, and the caller negates it.
+    /// Checks whether a value passes, given its JSON, and the number if it is one. `IS NULL` passes
+    /// like `IS NOT NULL`, and the caller negates the result.
     pub(super) fn passes(&self, json: &str, number: Option<f64>) -> bool {
         let is = |text: &str| json == text || json == json_spaced(&Value::String(text.to_owned()));
         match self {

@@ -29,7 +29,8 @@ impl Test {
         }
     }
 
-    /// Whether a pattern or an expression has a backslash, and so may be about escapes.
+    /// Checks whether a pattern or an expression contains a backslash, and therefore may refer to
+    /// escapes.
     #[must_use]
     pub(super) fn has_backslash(&self) -> bool {
         match self {
@@ -39,7 +40,7 @@ impl Test {
         }
     }
 
-    /// Whether the text passes.
+    /// Checks whether a text passes.
     #[must_use]
     pub fn passes(&self, value: &str) -> bool {
         match self {
