@@ -15,7 +15,7 @@ use run_index::{Candidate, RunLists, Source};
 use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
-use super::asked::RunSearch;
+use super::request::RunSearch;
 use super::searched::{SearchedExperiment, Unindexed, Unlisted};
 use crate::store::Store;
 

@@ -5,9 +5,9 @@
 //! batches, checked against the whole filter, and sorted ([`finder`]) until the page is full. Runs
 //! that changed since they were indexed may be in no list, so they are always read ([`searched`]).
 
-mod asked;
 mod finder;
 mod gather;
+mod request;
 mod searched;
 
 use std::collections::HashMap;
@@ -27,8 +27,8 @@ use crate::store::run::RunDatasets;
 use finder::{Finder, Found, ReadFrom};
 use searched::{Marks, SearchedExperiment, Unindexed, Unlisted};
 
-pub use asked::RunSearch;
-pub(crate) use asked::known_experiments;
+pub use request::RunSearch;
+pub(crate) use request::known_experiments;
 pub use searched::SearchBounds;
 
 /// Maximum number of concurrent requests about different experiments.
