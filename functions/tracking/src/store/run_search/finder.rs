@@ -16,7 +16,8 @@ use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
 use super::request::RunSearch;
-use super::searched::{SearchedExperiment, Unindexed, Unlisted};
+use super::searched_experiment::SearchedExperiment;
+use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 use crate::store::Store;
 
 /// Maximum number of candidates to read at once, in 16 concurrent requests.
@@ -42,10 +43,10 @@ pub(super) struct Finder<'a> {
     pub(super) plan: &'a RunPlan,
     pub(super) search: &'a RunSearch,
     /// Runs whose copies are stale, by experiment.
-    pub(super) unlisted: HashMap<ExperimentId, Unlisted>,
+    pub(super) uncovered: HashMap<ExperimentId, RunsOutsideIndex>,
     /// Experiments with too many stale copies to list up front. Whether a candidate's copy is stale
     /// is checked when the candidate is read.
-    many_unlisted: HashSet<ExperimentId>,
+    many_uncovered: HashSet<ExperimentId>,
     /// Whether runs are read by time, from their copies. In that case, runs that have changed since
     /// are in a separate list.
     by_copies: bool,
@@ -125,14 +126,14 @@ impl<'a> Finder<'a> {
         plan: &'a RunPlan,
         search: &'a RunSearch,
         reading: Reading,
-        unlisted: HashMap<ExperimentId, Unindexed>,
+        uncovered: UncoveredByExperiment,
     ) -> Self {
         let searched: HashMap<_, _> = searched.iter().map(|within| (within.id, within)).collect();
-        let (mut known, mut many_unlisted) = (HashMap::new(), HashSet::new());
-        for (id, unlisted) in unlisted {
-            match unlisted {
-                Unindexed::Known(runs) => drop(known.insert(id, runs)),
-                Unindexed::Whole | Unindexed::Long => drop(many_unlisted.insert(id)),
+        let (mut known, mut many_uncovered) = (HashMap::new(), HashSet::new());
+        for (id, uncovered) in uncovered {
+            match uncovered {
+                UncoveredRuns::Known(runs) => drop(known.insert(id, runs)),
+                UncoveredRuns::TooMany | UncoveredRuns::Long => drop(many_uncovered.insert(id)),
             }
         }
         Self {
@@ -141,8 +142,8 @@ impl<'a> Finder<'a> {
             searched,
             plan,
             search,
-            unlisted: known,
-            many_unlisted,
+            uncovered: known,
+            many_uncovered,
             seen: HashSet::new(),
             top: Top::new(search.page_size),
             reading,
@@ -155,9 +156,9 @@ impl<'a> Finder<'a> {
     /// Returns `None` unless an experiment's runs are read by time from their copies, and otherwise
     /// whether some of its runs have changed since.
     pub(super) fn by_copies(&self, within: &SearchedExperiment) -> Option<bool> {
-        let unlisted = self.unlisted.get(&within.id).filter(|_| self.by_copies)?;
+        let uncovered = self.uncovered.get(&within.id).filter(|_| self.by_copies)?;
         // If the plan uses lists, changed runs have been examined already.
-        Some(!self.plan.reads_index() && !unlisted.changed.is_empty())
+        Some(!self.plan.reads_index() && !uncovered.changed.is_empty())
     }
 
     /// Returns the runs found, in order, and whether there are more after them.
@@ -172,15 +173,15 @@ impl<'a> Finder<'a> {
     }
 
     /// Examines the runs that are in no list.
-    pub(super) async fn look_at_unlisted(&mut self) -> Result<()> {
+    pub(super) async fn look_at_uncovered(&mut self) -> Result<()> {
         let mut runs = HashMap::new();
-        for unlisted in self.unlisted.values() {
-            let deleted = unlisted.deleted.iter();
+        for uncovered in self.uncovered.values() {
+            let deleted = uncovered.deleted.iter();
             runs.extend(
                 deleted
                     .map(|(at, started)| (at.clone(), ReadFrom::Copy(RunCopy::key(at, *started, OwnStage::Deleted)))),
             );
-            runs.extend(unlisted.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)));
+            runs.extend(uncovered.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)));
         }
         self.look_at(runs).await
     }
@@ -202,9 +203,9 @@ impl<'a> Finder<'a> {
     /// Returns the source to read a listed run from, given its start time. This is its copy, unless
     /// the copy is known to be stale.
     fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> ReadFrom {
-        match self.unlisted.get(&at.experiment) {
-            Some(unlisted) if unlisted.changed.contains(at) => ReadFrom::Documents,
-            None if !self.many_unlisted.contains(&at.experiment) => ReadFrom::Documents,
+        match self.uncovered.get(&at.experiment) {
+            Some(uncovered) if uncovered.changed.contains(at) => ReadFrom::Documents,
+            None if !self.many_uncovered.contains(&at.experiment) => ReadFrom::Documents,
             // In experiments with too many stale copies, staleness is checked when copies are read.
             _ => copy.map_or_else(|| ReadFrom::Copy(RunCopy::key(at, started, OwnStage::Active)), ReadFrom::Read),
         }
@@ -293,7 +294,7 @@ impl<'a> Finder<'a> {
     /// that the view shows, each once.
     fn all_pass(&self) -> bool {
         let exact = |within: &&SearchedExperiment| {
-            let has_changed = self.unlisted.get(&within.id).is_some_and(|unlisted| !unlisted.changed.is_empty());
+            let has_changed = self.uncovered.get(&within.id).is_some_and(|uncovered| !uncovered.changed.is_empty());
             within.index_is_exact(self.search.view) && !(self.by_copies && has_changed)
         };
         self.search.filter.predicates.is_empty() && !self.plan.reads_index() && self.searched.values().all(exact)
@@ -383,7 +384,7 @@ impl<'a> Finder<'a> {
     /// to list. Takes one request per such experiment.
     async fn changed_among(&self, runs: &[(RunLocation, ReadFrom)]) -> Result<HashSet<RunLocation>> {
         let mut changed = HashSet::new();
-        for within in self.many_unlisted.iter().filter_map(|id| self.searched.get(id)) {
+        for within in self.many_uncovered.iter().filter_map(|id| self.searched.get(id)) {
             let of_copies =
                 runs.iter().filter(|(at, from)| at.experiment == within.id && !matches!(from, ReadFrom::Documents));
             let runs: Vec<_> = of_copies.map(|(at, _)| at).collect();
@@ -427,8 +428,8 @@ impl<'a> Finder<'a> {
     /// MB and twice the page.
     pub(super) async fn read_whole(&mut self, searched: &[&SearchedExperiment]) -> Result<()> {
         for within in searched {
-            if let Some(unlisted) = self.unlisted.get(&within.id) {
-                let changed: Vec<_> = unlisted.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)).collect();
+            if let Some(uncovered) = self.uncovered.get(&within.id) {
+                let changed: Vec<_> = uncovered.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)).collect();
                 self.look_at(changed).await?;
                 for stage in within.copies(self.search.view) {
                     self.read_copies(within, *stage).await?;

@@ -9,9 +9,8 @@ use mlflow_api::Result;
 use run_index::{Candidate, Entry, Source, in_all};
 use search::{RunList, SortKey};
 
-use super::AT_ONCE;
 use super::finder::Finder;
-use super::searched::SearchedExperiment;
+use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
 
 impl Finder<'_> {
     /// Reads lists in full, and then the runs that are in all of them. In the default order, it
@@ -29,7 +28,7 @@ impl Finder<'_> {
         lists: &[RunList],
         limit: usize,
     ) -> Result<Option<HashMap<RunLocation, i64>>> {
-        let searched = self.searched.values().copied().filter(|within| self.unlisted.contains_key(&within.id));
+        let searched = self.searched.values().copied().filter(|within| self.uncovered.contains_key(&within.id));
         let entries = self.entries_in_all(&searched.collect::<Vec<_>>(), lists, limit).await?;
         Ok(entries.map(|entries| entries.into_iter().map(|entry| (entry.at, entry.started)).collect()))
     }
@@ -47,7 +46,7 @@ impl Finder<'_> {
             in_all(&self.store.table, &of_plan, lists, asks, self.plan.started, after.as_deref(), limit).await
         });
         let gathered: Vec<Option<Vec<_>>> =
-            stream::iter(gathered.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+            stream::iter(gathered.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
         Ok(gathered.into_iter().collect::<Option<Vec<_>>>().map(|entries| entries.into_iter().flatten().collect()))
     }
 

@@ -3,12 +3,17 @@
 //! A plan names lists of the index, whose keys [`RunLists`] provides. Their entries are candidates,
 //! in one [`Source`] per experiment. Candidates of all experiments are merged in one order, read in
 //! batches, checked against the whole filter, and sorted ([`finder`]) until the page is full. Runs
-//! that changed since they were indexed may be in no list, so they are always read ([`searched`]).
+//! that changed since they were indexed may be in no list, so they are always read ([`uncovered_runs`]).
 
+mod bounds;
 mod finder;
 mod gather;
+mod mark_budget;
+mod marks;
+mod options;
 mod request;
-mod searched;
+mod searched_experiment;
+mod uncovered_runs;
 
 use std::collections::HashMap;
 
@@ -20,26 +25,17 @@ use listing::{Page, Reading};
 use mlflow_api::tracking::{Runs, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use run_index::{Cursor, HEAD, Join, RunLists, Source, Walker};
-use search::{AccessPath, Ask, CommonFields, Head, Heads, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
+use search::{AccessPath, Head, Heads, RunList, RunOptions, RunPlan, SortKey, choose};
 
 use crate::store::Store;
 use crate::store::run::RunDatasets;
 use finder::{Finder, Found, ReadFrom};
-use searched::{Marks, SearchedExperiment, Unindexed, Unlisted};
+use searched_experiment::{CONCURRENCY, SearchedExperiment};
+use uncovered_runs::{UncoveredRuns, long_experiments};
 
+pub use bounds::SearchBounds;
 pub use request::RunSearch;
 pub(crate) use request::known_experiments;
-pub use searched::SearchBounds;
-
-/// Maximum number of concurrent requests about different experiments.
-const AT_ONCE: usize = 16;
-
-/// Number of experiments above which a search reads fewer lists, because each list takes a request
-/// per experiment even if it is empty there.
-const MANY_EXPERIMENTS: usize = 100;
-/// Maximum number of lists to read for each of many experiments, in addition to the one in the
-/// search's order.
-const LISTS_OF_MANY: usize = 1;
 
 /// Reads the newest runs of all experiments, if some of the experiments are long. Returns whether
 /// they fill the page.
@@ -74,33 +70,19 @@ impl Store {
         let sorting = search.order.sorting();
         let searched = self.searched_experiments(experiments).await?;
 
-        let asks = search.filter.asks();
-        // Times and numbers are indexed regardless of the setting.
-        let asks_for_text =
-            asks.iter().any(|ask| matches!(ask, Ask::Text { .. })) || matches!(sorting.by, SortBy::Text(_));
-        let ids = searched.iter().map(|within| &within.id);
-        let fields = if asks_for_text { self.indexed_fields.of(ids).await? } else { CommonFields::default() };
-        let mut options = RunOptions::of(&asks, &sorting, &fields);
-        if view == ViewType::DeletedOnly {
-            // The indexer lists only active runs.
-            options = without_lists(options);
-        }
-        if searched.len() > MANY_EXPERIMENTS {
-            options.lists.truncate(LISTS_OF_MANY);
-        }
+        let options = self.run_options(&searched, &search).await?;
         // Marks are read before lists and copies. A run that has no mark by then is in the lists,
         // and its copy is current.
         let bound = sorting.is_newest_first().then_some(self.search_bounds.marks);
-        let mut unlisted = self.unlisted(&searched, &options, view, bound).await?;
-        let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Long));
-        let long: Vec<_> = searched.iter().filter(is_long).cloned().collect();
+        let mut uncovered = self.uncovered_runs(&searched, &options, view, bound).await?;
+        let long = long_experiments(&searched, &uncovered);
         if !long.is_empty() {
             let by_time = search::by_time(&options, page_size);
-            let mut finder = Finder::new(self, &searched, &by_time, &search, reading.clone(), unlisted.clone());
+            let mut finder = Finder::new(self, &searched, &by_time, &search, reading.clone(), uncovered.clone());
             if fill_by_time(&mut finder, &searched).await? {
                 return self.answer(finder, &search).await;
             }
-            unlisted.extend(self.unlisted(&long, &options, view, None).await?);
+            uncovered.extend(self.uncovered_runs(&long, &options, view, None).await?);
         }
         let mut probed = self.read_beginnings(&searched, &options.probes(), &options, after, HEAD).await?;
         let heads = heads(&options, &probed);
@@ -110,10 +92,10 @@ impl Store {
         let uses_lists = plan.reads_index();
         let (listed, unindexed): (Vec<_>, Vec<_>) = searched
             .iter()
-            .partition(|within| !uses_lists || matches!(unlisted.get(&within.id), Some(Unindexed::Known(_))));
-        let mut finder = Finder::new(self, &searched, &plan, &search, reading, unlisted);
+            .partition(|within| !uses_lists || uncovered.get(&within.id).and_then(UncoveredRuns::known).is_some());
+        let mut finder = Finder::new(self, &searched, &plan, &search, reading, uncovered);
         if uses_lists {
-            finder.look_at_unlisted().await?;
+            finder.look_at_uncovered().await?;
         }
         match &plan.path {
             AccessPath::Ids(ids) => {
@@ -192,42 +174,6 @@ impl Store {
         Ok(page)
     }
 
-    /// Returns the experiments that exist, with their states. Takes one request per 100 experiments
-    /// without a lease.
-    async fn searched_experiments(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<SearchedExperiment>> {
-        let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let states = self.experiments.states(&ids).await?;
-        Ok(states.into_iter().map(|(id, state)| SearchedExperiment { id, state }).collect())
-    }
-
-    /// Returns the runs that the index does not cover, by experiment. Takes one or two requests per
-    /// experiment, or none if the search names its runs.
-    async fn unlisted(
-        &self,
-        searched: &[SearchedExperiment],
-        options: &RunOptions,
-        view: ViewType,
-        bound: Option<usize>,
-    ) -> Result<HashMap<ExperimentId, Unindexed>> {
-        if options.ids.is_some() {
-            return Ok(HashMap::new());
-        }
-        let (reads_lists, marks) = (reads_lists(options), &Marks::default());
-        let unlisted = searched.iter().map(|within| async move {
-            let unlisted = if reads_lists {
-                within.unlisted(&self.table, view, marks, bound).await?
-            } else {
-                let changed = within.changed(&self.table).await?;
-                let known = changed.map(|changed| Unlisted { changed, deleted: HashMap::new() });
-                known.map_or(Unindexed::Whole, Unindexed::Known)
-            };
-            Ok::<_, Error>((within.id, unlisted))
-        });
-        let unlisted: Vec<_> =
-            stream::iter(unlisted.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(unlisted.into_iter().collect())
-    }
-
     /// Reads the first entries of lists. For lists that are newest first, these are the first ones
     /// of the page.
     async fn read_beginnings(
@@ -245,7 +191,7 @@ impl Store {
             Ok::<_, Error>((within.id, (list.clone(), cursor)))
         });
         let mut by_experiment = Probed::new();
-        let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
+        let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
         for (experiment, cursor) in cursors {
             by_experiment.entry(experiment).or_default().push(cursor);
         }
@@ -352,19 +298,6 @@ fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_pa
         _ => range,
     };
     Cursor::new(lists, range, first_page)
-}
-
-/// Removes the lists that the indexer maintains from the options of a search.
-fn without_lists(mut options: RunOptions) -> RunOptions {
-    options.lists.clear();
-    options.walk = options.walk.filter(|walk| walk.segments == [RunList::All]);
-    options
-}
-
-/// Checks whether a plan may read lists that the indexer maintains.
-fn reads_lists(options: &RunOptions) -> bool {
-    let in_order = options.walk.iter().flat_map(|walk| &walk.segments);
-    options.lists.iter().chain(in_order).any(RunList::is_indexed)
 }
 
 /// Returns the possible locations of runs with these ids.
