@@ -15,6 +15,7 @@ use run_index::{Candidate, RunLists, Source};
 use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
+use super::found_runs::{FoundRun, FoundRuns};
 use super::request::RunSearch;
 use super::searched_experiment::SearchedExperiment;
 use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
@@ -32,9 +33,6 @@ const PORTION_BYTES: usize = 8 << 20;
 /// Batch size for runs that have to be read regardless of the filter. Results in four to eight
 /// concurrent requests.
 const PORTION: usize = 400;
-
-/// A run that was found: its sort key, the run, and its approximate size in bytes.
-pub(super) type Found = (SortKey, tracking::Run, usize);
 
 /// The state of a search for one page.
 pub(super) struct Finder<'a> {
@@ -162,14 +160,12 @@ impl<'a> Finder<'a> {
     }
 
     /// Returns the runs found, in order, and whether there are more after them.
-    pub(super) fn finish(self) -> (Vec<Found>, bool) {
+    pub(super) fn finish(self) -> FoundRuns {
         let found = self.top.finish();
         let has_more = self.has_more || found.end.is_some();
-        let mut runs = found.entities;
-        if let Some(end) = self.end {
-            runs.retain(|(key, ..)| *key <= end);
-        }
-        (runs, has_more)
+        let is_on_page = |key: &SortKey| self.end.as_ref().is_none_or(|end| key <= end);
+        let runs = found.entities.into_iter().filter(|(key, ..)| is_on_page(key));
+        FoundRuns { runs: runs.map(|(key, run, _)| FoundRun { key, run }).collect(), has_more }
     }
 
     /// Examines the runs that are in no list.
@@ -243,7 +239,7 @@ impl<'a> Finder<'a> {
                     let runs: Vec<_> = runs.collect();
                     return self.look_at(runs).await.map(|()| true);
                 }
-                if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.is_newest_first()) {
+                if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.search.is_newest_first()) {
                     // From here on, these runs are read by key, without the runs between them.
                     let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
                     sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
@@ -310,10 +306,6 @@ impl<'a> Finder<'a> {
         });
         let runs = runs.collect();
         self.read(runs, &without_value, passed).await
-    }
-
-    fn is_newest_first(&self) -> bool {
-        self.search.order.sorting().is_newest_first()
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {

@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::place;
 use mlflow_api::Result;
 use run_index::{Candidate, Entry, Source, in_all};
-use search::{RunList, SortKey};
+use search::RunList;
 
 use super::finder::Finder;
 use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
@@ -39,7 +39,7 @@ impl Finder<'_> {
         lists: &[RunList],
         limit: usize,
     ) -> Result<Option<Vec<Entry>>> {
-        let (limit, after) = (limit / searched.len().max(1), self.page_begins_after());
+        let (limit, after) = (limit / searched.len().max(1), self.search.start_newest_first());
         let asks = &self.search.filter.asks();
         let gathered = searched.iter().map(|within| async {
             let of_plan = within.lists_of(self.plan, self.search.view);
@@ -53,23 +53,16 @@ impl Finder<'_> {
     /// Returns a source of known runs, in the order of the search. In the order newest first, it
     /// has only those after the previous page.
     pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source {
-        let is_exact = self.search.order.sorting().is_newest_first();
+        let is_exact = self.search.is_newest_first();
         let candidates = runs.map(|(at, started)| {
             let place = place::newest_first(started, at.run.as_str());
             Candidate::gathered(Entry { at, started, newest_first: place.clone(), place, item: None }, is_exact)
         });
         let mut candidates: Vec<_> = candidates.collect();
-        if let Some(after) = self.page_begins_after().filter(|_| is_exact) {
+        if let Some(after) = self.search.start_newest_first().filter(|_| is_exact) {
             candidates.retain(|candidate| candidate.place() > after.as_str());
         }
         candidates.sort_unstable_by(|a, b| a.order(b, false));
         Source::Gathered(VecDeque::from(candidates))
-    }
-
-    /// Returns the position, in a list that is newest first, after which the page starts. Only for
-    /// searches in that order.
-    fn page_begins_after(&self) -> Option<String> {
-        let (started, run) = self.search.after.as_ref().and_then(SortKey::latest_first)?;
-        Some(place::newest_first(started, run))
     }
 }

@@ -7,30 +7,32 @@
 
 mod bounds;
 mod finder;
+mod found_runs;
 mod gather;
+mod list_cursors;
 mod mark_budget;
 mod marks;
 mod options;
+mod page;
+mod probed_lists;
 mod request;
 mod searched_experiment;
 mod uncovered_runs;
 
-use std::collections::HashMap;
-
 use access::Granted;
 use entities::RunLocation;
-use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{OwnStage, place};
-use listing::{Page, Reading};
+use key_schema::OwnStage;
+use listing::Reading;
 use mlflow_api::tracking::{Runs, ViewType};
-use mlflow_api::{Error, ExperimentId, Result, RunId};
-use run_index::{Cursor, HEAD, Join, RunLists, Source, Walker};
-use search::{AccessPath, Head, Heads, RunList, RunOptions, RunPlan, SortKey, choose};
+use mlflow_api::{ExperimentId, Result, RunId};
+use run_index::{HEAD, Join, RunLists, Source, Walker};
+use search::{AccessPath, RunList, RunPlan, choose};
 
 use crate::store::Store;
-use crate::store::run::RunDatasets;
-use finder::{Finder, Found, ReadFrom};
-use searched_experiment::{CONCURRENCY, SearchedExperiment};
+use finder::{Finder, ReadFrom};
+use list_cursors::{first_page_by_time, join_by_time, page_cursor};
+use probed_lists::ProbedLists;
+use searched_experiment::SearchedExperiment;
 use uncovered_runs::{UncoveredRuns, long_experiments};
 
 pub use bounds::SearchBounds;
@@ -43,13 +45,10 @@ async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) 
     let (plan, search) = (finder.plan, finder.search);
     let sources = sources(&searched.iter().collect::<Vec<_>>(), finder, plan, search.view, |within, by_time| {
         let lists = by_time.unwrap_or_else(|| within.lists_of(plan, search.view));
-        Source::Joined(by_time_of(&lists, search, first_page(search, searched.len())))
+        Source::Joined(join_by_time(&lists, search, searched.len()))
     });
     finder.take_some_from(sources, finder.store.search_bounds.newest).await
 }
-
-/// Cursors of lists whose first entries were read for planning.
-type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
 
 impl Store {
     /// Searches the runs of these experiments. `docs/design/search.md` lists the cost of each kind of
@@ -73,20 +72,19 @@ impl Store {
         let options = self.run_options(&searched, &search).await?;
         // Marks are read before lists and copies. A run that has no mark by then is in the lists,
         // and its copy is current.
-        let bound = sorting.is_newest_first().then_some(self.search_bounds.marks);
+        let bound = search.is_newest_first().then_some(self.search_bounds.marks);
         let mut uncovered = self.uncovered_runs(&searched, &options, view, bound).await?;
         let long = long_experiments(&searched, &uncovered);
         if !long.is_empty() {
             let by_time = search::by_time(&options, page_size);
             let mut finder = Finder::new(self, &searched, &by_time, &search, reading.clone(), uncovered.clone());
             if fill_by_time(&mut finder, &searched).await? {
-                return self.answer(finder, &search).await;
+                return self.run_page(finder.finish(), &search).await;
             }
             uncovered.extend(self.uncovered_runs(&long, &options, view, None).await?);
         }
-        let mut probed = self.read_beginnings(&searched, &options.probes(), &options, after, HEAD).await?;
-        let heads = heads(&options, &probed);
-        let plan = choose(&options, &heads, page_size);
+        let mut probed = self.probed_lists(&searched, &options, &search).await?;
+        let plan = choose(&options, &probed.heads(&options), page_size);
         tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
 
         let uses_lists = plan.reads_index();
@@ -105,7 +103,7 @@ impl Store {
             AccessPath::Newest { lists } => {
                 let join = |within: &SearchedExperiment, by_time: Option<RunLists>| {
                     let join = match by_time {
-                        Some(all) => by_time_of(&all, &search, first_page(&search, searched.len())),
+                        Some(all) => join_by_time(&all, &search, searched.len()),
                         None => newest(within, lists, &plan, &search, &mut probed),
                     };
                     Source::Joined(join)
@@ -118,8 +116,11 @@ impl Store {
                     let lists = by_time.unwrap_or_else(|| within.lists_of(&plan, view));
                     let walker = Walker::new(lists, walk.clone(), &sorting, after);
                     let is_by_time = plan.reads_by_time();
-                    let walker =
-                        if is_by_time { walker.with_first_page(first_page(&search, searched.len())) } else { walker };
+                    let walker = if is_by_time {
+                        walker.with_first_page(first_page_by_time(&search, searched.len()))
+                    } else {
+                        walker
+                    };
                     Source::Walked(Box::new(walker))
                 };
                 let sources = sources(&listed, &finder, &plan, view, walker);
@@ -130,72 +131,7 @@ impl Store {
         if uses_lists {
             finder.read_whole(&unindexed).await?;
         }
-        self.answer(finder, &search).await
-    }
-
-    async fn answer(&self, finder: Finder<'_>, search: &RunSearch) -> Result<Runs> {
-        let page = self.run_page(finder.finish(), search.page_size, search.hides_models).await?;
-        let (runs, next_page_token) = page.finish(search.fingerprint)?;
-        Ok(Runs { runs, next_page_token })
-    }
-
-    /// Returns as many runs as fit on the page, with their datasets. Takes a request per 100
-    /// datasets, and one for each run that has large ones.
-    async fn run_page(
-        &self,
-        (mut runs, has_more): (Vec<Found>, bool),
-        page_size: usize,
-        hides_models: bool,
-    ) -> Result<Page<SortKey>> {
-        let mut page = Page::new(page_size);
-        let mut datasets = RunDatasets::new(&self.table);
-        let mut loaded = 0;
-        for place in 0..runs.len() {
-            if place == loaded {
-                loaded += datasets.load(runs[place..].iter().map(|(_, run, _)| run)).await?;
-            }
-            let (key, run, _) = &mut runs[place];
-            if !page.has_room_for(datasets.size(run)) {
-                break;
-            }
-            datasets.fill(run).await?;
-            // In MLflow, searches return the models that runs produced, but not those that they
-            // read.
-            run.inputs.model_inputs.clear();
-            if hides_models {
-                run.hide_models();
-            }
-            page.add(key.clone(), run)?;
-            run.inputs.dataset_inputs = Vec::new();
-        }
-        if has_more {
-            page.ends_here();
-        }
-        Ok(page)
-    }
-
-    /// Reads the first entries of lists. For lists that are newest first, these are the first ones
-    /// of the page.
-    async fn read_beginnings(
-        &self,
-        searched: &[SearchedExperiment],
-        lists: &[RunList],
-        options: &RunOptions,
-        after: Option<&SortKey>,
-        entries: usize,
-    ) -> Result<Probed> {
-        let cursors = searched.iter().flat_map(|within| lists.iter().map(move |list| (within, list)));
-        let cursors = cursors.map(|(within, list)| async move {
-            let mut cursor = from_page(&RunLists::of_active(within.id, options.started), list, after, entries);
-            cursor.read_more(&self.table).await?;
-            Ok::<_, Error>((within.id, (list.clone(), cursor)))
-        });
-        let mut by_experiment = Probed::new();
-        let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(CONCURRENCY).try_collect().await?;
-        for (experiment, cursor) in cursors {
-            by_experiment.entry(experiment).or_default().push(cursor);
-        }
-        Ok(by_experiment)
+        self.run_page(finder.finish(), &search).await
     }
 }
 
@@ -226,35 +162,6 @@ fn sources(
     sources
 }
 
-/// Returns how many runs by time to read first from each experiment. For a single experiment, it is
-/// one more than the page size, to show whether there is another page.
-fn first_page(search: &RunSearch, experiments: usize) -> usize {
-    let wanted = search.page_size.saturating_add(1);
-    if experiments > 1 { (wanted / experiments).saturating_mul(2).clamp(8, wanted.max(8)) } else { wanted }
-}
-
-/// Returns the runs of a list by time, from the start of the page on.
-fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join {
-    let cursor = from_page(all, &RunList::All, search.after.as_ref(), first_page);
-    Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
-}
-
-/// Summarizes the first entries of lists over all experiments.
-fn heads(options: &RunOptions, probed: &Probed) -> Heads {
-    let heads = options.probes().into_iter().map(|list| {
-        let mut head = Head { entries: 0, complete: true, first: None, last: None };
-        for cursor in probed.values().flatten().filter(|(probed, _)| *probed == list).map(|(_, cursor)| cursor) {
-            let entries = cursor.buffer();
-            head.entries += entries.len();
-            head.complete &= cursor.is_done();
-            head.first = head.first.max(entries.front().map(|entry| entry.started));
-            head.last = head.last.max(entries.back().map(|entry| entry.started));
-        }
-        (list, head)
-    });
-    heads.collect()
-}
-
 /// Joins lists of an experiment that are newest first, from the start of the page on. Without any
 /// list, it uses the list of all runs. Entries that were read for planning are not read again.
 fn newest(
@@ -262,24 +169,17 @@ fn newest(
     lists: &[RunList],
     plan: &RunPlan,
     search: &RunSearch,
-    probed: &mut Probed,
+    probed: &mut ProbedLists,
 ) -> Join {
     let lists = if lists.is_empty() { &[RunList::All] } else { lists };
-    let wanted = search.page_size.saturating_add(1);
+    let wanted = search.runs_to_find();
     let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
     let of_plan = within.lists_of(plan, search.view);
     let cursors = lists.iter().map(|list| {
-        let of_probe = take(probed, within.id, list).filter(|_| is_as_probed(within, list, plan, search.view));
-        of_probe.unwrap_or_else(|| from_page(&of_plan, list, search.after.as_ref(), first_page))
+        let of_probe = probed.take(within.id, list).filter(|_| is_as_probed(within, list, plan, search.view));
+        of_probe.unwrap_or_else(|| page_cursor(&of_plan, list, search, first_page))
     });
-    Join::new(cursors.collect(), search.order.sorting().is_newest_first(), wanted)
-}
-
-/// Removes and returns the cursor of a list that was read for planning.
-fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
-    let cursors = probed.get_mut(&experiment)?;
-    let position = cursors.iter().position(|(probed, _)| probed == list)?;
-    Some(cursors.swap_remove(position).1)
+    Join::new(cursors.collect(), search.is_newest_first(), wanted)
 }
 
 /// Checks whether the plan reads the same keys of a list, those of active runs, that were read for
@@ -287,17 +187,6 @@ fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option
 fn is_as_probed(within: &SearchedExperiment, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
     let of_active = view == ViewType::ActiveOnly && within.index_is_exact(view);
     list.is_indexed() || plan.reads_index() || of_active
-}
-
-/// Returns a cursor over a list. If the list is newest first, the cursor starts where the page of a
-/// search in that order starts.
-fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor {
-    let range = lists.range(list);
-    let range = match after.and_then(SortKey::latest_first) {
-        Some((started, run)) if list.is_newest_first() => range.after(&place::newest_first(started, run)),
-        _ => range,
-    };
-    Cursor::new(lists, range, first_page)
 }
 
 /// Returns the possible locations of runs with these ids.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use key_schema::place;
 use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
@@ -42,6 +43,24 @@ impl RunSearch {
         let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
         let experiments = experiments?;
         Ok(Self { experiments, filter, order, view, page_size, fingerprint, after, hides_models: false })
+    }
+
+    /// Checks whether the order is MLflow's default, newest first.
+    pub(super) fn is_newest_first(&self) -> bool {
+        self.order.sorting().is_newest_first()
+    }
+
+    /// Returns the number of runs to look for: one more than the page size, to show whether there
+    /// is another page.
+    pub(super) fn runs_to_find(&self) -> usize {
+        self.page_size.saturating_add(1)
+    }
+
+    /// Returns the position, in a list that is newest first, after which the page starts. `None` on
+    /// the first page, and for searches in another order.
+    pub(super) fn start_newest_first(&self) -> Option<String> {
+        let (started, run) = self.after.as_ref().and_then(SortKey::latest_first)?;
+        Some(place::newest_first(started, run))
     }
 }
 
