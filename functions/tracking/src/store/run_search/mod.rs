@@ -7,8 +7,6 @@
 
 mod bounds;
 mod finder;
-mod found_runs;
-mod gather;
 mod list_cursors;
 mod mark_budget;
 mod marks;

@@ -5,7 +5,7 @@ use mlflow_api::Result;
 use mlflow_api::tracking::Runs;
 use search::SortKey;
 
-use super::found_runs::FoundRuns;
+use super::finder::FoundRuns;
 use super::request::RunSearch;
 use crate::store::Store;
 use crate::store::run::RunDatasets;

@@ -9,13 +9,13 @@ use mlflow_api::Result;
 use run_index::{Candidate, Entry, Source, in_all};
 use search::RunList;
 
-use super::finder::Finder;
-use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
+use super::run_finder::Finder;
+use crate::store::run_search::searched_experiment::{CONCURRENCY, SearchedExperiment};
 
 impl Finder<'_> {
     /// Reads lists in full, and then the runs that are in all of them. In the default order, it
     /// reads runs only until the page is full.
-    pub(super) async fn gather(&mut self, searched: &[&SearchedExperiment], lists: &[RunList]) -> Result<()> {
+    pub(crate) async fn gather(&mut self, searched: &[&SearchedExperiment], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(searched, lists, usize::MAX).await?.unwrap_or_default();
         let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
         self.take_from(vec![source]).await
@@ -23,7 +23,7 @@ impl Finder<'_> {
 
     /// Returns the runs of all indexed experiments that are in all of these lists, with their start
     /// times in ms. Returns `None` if the lists have more entries than the limit.
-    pub(super) async fn runs_in_all(
+    pub(crate) async fn runs_in_all(
         &self,
         lists: &[RunList],
         limit: usize,
@@ -52,7 +52,7 @@ impl Finder<'_> {
 
     /// Returns a source of known runs, in the order of the search. In the order newest first, it
     /// has only those after the previous page.
-    pub(super) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source {
+    pub(crate) fn gathered(&self, runs: impl Iterator<Item = (RunLocation, i64)>) -> Source {
         let is_exact = self.search.is_newest_first();
         let candidates = runs.map(|(at, started)| {
             let place = place::newest_first(started, at.run.as_str());

@@ -4,14 +4,14 @@ use mlflow_api::tracking;
 use search::SortKey;
 
 /// The runs that a search found for its page, in order.
-pub(super) struct FoundRuns {
-    pub(super) runs: Vec<FoundRun>,
+pub(crate) struct FoundRuns {
+    pub(crate) runs: Vec<FoundRun>,
     /// Whether there are more runs after them.
-    pub(super) has_more: bool,
+    pub(crate) has_more: bool,
 }
 
 /// A run that was found.
-pub(super) struct FoundRun {
-    pub(super) key: SortKey,
-    pub(super) run: tracking::Run,
+pub(crate) struct FoundRun {
+    pub(crate) key: SortKey,
+    pub(crate) run: tracking::Run,
 }

@@ -16,10 +16,10 @@ use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
 use super::found_runs::{FoundRun, FoundRuns};
-use super::request::RunSearch;
-use super::searched_experiment::SearchedExperiment;
-use super::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 use crate::store::Store;
+use crate::store::run_search::request::RunSearch;
+use crate::store::run_search::searched_experiment::SearchedExperiment;
+use crate::store::run_search::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 
 /// Maximum number of candidates to read at once, in 16 concurrent requests.
 const LARGEST_PORTION: usize = 1_600;
@@ -35,13 +35,13 @@ const PORTION_BYTES: usize = 8 << 20;
 const PORTION: usize = 400;
 
 /// The state of a search for one page.
-pub(super) struct Finder<'a> {
-    pub(super) store: &'a Store,
-    pub(super) searched: HashMap<ExperimentId, &'a SearchedExperiment>,
-    pub(super) plan: &'a RunPlan,
-    pub(super) search: &'a RunSearch,
+pub(crate) struct Finder<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) searched: HashMap<ExperimentId, &'a SearchedExperiment>,
+    pub(crate) plan: &'a RunPlan,
+    pub(crate) search: &'a RunSearch,
     /// Runs whose copies are stale, by experiment.
-    pub(super) uncovered: HashMap<ExperimentId, RunsOutsideIndex>,
+    pub(crate) uncovered: HashMap<ExperimentId, RunsOutsideIndex>,
     /// Experiments with too many stale copies to list up front. Whether a candidate's copy is stale
     /// is checked when the candidate is read.
     many_uncovered: HashSet<ExperimentId>,
@@ -60,7 +60,7 @@ pub(super) struct Finder<'a> {
 }
 
 /// The source to read a run from.
-pub(super) enum ReadFrom {
+pub(crate) enum ReadFrom {
     /// Its copy, which has already been read.
     Read(Arc<Item>),
     /// Its copy, by this key.
@@ -118,7 +118,7 @@ fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
 
 impl<'a> Finder<'a> {
     /// Starts a search for one page.
-    pub(super) fn new(
+    pub(crate) fn new(
         store: &'a Store,
         searched: &'a [SearchedExperiment],
         plan: &'a RunPlan,
@@ -153,14 +153,14 @@ impl<'a> Finder<'a> {
 
     /// Returns `None` unless an experiment's runs are read by time from their copies, and otherwise
     /// whether some of its runs have changed since.
-    pub(super) fn by_copies(&self, within: &SearchedExperiment) -> Option<bool> {
+    pub(crate) fn by_copies(&self, within: &SearchedExperiment) -> Option<bool> {
         let uncovered = self.uncovered.get(&within.id).filter(|_| self.by_copies)?;
         // If the plan uses lists, changed runs have been examined already.
         Some(!self.plan.reads_index() && !uncovered.changed.is_empty())
     }
 
     /// Returns the runs found, in order, and whether there are more after them.
-    pub(super) fn finish(self) -> FoundRuns {
+    pub(crate) fn finish(self) -> FoundRuns {
         let found = self.top.finish();
         let has_more = self.has_more || found.end.is_some();
         let is_on_page = |key: &SortKey| self.end.as_ref().is_none_or(|end| key <= end);
@@ -169,7 +169,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Examines the runs that are in no list.
-    pub(super) async fn look_at_uncovered(&mut self) -> Result<()> {
+    pub(crate) async fn look_at_uncovered(&mut self) -> Result<()> {
         let mut runs = HashMap::new();
         for uncovered in self.uncovered.values() {
             let deleted = uncovered.deleted.iter();
@@ -183,7 +183,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Reads runs and keeps those that pass.
-    pub(super) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, ReadFrom)>) -> Result<()> {
+    pub(crate) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, ReadFrom)>) -> Result<()> {
         let mut runs = runs.into_iter();
         let mut passed = Passed::default();
         loop {
@@ -208,14 +208,14 @@ impl<'a> Finder<'a> {
     }
 
     /// Takes candidates in their order until the page is full.
-    pub(super) async fn take_from(&mut self, sources: Vec<Source>) -> Result<()> {
+    pub(crate) async fn take_from(&mut self, sources: Vec<Source>) -> Result<()> {
         self.take_some_from(sources, usize::MAX).await.map(drop)
     }
 
     /// Takes candidates in their order until the page is full. Also stops after `some` candidates
     /// if fewer than one in four passed. Returns whether the search is complete: the page is full,
     /// or there are no more candidates.
-    pub(super) async fn take_some_from(&mut self, mut sources: Vec<Source>, some: usize) -> Result<bool> {
+    pub(crate) async fn take_some_from(&mut self, mut sources: Vec<Source>, some: usize) -> Result<bool> {
         let table = &self.store.table;
         self.reading.begins_here();
         let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
@@ -418,7 +418,7 @@ impl<'a> Finder<'a> {
     /// copies, and the documents of runs that have changed since. If too many have changed, reads
     /// all documents. Takes one request and 130 read units per MB. Memory usage is limited to a few
     /// MB and twice the page.
-    pub(super) async fn read_whole(&mut self, searched: &[&SearchedExperiment]) -> Result<()> {
+    pub(crate) async fn read_whole(&mut self, searched: &[&SearchedExperiment]) -> Result<()> {
         for within in searched {
             if let Some(uncovered) = self.uncovered.get(&within.id) {
                 let changed: Vec<_> = uncovered.changed.iter().map(|at| (at.clone(), ReadFrom::Documents)).collect();
