@@ -45,7 +45,7 @@ async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) 
         let lists = by_time.unwrap_or_else(|| within.lists_of(plan, search.view));
         Source::Joined(join_by_time(&lists, search, searched.len()))
     });
-    finder.take_some_from(sources, finder.store.search_bounds.newest).await
+    finder.try_to_fill_page(sources, Some(finder.store.search_bounds.newest)).await
 }
 
 impl Store {
@@ -107,7 +107,7 @@ impl Store {
                     Source::Joined(join)
                 };
                 let sources = sources(&listed, &finder, &plan, view, join);
-                finder.take_from(sources).await?;
+                finder.fill_page(sources).await?;
             }
             AccessPath::Walk(walk) => {
                 let walker = |within: &SearchedExperiment, by_time: Option<RunLists>| {
@@ -122,7 +122,7 @@ impl Store {
                     Source::Walked(Box::new(walker))
                 };
                 let sources = sources(&listed, &finder, &plan, view, walker);
-                finder.take_from(sources).await?;
+                finder.fill_page(sources).await?;
             }
             AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
         }

@@ -18,7 +18,7 @@ impl Finder<'_> {
     pub(crate) async fn gather(&mut self, searched: &[&SearchedExperiment], lists: &[RunList]) -> Result<()> {
         let gathered = self.entries_in_all(searched, lists, usize::MAX).await?.unwrap_or_default();
         let source = self.gathered(gathered.into_iter().map(|entry| (entry.at, entry.started)));
-        self.take_from(vec![source]).await
+        self.fill_page(vec![source]).await
     }
 
     /// Returns the runs of all indexed experiments that are in all of these lists, with their start

@@ -4,15 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use entities::{RunCopy, RunItems, RunLocation, Searched, read_all_runs, read_runs, run_whole, unreadable};
-use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::{Key, OwnStage};
 use listing::{Pace, Reading, Top};
-use mlflow_api::answer_size::PAGE_JSON;
 use mlflow_api::tracking::{self, ViewType};
 use mlflow_api::{ExperimentId, Result};
-use run_index::{Candidate, RunLists, Source};
-use search::{AccessPath, FirstValue, RunList, RunPlan, SortKey};
+use run_index::{Candidate, RunLists};
+use search::{FirstValue, RunList, RunPlan, SortKey};
 use table::{Item, Query};
 
 use super::found_runs::{FoundRun, FoundRuns};
@@ -21,14 +19,8 @@ use crate::store::run_search::request::RunSearch;
 use crate::store::run_search::searched_experiment::SearchedExperiment;
 use crate::store::run_search::uncovered_runs::{RunsOutsideIndex, UncoveredByExperiment, UncoveredRuns};
 
-/// Maximum number of candidates to read at once, in 16 concurrent requests.
-const LARGEST_PORTION: usize = 1_600;
-
 /// Maximum number of experiments whose copies are read concurrently. A page of each is in memory.
 const MOST_BY_COPIES: usize = 8;
-
-/// Maximum number of bytes of copies in memory at once, if runs are read by time.
-const PORTION_BYTES: usize = 8 << 20;
 
 /// Batch size for runs that have to be read regardless of the filter. Results in four to eight
 /// concurrent requests.
@@ -47,15 +39,15 @@ pub(crate) struct Finder<'a> {
     many_uncovered: HashSet<ExperimentId>,
     /// Whether runs are read by time, from their copies. In that case, runs that have changed since
     /// are in a separate list.
-    by_copies: bool,
+    pub(super) by_copies: bool,
     /// Runs that have been examined.
-    seen: HashSet<RunLocation>,
+    pub(super) seen: HashSet<RunLocation>,
     top: Top<SortKey, tracking::Run>,
-    reading: Reading,
+    pub(super) reading: Reading,
     /// Where the page was cut off, if it was: the read budget or the response size was exhausted.
     /// Later runs have not been examined.
-    end: Option<SortKey>,
-    has_more: bool,
+    pub(super) end: Option<SortKey>,
+    pub(super) has_more: bool,
     pace: Pace,
 }
 
@@ -71,49 +63,31 @@ pub(crate) enum ReadFrom {
 
 /// Statistics about the candidates that passed.
 #[derive(Default)]
-struct Passed {
+pub(crate) struct PassStats {
     /// How many passed.
-    runs: usize,
+    pub(super) runs: usize,
     /// Their approximate size, in bytes.
-    bytes: usize,
-    /// The last one, in the order of the search.
-    last: Option<SortKey>,
+    pub(super) bytes: usize,
+    /// Sort key of the last one, in the order of the search.
+    pub(super) last: Option<SortKey>,
 }
 
-/// The intersection of further lists, which narrows down the candidates.
-#[derive(Default)]
-struct Narrowing {
-    /// Maximum number of entries to read from the further lists.
-    limit: usize,
-    /// The runs that are in all of these lists, with their start times. `None` if the lists have
-    /// not been read, or had more entries than the limit.
-    runs: Option<HashMap<RunLocation, i64>>,
-}
-
-impl Narrowing {
-    /// Checks whether to read the further lists. If they exceeded a limit, they are read again only
-    /// for a limit more than four times as high.
-    fn is_due(&mut self, limit: usize) -> bool {
-        let is_due = self.runs.is_none() && limit > self.limit * 4;
-        if is_due {
-            self.limit = limit;
+impl PassStats {
+    /// Adds a run that passed.
+    fn add(&mut self, key: &SortKey, bytes: usize) {
+        self.runs += 1;
+        self.bytes += bytes;
+        if self.last.as_ref().is_none_or(|last| key > last) {
+            self.last = Some(key.clone());
         }
-        is_due
     }
 
-    fn lets_pass(&self, at: &RunLocation) -> bool {
-        self.runs.as_ref().is_none_or(|runs| runs.contains_key(at))
+    /// Adds the statistics of further candidates.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.bytes += other.bytes;
+        self.last = self.last.take().max(other.last);
     }
-}
-
-/// Returns how many candidates to read next, after `read` candidates of which `passed` passed. If
-/// the next ones pass at the same rate, this number fills the page, with some margin unless all
-/// have passed. If hardly any passed, it is twice the number read so far.
-fn next_portion(read: usize, passed: usize, wanted: usize) -> usize {
-    let missing = wanted.saturating_sub(passed).max(1);
-    let like_before = missing.saturating_mul(read).div_ceil(passed.max(1));
-    let like_before = if passed < read { like_before.saturating_mul(5) / 4 + 1 } else { missing };
-    like_before.min(read.saturating_mul(2)).clamp(missing.min(LARGEST_PORTION), LARGEST_PORTION)
 }
 
 impl<'a> Finder<'a> {
@@ -185,7 +159,7 @@ impl<'a> Finder<'a> {
     /// Reads runs and keeps those that pass.
     pub(crate) async fn look_at(&mut self, runs: impl IntoIterator<Item = (RunLocation, ReadFrom)>) -> Result<()> {
         let mut runs = runs.into_iter();
-        let mut passed = Passed::default();
+        let mut passed = PassStats::default();
         loop {
             let portion: Vec<_> = runs.by_ref().take(PORTION).collect();
             if portion.is_empty() {
@@ -198,7 +172,7 @@ impl<'a> Finder<'a> {
 
     /// Returns the source to read a listed run from, given its start time. This is its copy, unless
     /// the copy is known to be stale.
-    fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> ReadFrom {
+    pub(super) fn source_of(&self, at: &RunLocation, started: i64, copy: Option<Arc<Item>>) -> ReadFrom {
         match self.uncovered.get(&at.experiment) {
             Some(uncovered) if uncovered.changed.contains(at) => ReadFrom::Documents,
             None if !self.many_uncovered.contains(&at.experiment) => ReadFrom::Documents,
@@ -207,88 +181,9 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Takes candidates in their order until the page is full.
-    pub(crate) async fn take_from(&mut self, sources: Vec<Source>) -> Result<()> {
-        self.take_some_from(sources, usize::MAX).await.map(drop)
-    }
-
-    /// Takes candidates in their order until the page is full. Also stops after `some` candidates
-    /// if fewer than one in four passed. Returns whether the search is complete: the page is full,
-    /// or there are no more candidates.
-    pub(crate) async fn take_some_from(&mut self, mut sources: Vec<Source>, some: usize) -> Result<bool> {
-        let table = &self.store.table;
-        self.reading.begins_here();
-        let mut fronts = try_join_all(sources.iter_mut().map(|source| source.next(table))).await?;
-        let backwards = matches!(&self.plan.path, AccessPath::Walk(walk) if walk.backwards);
-        // If every candidate is in the response, there is no need to read one more to know that
-        // there is another page.
-        let all_pass = self.all_pass();
-        let wanted = if all_pass { self.search.page_size } else { self.search.page_size.saturating_add(1) };
-        let (mut passed, mut read) = (Passed::default(), 0);
-        let mut portion_size = self.reading.portion(wanted.min(LARGEST_PORTION));
-        let mut last: Option<Candidate> = None;
-        let mut narrowing = Narrowing::default();
-        loop {
-            if narrowing.is_due(self.plan.narrow_limit(read, passed.runs, wanted.saturating_sub(passed.runs))) {
-                narrowing.runs = self.runs_in_all(&self.plan.narrow_by, narrowing.limit).await?;
-                if let Some(runs) = narrowing.runs.as_ref().filter(|runs| runs.len() <= wanted.saturating_mul(2)) {
-                    // With so few runs, reading them is a faster way to sort them than following
-                    // the lists.
-                    let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
-                    let runs = runs.map(|(at, started)| (at.clone(), self.source_of(at, *started, None)));
-                    let runs: Vec<_> = runs.collect();
-                    return self.look_at(runs).await.map(|()| true);
-                }
-                if let (Some(runs), true) = (&narrowing.runs, self.by_copies && self.search.is_newest_first()) {
-                    // From here on, these runs are read by key, without the runs between them.
-                    let runs = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
-                    sources = vec![self.gathered(runs.map(|(at, started)| (at.clone(), *started)))];
-                    fronts = vec![sources[0].next(table).await?];
-                }
-            }
-            let (mut portion, mut in_memory) = (Vec::new(), 0);
-            while portion.len() < portion_size && in_memory < PORTION_BYTES {
-                let first = fronts.iter().enumerate().filter_map(|(place, front)| Some((place, front.as_ref()?)));
-                let first = first.min_by(|(_, a), (_, b)| a.order(b, backwards)).map(|(place, _)| place);
-                let Some(place) = first else { break };
-                let next = sources[place].next(table).await?;
-                let Some(mut candidate) = std::mem::replace(&mut fronts[place], next) else { break };
-                let may_pass = narrowing.lets_pass(&candidate.at) && self.plan.started.contains(candidate.started);
-                if may_pass && self.seen.insert(candidate.at.clone()) {
-                    in_memory += candidate.item.as_ref().map_or(0, |item| item.size());
-                    portion.push(candidate.clone());
-                }
-                candidate.item = None;
-                last = Some(candidate);
-            }
-            let looked_at = portion.len();
-            read += looked_at;
-            self.look_at_candidates(portion, &mut passed).await?;
-            self.reading.portion_was(looked_at);
-            let next = fronts.iter().flatten().min_by(|a, b| a.order(b, backwards));
-            let (Some(next), Some(last)) = (next, &last) else { return Ok(true) };
-            if next.may_end_before(last) {
-                if passed.runs >= wanted {
-                    self.has_more |= all_pass;
-                    return Ok(true);
-                }
-                if passed.runs > 0 && (passed.bytes > PAGE_JSON || self.reading.is_used_up()) {
-                    self.has_more = true;
-                    self.end = passed.last;
-                    return Ok(true);
-                }
-            }
-            if read >= some && passed.runs.saturating_mul(4) < read {
-                return Ok(false);
-            }
-            let before_some = some.checked_sub(read).filter(|left| *left > 0).unwrap_or(usize::MAX);
-            portion_size = self.reading.portion(next_portion(read, passed.runs, wanted).min(before_some));
-        }
-    }
-
     /// Checks whether all candidates pass: there is no filter, and the list has exactly the runs
     /// that the view shows, each once.
-    fn all_pass(&self) -> bool {
+    pub(super) fn all_pass(&self) -> bool {
         let exact = |within: &&SearchedExperiment| {
             let has_changed = self.uncovered.get(&within.id).is_some_and(|uncovered| !uncovered.changed.is_empty());
             within.index_is_exact(self.search.view) && !(self.by_copies && has_changed)
@@ -297,7 +192,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Reads candidates and keeps those that pass.
-    async fn look_at_candidates(&mut self, candidates: Vec<Candidate>, passed: &mut Passed) -> Result<()> {
+    pub(super) async fn look_at_candidates(&mut self, candidates: Vec<Candidate>) -> Result<PassStats> {
         let without_value = candidates.iter().filter(|candidate| candidate.is_without_value);
         let without_value: HashSet<_> = without_value.map(|candidate| candidate.at.clone()).collect();
         let runs = candidates.into_iter().map(|candidate| {
@@ -305,7 +200,9 @@ impl<'a> Finder<'a> {
             (candidate.at, from)
         });
         let runs = runs.collect();
-        self.read(runs, &without_value, passed).await
+        let mut passed = PassStats::default();
+        self.read(runs, &without_value, &mut passed).await?;
+        Ok(passed)
     }
 
     fn lacks_first_value(&self, run: &tracking::Run) -> bool {
@@ -313,7 +210,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Keeps a run if it passes and comes after the previous page.
-    fn consider(&mut self, run: tracking::Run, bytes: usize, passed: &mut Passed) {
+    fn consider(&mut self, run: tracking::Run, bytes: usize, passed: &mut PassStats) {
         if !self.search.view.shows(run.info.lifecycle_stage) || !self.search.filter.matches(&Searched(&run)) {
             return;
         }
@@ -321,11 +218,7 @@ impl<'a> Finder<'a> {
         if self.search.after.as_ref().is_some_and(|after| key <= *after) {
             return;
         }
-        passed.runs += 1;
-        passed.bytes += bytes;
-        if passed.last.as_ref().is_none_or(|last| key > *last) {
-            passed.last = Some(key.clone());
-        }
+        passed.add(&key, bytes);
         self.top.add(key, run, bytes);
     }
 
@@ -338,7 +231,7 @@ impl<'a> Finder<'a> {
         &mut self,
         runs: Vec<(RunLocation, ReadFrom)>,
         without_value: &HashSet<RunLocation>,
-        passed: &mut Passed,
+        passed: &mut PassStats,
     ) -> Result<()> {
         let table = &self.store.table;
         let changed = self.changed_among(&runs).await?;
@@ -391,7 +284,7 @@ impl<'a> Finder<'a> {
         at: RunLocation,
         copy: Option<RunCopy>,
         without_value: &HashSet<RunLocation>,
-        passed: &mut Passed,
+        passed: &mut PassStats,
     ) -> Result<Option<RunLocation>> {
         let Some(items) = copy.and_then(RunCopy::into_values) else { return Ok(Some(at)) };
         self.pace.keep().await;
@@ -404,7 +297,7 @@ impl<'a> Finder<'a> {
         at: &RunLocation,
         items: &RunItems,
         without_value: &HashSet<RunLocation>,
-        passed: &mut Passed,
+        passed: &mut PassStats,
     ) -> Result<()> {
         let Some(within) = self.searched.get(&at.experiment) else { return Ok(()) };
         let run = run_whole(at, items, &within.state)?;
@@ -456,7 +349,7 @@ impl<'a> Finder<'a> {
     }
 
     async fn read_documents(&mut self, within: &SearchedExperiment) -> Result<()> {
-        let mut passed = Passed::default();
+        let mut passed = PassStats::default();
         let mut runs = std::pin::pin!(read_all_runs(&self.store.table, within.id));
         while let Some((at, items)) = runs.try_next().await? {
             if !self.seen.contains(&at) {
