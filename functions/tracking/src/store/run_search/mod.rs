@@ -27,7 +27,7 @@ use run_index::{HEAD, Join, RunLists, Source, Walker};
 use search::{AccessPath, RunList, RunPlan, choose};
 
 use crate::store::Store;
-use finder::{Finder, ReadFrom};
+use finder::{Finder, RunToRead};
 use list_cursors::{first_page_by_time, join_by_time, page_cursor};
 use probed_lists::ProbedLists;
 use searched_experiment::SearchedExperiment;
@@ -91,11 +91,11 @@ impl Store {
             .partition(|within| !uses_lists || uncovered.get(&within.id).and_then(UncoveredRuns::known).is_some());
         let mut finder = Finder::new(self, &searched, &plan, &search, reading, uncovered);
         if uses_lists {
-            finder.look_at_uncovered().await?;
+            finder.examine_uncovered().await?;
         }
         match &plan.path {
             AccessPath::Ids(ids) => {
-                finder.look_at(places(&searched, ids).into_iter().map(|at| (at, ReadFrom::Documents))).await?;
+                finder.examine(places(&searched, ids).into_iter().map(RunToRead::from_documents).collect()).await?;
             }
             AccessPath::Whole => finder.read_whole(&searched.iter().collect::<Vec<_>>()).await?,
             AccessPath::Newest { lists } => {

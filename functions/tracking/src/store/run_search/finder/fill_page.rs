@@ -8,6 +8,7 @@ use super::list_intersection::ListIntersection;
 use super::merged_sources::MergedSources;
 use super::progress::{PageEnd, Progress};
 use super::run_finder::Finder;
+use super::run_source::RunToRead;
 
 /// Maximum number of bytes of copies in memory at once, if runs are read by time.
 const MAX_BATCH_BYTES: usize = 8 << 20;
@@ -38,7 +39,7 @@ impl Finder<'_> {
             }
             let batch = self.next_batch(&mut candidates, &intersection, batch_size).await?;
             let examined = batch.len();
-            let passed = self.look_at_candidates(batch).await?;
+            let passed = self.examine_candidates(batch).await?;
             progress.record(examined, passed);
             self.reading.portion_was(examined);
             if candidates.is_at_end() || candidates.page_may_end() && self.end_page(&progress, all_pass) {
@@ -61,12 +62,15 @@ impl Finder<'_> {
     ) -> Result<bool> {
         let limit = self.plan.narrow_limit(progress.examined, progress.passed.runs, progress.missing());
         let Some(runs) = intersection.read(self, limit).await? else { return Ok(false) };
-        let left = runs.iter().filter(|(at, _)| !self.seen.contains(*at));
+        let left = runs.iter().filter(|(at, _)| !self.examined.contains(*at));
         if runs.len() <= progress.wanted.saturating_mul(2) {
             // With so few runs, reading them is a faster way to sort them than following the lists.
-            let left = left.map(|(at, started)| (at.clone(), self.source_of(at, *started, None)));
-            let left: Vec<_> = left.collect();
-            self.look_at(left).await?;
+            let left = left.map(|(at, started)| {
+                let source = self.source_of(at, *started, None);
+                RunToRead { at: at.clone(), source }
+            });
+            let left = left.collect();
+            self.examine(left).await?;
             return Ok(true);
         }
         if self.by_copies && self.search.is_newest_first() {
@@ -88,7 +92,7 @@ impl Finder<'_> {
         while batch.len() < size && in_memory < MAX_BATCH_BYTES {
             let Some(candidate) = candidates.next().await? else { break };
             let may_pass = intersection.may_contain(&candidate.at) && self.plan.started.contains(candidate.started);
-            if may_pass && self.seen.insert(candidate.at.clone()) {
+            if may_pass && self.examined.insert(candidate.at.clone()) {
                 in_memory += candidate.item.as_ref().map_or(0, |item| item.size());
                 batch.push(candidate);
             }
@@ -101,12 +105,11 @@ impl Finder<'_> {
     fn end_page(&mut self, progress: &Progress, all_pass: bool) -> bool {
         match progress.page_end(self.reading.is_used_up()) {
             // There is at least one more candidate.
-            Some(PageEnd::Full) if all_pass => self.has_more = true,
+            Some(PageEnd::Full) if all_pass => self.collector.has_more(),
             // One more run was found than fits on the page.
             Some(PageEnd::Full) => {}
             Some(PageEnd::CutOff(last)) => {
-                self.has_more = true;
-                self.end = Some(last);
+                self.collector.cut_off_after(last);
             }
             None => return false,
         }

@@ -3,7 +3,7 @@
 use mlflow_api::answer_size::PAGE_JSON;
 use search::SortKey;
 
-use super::run_finder::PassStats;
+use super::run_collector::PassStats;
 
 /// Maximum number of candidates to read at once, in 16 concurrent requests.
 const MAX_BATCH_SIZE: usize = 1_600;
