@@ -30,7 +30,7 @@ const WHOLE_EXPERIMENT_RATIO: usize = 3;
 pub(super) type UncoveredByExperiment = HashMap<ExperimentId, UncoveredRuns>;
 
 /// The runs of an experiment that the index does not cover, as far as a search has determined them.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum UncoveredRuns {
     /// All of them are known.
     Known(RunsOutsideIndex),
@@ -43,7 +43,7 @@ pub(super) enum UncoveredRuns {
 }
 
 /// Runs that a search always reads, regardless of its lists.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct RunsOutsideIndex {
     /// Runs that changed since they were indexed.
     pub(super) changed: HashSet<RunLocation>,

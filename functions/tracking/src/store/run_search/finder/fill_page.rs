@@ -2,18 +2,17 @@
 
 use mlflow_api::Result;
 use run_index::{Candidate, Source};
-use search::AccessPath;
 
 use super::list_intersection::ListIntersection;
 use super::merged_sources::MergedSources;
 use super::progress::{PageEnd, Progress};
-use super::run_finder::Finder;
+use super::run_finder::RunFinder;
 use super::run_source::RunToRead;
 
 /// Maximum number of bytes of copies in memory at once, if runs are read by time.
 const MAX_BATCH_BYTES: usize = 8 << 20;
 
-impl Finder<'_> {
+impl RunFinder<'_> {
     /// Takes candidates in their order until the page is full.
     pub(crate) async fn fill_page(&mut self, sources: Vec<Source>) -> Result<()> {
         self.try_to_fill_page(sources, None).await.map(drop)
@@ -24,12 +23,12 @@ impl Finder<'_> {
     /// is full, or there are no more candidates.
     pub(crate) async fn try_to_fill_page(&mut self, sources: Vec<Source>, trial: Option<usize>) -> Result<bool> {
         self.reading.begins_here();
-        let backwards = matches!(&self.plan.path, AccessPath::Walk(walk) if walk.backwards);
-        let store = self.store;
-        let mut candidates = MergedSources::start(&store.table, sources, backwards).await?;
+        let (table, backwards) = (self.planned.table, self.planned.reads_backwards());
+        let mut candidates = MergedSources::start(table, sources, backwards).await?;
         // If every candidate is in the response, there is no need to read one more to know that
         // there is another page.
-        let (all_pass, search) = (self.all_pass(), self.search);
+        let all_pass = self.planned.all_candidates_pass();
+        let search = self.planned.search;
         let wanted = if all_pass { search.page_size } else { search.runs_to_find() };
         let (mut progress, mut intersection) = (Progress::new(wanted, trial), ListIntersection::default());
         loop {
@@ -60,23 +59,24 @@ impl Finder<'_> {
         intersection: &mut ListIntersection,
         progress: &Progress,
     ) -> Result<bool> {
-        let limit = self.plan.narrow_limit(progress.examined, progress.passed.runs, progress.missing());
-        let Some(runs) = intersection.read(self, limit).await? else { return Ok(false) };
+        let planned = self.planned;
+        let limit = planned.plan.narrow_limit(progress.examined, progress.passed.runs, progress.missing());
+        let Some(runs) = intersection.read(&planned, limit).await? else { return Ok(false) };
         let left = runs.iter().filter(|(at, _)| !self.examined.contains(*at));
         if runs.len() <= progress.wanted.saturating_mul(2) {
             // With so few runs, reading them is a faster way to sort them than following the lists.
             let left = left.map(|(at, started)| {
-                let source = self.source_of(at, *started, None);
+                let source = planned.source_of(at, *started, None);
                 RunToRead { at: at.clone(), source }
             });
             let left = left.collect();
             self.examine(left).await?;
             return Ok(true);
         }
-        if self.by_copies && self.search.is_newest_first() {
+        if planned.reads_copies_by_time() && planned.search.is_newest_first() {
             // From here on, these runs are read by key, without the runs between them.
             let left = left.map(|(at, started)| (at.clone(), *started));
-            candidates.replace(self.gathered(left)).await?;
+            candidates.replace(planned.gathered_source(left)).await?;
         }
         Ok(false)
     }
@@ -91,7 +91,8 @@ impl Finder<'_> {
         let (mut batch, mut in_memory) = (Vec::new(), 0);
         while batch.len() < size && in_memory < MAX_BATCH_BYTES {
             let Some(candidate) = candidates.next().await? else { break };
-            let may_pass = intersection.may_contain(&candidate.at) && self.plan.started.contains(candidate.started);
+            let may_pass =
+                intersection.may_contain(&candidate.at) && self.planned.plan.started.contains(candidate.started);
             if may_pass && self.examined.insert(candidate.at.clone()) {
                 in_memory += candidate.item.as_ref().map_or(0, |item| item.size());
                 batch.push(candidate);
@@ -108,9 +109,7 @@ impl Finder<'_> {
             Some(PageEnd::Full) if all_pass => self.collector.has_more(),
             // One more run was found than fits on the page.
             Some(PageEnd::Full) => {}
-            Some(PageEnd::CutOff(last)) => {
-                self.collector.cut_off_after(last);
-            }
+            Some(PageEnd::CutOff(last)) => self.collector.cut_off_after(last),
             None => return false,
         }
         true

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use entities::RunLocation;
 use mlflow_api::Result;
 
-use super::run_finder::Finder;
+use crate::store::run_search::planned_search::PlannedSearch;
 
 /// The intersection of further lists, which narrows down the candidates.
 #[derive(Default)]
@@ -23,14 +23,16 @@ impl ListIntersection {
     /// Returns the runs if they have just been read.
     pub(super) async fn read(
         &mut self,
-        finder: &Finder<'_>,
+        planned: &PlannedSearch<'_>,
         limit: usize,
     ) -> Result<Option<&HashMap<RunLocation, i64>>> {
         if self.runs.is_some() || limit <= self.limit * 4 {
             return Ok(None);
         }
         self.limit = limit;
-        self.runs = finder.runs_in_all(&finder.plan.narrow_by, limit).await?;
+        let experiments = planned.listed_experiments();
+        let runs = planned.runs_in_all(&experiments, &planned.plan.narrow_by, limit).await?;
+        self.runs = runs.map(|runs| runs.into_iter().collect());
         Ok(self.runs.as_ref())
     }
 

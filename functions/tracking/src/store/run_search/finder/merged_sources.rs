@@ -24,8 +24,7 @@ impl<'a> MergedSources<'a> {
         Ok(Self { table, sources, fronts, backwards, last: None })
     }
 
-    /// Continues with another source instead. It must not contain any run before the last
-    /// candidate, except those that have been examined.
+    /// Continues with another source instead of these.
     pub(super) async fn replace(&mut self, source: Source) -> Result<()> {
         self.sources = vec![source];
         self.fronts = first_candidates(self.table, &mut self.sources).await?;

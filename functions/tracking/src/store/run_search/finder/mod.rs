@@ -1,4 +1,10 @@
 //! Finds the runs of a page among candidates.
+//!
+//! Candidates of all experiments are merged in one order ([`MergedSources`](merged_sources)) and
+//! taken in batches until the page is full ([`fill_page`], [`progress`]). If few of them pass,
+//! further lists narrow them down ([`list_intersection`]). Each run is read from its copy or its
+//! documents ([`run_source`], [`batch_reader`]), checked against the whole filter, and sorted
+//! ([`run_collector`]).
 
 mod batch_reader;
 mod fill_page;
@@ -12,5 +18,5 @@ mod run_finder;
 mod run_source;
 
 pub(super) use found_runs::FoundRuns;
-pub(super) use run_finder::Finder;
-pub(super) use run_source::RunToRead;
+pub(super) use run_finder::RunFinder;
+pub(super) use run_source::{RunSource, RunToRead};

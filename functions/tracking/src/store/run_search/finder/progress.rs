@@ -46,7 +46,8 @@ impl Progress {
 
     /// Returns how many candidates to read next. If the next ones pass at the same rate as before,
     /// this number fills the page, with some margin unless all have passed. If hardly any passed,
-    /// it is twice the number read so far. The batch ends where the search may give up.
+    /// it is twice the number read so far. From the second on, a batch ends where the search may give
+    /// up.
     pub(super) fn next_batch_size(&self) -> usize {
         if self.examined == 0 {
             return self.wanted.min(MAX_BATCH_SIZE);

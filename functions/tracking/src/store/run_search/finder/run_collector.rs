@@ -8,8 +8,8 @@ use mlflow_api::{ExperimentId, Result, tracking};
 use search::{FirstValue, SortKey};
 
 use super::found_runs::{FoundRun, FoundRuns};
+use crate::store::run_search::planned_search::PlannedSearch;
 use crate::store::run_search::request::RunSearch;
-use crate::store::run_search::searched_experiment::SearchedExperiment;
 
 /// Statistics about the candidates that passed.
 #[derive(Default)]
@@ -54,12 +54,12 @@ pub(super) struct RunCollector<'a> {
 
 impl<'a> RunCollector<'a> {
     /// Creates an empty collector.
-    pub(super) fn new(search: &'a RunSearch, experiments: &'a [SearchedExperiment]) -> Self {
-        let experiments = experiments.iter().map(|experiment| (experiment.id, &experiment.state));
+    pub(super) fn new(planned: &PlannedSearch<'a>) -> Self {
+        let experiments = planned.experiments.iter().map(|experiment| (experiment.id, &experiment.state));
         Self {
-            search,
+            search: planned.search,
             experiments: experiments.collect(),
-            top: Top::new(search.page_size),
+            top: Top::new(planned.search.page_size),
             end: None,
             has_more: false,
             pace: Pace::default(),
