@@ -1,59 +1,54 @@
-//! Searches of runs: carries out a plan of the `search` crate.
+//! Searches of runs: carries out a plan of the `search` crate. `docs/design/run-index.md` describes
+//! the index, and `docs/design/search.md` what each kind of search costs.
 //!
-//! A plan names lists of the index, whose keys [`RunLists`] provides. Their entries are candidates,
-//! in one [`Source`] per experiment. Candidates of all experiments are merged in one order, read in
-//! batches, checked against the whole filter, and sorted ([`finder`]) until the page is full. Runs
-//! that changed since they were indexed may be in no list, so they are always read ([`searched`]).
+//! A search takes these steps ([`Store::find_runs`]):
+//!
+//! | step | file |
+//! |---|---|
+//! | 0. parse the request | [`request`] |
+//! | 1. read the experiments | [`searched_experiment`] |
+//! | 2. determine the lists that the index offers | [`options`] |
+//! | 3. read the marks of runs that the index does not cover | [`uncovered_runs`], [`marks`], [`mark_budget`] |
+//! | 4. if an experiment has very many of them: read the newest runs, which may fill the page | [`newest_runs`] |
+//! | 5. read the first entries of promising lists | [`probed_lists`], [`list_cursors`] |
+//! | 6. choose the plan | [`search::choose`] |
+//! | 7. carry out the plan along its access path | [`planned_search`], [`access_paths`], [`finder`] |
+//! | 8. write the page | [`page`] |
+//!
+//! A plan names lists of the index, whose keys [`RunLists`](run_index::RunLists) provides. Their
+//! entries are candidates, in one [`Source`](run_index::Source) per experiment. [`finder`] merges
+//! the candidates of all experiments and examines them until the page is full. Runs that changed
+//! since they were indexed may be in no list, so they are always read.
 
-mod asked;
+mod access_paths;
+mod bounds;
 mod finder;
-mod gather;
-mod searched;
-
-use std::collections::HashMap;
+mod list_cursors;
+mod mark_budget;
+mod marks;
+mod newest_runs;
+mod options;
+mod page;
+mod planned_search;
+mod probed_lists;
+mod request;
+mod searched_experiment;
+mod uncovered_runs;
 
 use access::Granted;
-use entities::RunLocation;
-use futures::stream::{self, StreamExt, TryStreamExt};
-use key_schema::{OwnStage, place};
-use listing::{Page, Reading};
-use mlflow_api::tracking::{Runs, ViewType};
-use mlflow_api::{Error, ExperimentId, Result, RunId};
-use run_index::{Cursor, HEAD, Join, RunLists, Source, Walker};
-use search::{AccessPath, Ask, CommonFields, Head, Heads, RunList, RunOptions, RunPlan, SortBy, SortKey, choose};
+use listing::Reading;
+use mlflow_api::tracking::Runs;
+use mlflow_api::{ExperimentId, Result};
+use search::choose;
 
 use crate::store::Store;
-use crate::store::run::RunDatasets;
-use finder::{Finder, Found, ReadFrom};
-use searched::{Marks, SearchedExperiment, Unindexed, Unlisted};
+use finder::FoundRuns;
+use planned_search::PlannedSearch;
+use uncovered_runs::long_experiments;
 
-pub use asked::RunSearch;
-pub(crate) use asked::known_experiments;
-pub use searched::SearchBounds;
-
-/// Maximum number of concurrent requests about different experiments.
-const AT_ONCE: usize = 16;
-
-/// Number of experiments above which a search reads fewer lists, because each list takes a request
-/// per experiment even if it is empty there.
-const MANY_EXPERIMENTS: usize = 100;
-/// Maximum number of lists to read for each of many experiments, in addition to the one in the
-/// search's order.
-const LISTS_OF_MANY: usize = 1;
-
-/// Reads the newest runs of all experiments, if some of the experiments are long. Returns whether
-/// they fill the page.
-async fn fill_by_time(finder: &mut Finder<'_>, searched: &[SearchedExperiment]) -> Result<bool> {
-    let (plan, search) = (finder.plan, finder.search);
-    let sources = sources(&searched.iter().collect::<Vec<_>>(), finder, plan, search.view, |within, by_time| {
-        let lists = by_time.unwrap_or_else(|| within.lists_of(plan, search.view));
-        Source::Joined(by_time_of(&lists, search, first_page(search, searched.len())))
-    });
-    finder.take_some_from(sources, finder.store.search_bounds.newest).await
-}
-
-/// Cursors of lists whose first entries were read for planning.
-type Probed = HashMap<ExperimentId, Vec<(RunList, Cursor)>>;
+pub use bounds::SearchBounds;
+pub use request::RunSearch;
+pub(crate) use request::known_experiments;
 
 impl Store {
     /// Searches the runs of these experiments. `docs/design/search.md` lists the cost of each kind of
@@ -61,318 +56,39 @@ impl Store {
     pub async fn run_search(&self, experiments: &[Granted<ExperimentId>], search: RunSearch) -> Result<Runs> {
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
-        store.run_search_with(experiments, search, reading).await
+        let found = store.find_runs(experiments, &search, reading).await?;
+        store.run_page(found, &search).await
     }
 
-    async fn run_search_with(
+    /// Finds the runs of the page.
+    async fn find_runs(
         &self,
         experiments: &[Granted<ExperimentId>],
-        search: RunSearch,
+        search: &RunSearch,
         reading: Reading,
-    ) -> Result<Runs> {
-        let (view, page_size, after) = (search.view, search.page_size, search.after.as_ref());
-        let sorting = search.order.sorting();
-        let searched = self.searched_experiments(experiments).await?;
-
-        let asks = search.filter.asks();
-        // Times and numbers are indexed regardless of the setting.
-        let asks_for_text =
-            asks.iter().any(|ask| matches!(ask, Ask::Text { .. })) || matches!(sorting.by, SortBy::Text(_));
-        let ids = searched.iter().map(|within| &within.id);
-        let fields = if asks_for_text { self.indexed_fields.of(ids).await? } else { CommonFields::default() };
-        let mut options = RunOptions::of(&asks, &sorting, &fields);
-        if view == ViewType::DeletedOnly {
-            // The indexer lists only active runs.
-            options = without_lists(options);
-        }
-        if searched.len() > MANY_EXPERIMENTS {
-            options.lists.truncate(LISTS_OF_MANY);
-        }
+    ) -> Result<FoundRuns> {
+        let (table, view) = (&self.table, search.view);
+        let experiments = &self.searched_experiments(experiments).await?;
+        let options = self.run_options(experiments, search).await?;
         // Marks are read before lists and copies. A run that has no mark by then is in the lists,
         // and its copy is current.
-        let bound = sorting.is_newest_first().then_some(self.search_bounds.marks);
-        let mut unlisted = self.unlisted(&searched, &options, view, bound).await?;
-        let is_long = |within: &&SearchedExperiment| matches!(unlisted.get(&within.id), Some(Unindexed::Long));
-        let long: Vec<_> = searched.iter().filter(is_long).cloned().collect();
+        let bound = search.is_newest_first().then_some(self.search_bounds.marks);
+        let mut uncovered = self.uncovered_runs(experiments, &options, view, bound).await?;
+        // The newest runs may fill the page. Then there is no need to read all marks of these
+        // experiments.
+        let long = long_experiments(experiments, &uncovered);
         if !long.is_empty() {
-            let by_time = search::by_time(&options, page_size);
-            let mut finder = Finder::new(self, &searched, &by_time, &search, reading.clone(), unlisted.clone());
-            if fill_by_time(&mut finder, &searched).await? {
-                return self.answer(finder, &search).await;
+            let plan = &search::by_time(&options, search.page_size);
+            let planned = PlannedSearch { table, search, experiments, uncovered: &uncovered, plan };
+            if let Some(found) = planned.newest_runs(self.search_bounds.newest, reading.clone()).await? {
+                return Ok(found);
             }
-            unlisted.extend(self.unlisted(&long, &options, view, None).await?);
+            uncovered.extend(self.uncovered_runs(&long, &options, view, None).await?);
         }
-        let mut probed = self.read_beginnings(&searched, &options.probes(), &options, after, HEAD).await?;
-        let heads = heads(&options, &probed);
-        let plan = choose(&options, &heads, page_size);
+        let probed = self.probed_lists(experiments, &options, search).await?;
+        let plan = &choose(&options, &probed.heads(&options), search.page_size);
         tracing::debug!(%plan, filter = %search.filter, order = %search.order, ?view, "a search of runs");
-
-        let uses_lists = plan.reads_index();
-        let (listed, unindexed): (Vec<_>, Vec<_>) = searched
-            .iter()
-            .partition(|within| !uses_lists || matches!(unlisted.get(&within.id), Some(Unindexed::Known(_))));
-        let mut finder = Finder::new(self, &searched, &plan, &search, reading, unlisted);
-        if uses_lists {
-            finder.look_at_unlisted().await?;
-        }
-        match &plan.path {
-            AccessPath::Ids(ids) => {
-                finder.look_at(places(&searched, ids).into_iter().map(|at| (at, ReadFrom::Documents))).await?;
-            }
-            AccessPath::Whole => finder.read_whole(&searched.iter().collect::<Vec<_>>()).await?,
-            AccessPath::Newest { lists } => {
-                let join = |within: &SearchedExperiment, by_time: Option<RunLists>| {
-                    let join = match by_time {
-                        Some(all) => by_time_of(&all, &search, first_page(&search, searched.len())),
-                        None => newest(within, lists, &plan, &search, &mut probed),
-                    };
-                    Source::Joined(join)
-                };
-                let sources = sources(&listed, &finder, &plan, view, join);
-                finder.take_from(sources).await?;
-            }
-            AccessPath::Walk(walk) => {
-                let walker = |within: &SearchedExperiment, by_time: Option<RunLists>| {
-                    let lists = by_time.unwrap_or_else(|| within.lists_of(&plan, view));
-                    let walker = Walker::new(lists, walk.clone(), &sorting, after);
-                    let is_by_time = plan.reads_by_time();
-                    let walker =
-                        if is_by_time { walker.with_first_page(first_page(&search, searched.len())) } else { walker };
-                    Source::Walked(Box::new(walker))
-                };
-                let sources = sources(&listed, &finder, &plan, view, walker);
-                finder.take_from(sources).await?;
-            }
-            AccessPath::Gather { lists } => finder.gather(&listed, lists).await?,
-        }
-        if uses_lists {
-            finder.read_whole(&unindexed).await?;
-        }
-        self.answer(finder, &search).await
+        let planned = PlannedSearch { table, search, experiments, uncovered: &uncovered, plan };
+        planned.carry_out(probed, reading).await
     }
-
-    async fn answer(&self, finder: Finder<'_>, search: &RunSearch) -> Result<Runs> {
-        let page = self.run_page(finder.finish(), search.page_size, search.hides_models).await?;
-        let (runs, next_page_token) = page.finish(search.fingerprint)?;
-        Ok(Runs { runs, next_page_token })
-    }
-
-    /// Returns as many runs as fit on the page, with their datasets. Takes a request per 100
-    /// datasets, and one for each run that has large ones.
-    async fn run_page(
-        &self,
-        (mut runs, has_more): (Vec<Found>, bool),
-        page_size: usize,
-        hides_models: bool,
-    ) -> Result<Page<SortKey>> {
-        let mut page = Page::new(page_size);
-        let mut datasets = RunDatasets::new(&self.table);
-        let mut loaded = 0;
-        for place in 0..runs.len() {
-            if place == loaded {
-                loaded += datasets.load(runs[place..].iter().map(|(_, run, _)| run)).await?;
-            }
-            let (key, run, _) = &mut runs[place];
-            if !page.has_room_for(datasets.size(run)) {
-                break;
-            }
-            datasets.fill(run).await?;
-            // In MLflow, searches return the models that runs produced, but not those that they
-            // read.
-            run.inputs.model_inputs.clear();
-            if hides_models {
-                run.hide_models();
-            }
-            page.add(key.clone(), run)?;
-            run.inputs.dataset_inputs = Vec::new();
-        }
-        if has_more {
-            page.ends_here();
-        }
-        Ok(page)
-    }
-
-    /// Returns the experiments that exist, with their states. Takes one request per 100 experiments
-    /// without a lease.
-    async fn searched_experiments(&self, experiments: &[Granted<ExperimentId>]) -> Result<Vec<SearchedExperiment>> {
-        let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
-        let states = self.experiments.states(&ids).await?;
-        Ok(states.into_iter().map(|(id, state)| SearchedExperiment { id, state }).collect())
-    }
-
-    /// Returns the runs that the index does not cover, by experiment. Takes one or two requests per
-    /// experiment, or none if the search names its runs.
-    async fn unlisted(
-        &self,
-        searched: &[SearchedExperiment],
-        options: &RunOptions,
-        view: ViewType,
-        bound: Option<usize>,
-    ) -> Result<HashMap<ExperimentId, Unindexed>> {
-        if options.ids.is_some() {
-            return Ok(HashMap::new());
-        }
-        let (reads_lists, marks) = (reads_lists(options), &Marks::default());
-        let unlisted = searched.iter().map(|within| async move {
-            let unlisted = if reads_lists {
-                within.unlisted(&self.table, view, marks, bound).await?
-            } else {
-                let changed = within.changed(&self.table).await?;
-                let known = changed.map(|changed| Unlisted { changed, deleted: HashMap::new() });
-                known.map_or(Unindexed::Whole, Unindexed::Known)
-            };
-            Ok::<_, Error>((within.id, unlisted))
-        });
-        let unlisted: Vec<_> =
-            stream::iter(unlisted.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).try_collect().await?;
-        Ok(unlisted.into_iter().collect())
-    }
-
-    /// Reads the first entries of lists. For lists that are newest first, these are the first ones
-    /// of the page.
-    async fn read_beginnings(
-        &self,
-        searched: &[SearchedExperiment],
-        lists: &[RunList],
-        options: &RunOptions,
-        after: Option<&SortKey>,
-        entries: usize,
-    ) -> Result<Probed> {
-        let cursors = searched.iter().flat_map(|within| lists.iter().map(move |list| (within, list)));
-        let cursors = cursors.map(|(within, list)| async move {
-            let mut cursor = from_page(&RunLists::of_active(within.id, options.started), list, after, entries);
-            cursor.read_more(&self.table).await?;
-            Ok::<_, Error>((within.id, (list.clone(), cursor)))
-        });
-        let mut by_experiment = Probed::new();
-        let cursors: Vec<_> = stream::iter(cursors.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await?;
-        for (experiment, cursor) in cursors {
-            by_experiment.entry(experiment).or_default().push(cursor);
-        }
-        Ok(by_experiment)
-    }
-}
-
-/// Returns the sources of candidates, in the order of the experiments. In order of time, runs are
-/// read from their copies. If some have changed since they were indexed, the list that requests
-/// write provides their positions. A run that is in both comes from its copy first.
-fn sources(
-    searched: &[&SearchedExperiment],
-    finder: &Finder<'_>,
-    plan: &RunPlan,
-    view: ViewType,
-    mut of: impl FnMut(&SearchedExperiment, Option<RunLists>) -> Source,
-) -> Vec<Source> {
-    let mut sources = Vec::new();
-    for within in searched {
-        let has_changed = finder.by_copies(within);
-        if has_changed.is_some() {
-            // If the plan uses lists, runs that were deleted individually have been examined
-            // already.
-            let stages = if plan.reads_index() { &[OwnStage::Active] } else { within.copies(view) };
-            let copies = stages.iter().map(|stage| RunLists::copies(within.id, plan.started, *stage));
-            sources.extend(copies.map(|copies| of(within, Some(copies))));
-        }
-        if has_changed != Some(false) {
-            sources.push(of(within, None));
-        }
-    }
-    sources
-}
-
-/// Returns how many runs by time to read first from each experiment. For a single experiment, it is
-/// one more than the page size, to show whether there is another page.
-fn first_page(search: &RunSearch, experiments: usize) -> usize {
-    let wanted = search.page_size.saturating_add(1);
-    if experiments > 1 { (wanted / experiments).saturating_mul(2).clamp(8, wanted.max(8)) } else { wanted }
-}
-
-/// Returns the runs of a list by time, from the start of the page on.
-fn by_time_of(all: &RunLists, search: &RunSearch, first_page: usize) -> Join {
-    let cursor = from_page(all, &RunList::All, search.after.as_ref(), first_page);
-    Join::new(vec![cursor], search.order.sorting().is_newest_first(), search.page_size.saturating_add(1))
-}
-
-/// Summarizes the first entries of lists over all experiments.
-fn heads(options: &RunOptions, probed: &Probed) -> Heads {
-    let heads = options.probes().into_iter().map(|list| {
-        let mut head = Head { entries: 0, complete: true, first: None, last: None };
-        for cursor in probed.values().flatten().filter(|(probed, _)| *probed == list).map(|(_, cursor)| cursor) {
-            let entries = cursor.buffer();
-            head.entries += entries.len();
-            head.complete &= cursor.is_done();
-            head.first = head.first.max(entries.front().map(|entry| entry.started));
-            head.last = head.last.max(entries.back().map(|entry| entry.started));
-        }
-        (list, head)
-    });
-    heads.collect()
-}
-
-/// Joins lists of an experiment that are newest first, from the start of the page on. Without any
-/// list, it uses the list of all runs. Entries that were read for planning are not read again.
-fn newest(
-    within: &SearchedExperiment,
-    lists: &[RunList],
-    plan: &RunPlan,
-    search: &RunSearch,
-    probed: &mut Probed,
-) -> Join {
-    let lists = if lists.is_empty() { &[RunList::All] } else { lists };
-    let wanted = search.page_size.saturating_add(1);
-    let first_page = if lists.len() == 1 { wanted.min(HEAD * 8) } else { HEAD };
-    let of_plan = within.lists_of(plan, search.view);
-    let cursors = lists.iter().map(|list| {
-        let of_probe = take(probed, within.id, list).filter(|_| is_as_probed(within, list, plan, search.view));
-        of_probe.unwrap_or_else(|| from_page(&of_plan, list, search.after.as_ref(), first_page))
-    });
-    Join::new(cursors.collect(), search.order.sorting().is_newest_first(), wanted)
-}
-
-/// Removes and returns the cursor of a list that was read for planning.
-fn take(probed: &mut Probed, experiment: ExperimentId, list: &RunList) -> Option<Cursor> {
-    let cursors = probed.get_mut(&experiment)?;
-    let position = cursors.iter().position(|(probed, _)| probed == list)?;
-    Some(cursors.swap_remove(position).1)
-}
-
-/// Checks whether the plan reads the same keys of a list, those of active runs, that were read for
-/// planning.
-fn is_as_probed(within: &SearchedExperiment, list: &RunList, plan: &RunPlan, view: ViewType) -> bool {
-    let of_active = view == ViewType::ActiveOnly && within.index_is_exact(view);
-    list.is_indexed() || plan.reads_index() || of_active
-}
-
-/// Returns a cursor over a list. If the list is newest first, the cursor starts where the page of a
-/// search in that order starts.
-fn from_page(lists: &RunLists, list: &RunList, after: Option<&SortKey>, first_page: usize) -> Cursor {
-    let range = lists.range(list);
-    let range = match after.and_then(SortKey::latest_first) {
-        Some((started, run)) if list.is_newest_first() => range.after(&place::newest_first(started, run)),
-        _ => range,
-    };
-    Cursor::new(lists, range, first_page)
-}
-
-/// Removes the lists that the indexer maintains from the options of a search.
-fn without_lists(mut options: RunOptions) -> RunOptions {
-    options.lists.clear();
-    options.walk = options.walk.filter(|walk| walk.segments == [RunList::All]);
-    options
-}
-
-/// Checks whether a plan may read lists that the indexer maintains.
-fn reads_lists(options: &RunOptions) -> bool {
-    let in_order = options.walk.iter().flat_map(|walk| &walk.segments);
-    options.lists.iter().chain(in_order).any(RunList::is_indexed)
-}
-
-/// Returns the possible locations of runs with these ids.
-fn places(searched: &[SearchedExperiment], ids: &[String]) -> Vec<RunLocation> {
-    let runs: Vec<_> = ids.iter().filter_map(|id| RunId::parse(id)).collect();
-    let places = searched.iter().flat_map(|within| {
-        let here = runs.iter().filter(|run| run.experiment().is_none_or(|experiment| experiment == within.id));
-        here.map(|run| RunLocation { experiment: within.id, run: run.clone() })
-    });
-    places.collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use key_schema::place;
 use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
@@ -30,18 +31,36 @@ pub struct RunSearch {
 impl RunSearch {
     /// Parses a request. Errors are reported in MLflow's order: page size, filter, order, token,
     /// experiments.
-    pub fn read(asked: &SearchRuns) -> Result<Self> {
-        let max_results = asked.max_results.map_or(DEFAULT_PAGE, i64::from);
+    pub fn read(request: &SearchRuns) -> Result<Self> {
+        let max_results = request.max_results.map_or(DEFAULT_PAGE, i64::from);
         limits::max_results(max_results)?;
-        let (filter, order) = parse_run_search(&asked.filter, &asked.order_by)?;
-        let view = asked.run_view_type.unwrap_or(ViewType::ActiveOnly);
-        let experiments = known_experiments(&asked.experiment_ids);
+        let (filter, order) = parse_run_search(&request.filter, &request.order_by)?;
+        let view = request.run_view_type.unwrap_or(ViewType::ActiveOnly);
+        let experiments = known_experiments(&request.experiment_ids);
         let known = experiments.as_deref().unwrap_or_default();
-        let fingerprint = Fingerprint::of_run_search(known, &asked.filter, &asked.order_by, view);
-        let after = decode_page_token(fingerprint, &asked.page_token)?;
+        let fingerprint = Fingerprint::of_run_search(known, &request.filter, &request.order_by, view);
+        let after = decode_page_token(fingerprint, &request.page_token)?;
         let page_size = usize::try_from(max_results).unwrap_or(usize::MAX);
         let experiments = experiments?;
         Ok(Self { experiments, filter, order, view, page_size, fingerprint, after, hides_models: false })
+    }
+
+    /// Checks whether the order is MLflow's default, newest first.
+    pub(super) fn is_newest_first(&self) -> bool {
+        self.order.sorting().is_newest_first()
+    }
+
+    /// Returns the number of runs to look for: one more than the page size, to show whether there
+    /// is another page.
+    pub(super) fn runs_to_find(&self) -> usize {
+        self.page_size.saturating_add(1)
+    }
+
+    /// Returns the position, in a list that is newest first, after which the page starts. `None` on
+    /// the first page, and for searches in another order.
+    pub(super) fn start_newest_first(&self) -> Option<String> {
+        let (started, run) = self.after.as_ref().and_then(SortKey::latest_first)?;
+        Some(place::newest_first(started, run))
     }
 }
 

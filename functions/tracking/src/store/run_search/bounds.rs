@@ -1,0 +1,19 @@
+//! Limits of a search in long experiments.
+
+/// Limits of a search in long experiments with many unindexed runs. Tests use smaller values.
+#[derive(Clone, Copy, Debug)]
+pub struct SearchBounds {
+    /// Number of marks above which an experiment counts as long. Reading its marked runs would cost
+    /// at least one read unit for each of them.
+    pub marks: usize,
+    /// Number of runs that are then read in the order of their start times, if the search has that
+    /// order. They cost at most three read units each. If fewer than one in four pass the filter
+    /// and the page is not full, the search starts over with its lists.
+    pub newest: usize,
+}
+
+impl Default for SearchBounds {
+    fn default() -> Self {
+        Self { marks: 5_000, newest: 1_000 }
+    }
+}

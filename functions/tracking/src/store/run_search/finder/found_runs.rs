@@ -1,0 +1,17 @@
+//! Runs that a search found.
+
+use mlflow_api::tracking;
+use search::SortKey;
+
+/// The runs that a search found for its page, in order.
+pub(crate) struct FoundRuns {
+    pub(crate) runs: Vec<FoundRun>,
+    /// Whether there are more runs after them.
+    pub(crate) has_more: bool,
+}
+
+/// A run that was found.
+pub(crate) struct FoundRun {
+    pub(crate) key: SortKey,
+    pub(crate) run: tracking::Run,
+}

@@ -1,0 +1,62 @@
+//! Merges the candidates of several sources.
+
+use futures::future::try_join_all;
+use mlflow_api::Result;
+use run_index::{Candidate, Source};
+use table::Table;
+
+/// The candidates of several sources, in one order.
+pub(super) struct MergedSources<'a> {
+    table: &'a Table,
+    sources: Vec<Source>,
+    /// Next candidate of each source.
+    fronts: Vec<Option<Candidate>>,
+    /// Whether the sources read their lists in the reverse order of their keys.
+    backwards: bool,
+    /// The candidate that was taken last, without its copy.
+    last: Option<Candidate>,
+}
+
+impl<'a> MergedSources<'a> {
+    /// Reads the first candidates of the sources.
+    pub(super) async fn start(table: &'a Table, mut sources: Vec<Source>, backwards: bool) -> Result<Self> {
+        let fronts = first_candidates(table, &mut sources).await?;
+        Ok(Self { table, sources, fronts, backwards, last: None })
+    }
+
+    /// Continues with another source instead of these.
+    pub(super) async fn replace(&mut self, source: Source) -> Result<()> {
+        self.sources = vec![source];
+        self.fronts = first_candidates(self.table, &mut self.sources).await?;
+        Ok(())
+    }
+
+    /// Takes the next candidate, or returns `None` at the end. Of equal candidates, the one of the
+    /// first source comes first.
+    pub(super) async fn next(&mut self) -> Result<Option<Candidate>> {
+        let fronts = self.fronts.iter().enumerate().filter_map(|(place, front)| Some((place, front.as_ref()?)));
+        let first = fronts.min_by(|(_, a), (_, b)| a.order(b, self.backwards));
+        let Some((place, _)) = first else { return Ok(None) };
+        let next = self.sources[place].next(self.table).await?;
+        let Some(candidate) = std::mem::replace(&mut self.fronts[place], next) else { return Ok(None) };
+        let mut last = candidate.clone();
+        last.item = None;
+        self.last = Some(last);
+        Ok(Some(candidate))
+    }
+
+    /// Checks whether there are no more candidates.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.fronts.iter().all(Option::is_none)
+    }
+
+    /// Checks whether a page may end after the last candidate.
+    pub(super) fn page_may_end(&self) -> bool {
+        let next = self.fronts.iter().flatten().min_by(|a, b| a.order(b, self.backwards));
+        next.zip(self.last.as_ref()).is_some_and(|(next, last)| next.may_end_before(last))
+    }
+}
+
+async fn first_candidates(table: &Table, sources: &mut [Source]) -> Result<Vec<Option<Candidate>>> {
+    try_join_all(sources.iter_mut().map(|source| source.next(table))).await
+}

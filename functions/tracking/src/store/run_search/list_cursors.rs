@@ -1,0 +1,30 @@
+//! Cursors over lists, from the start of the page on.
+
+use run_index::{Cursor, Join, RunLists};
+use search::RunList;
+
+use super::request::RunSearch;
+
+/// Returns a cursor over a list. If the list is newest first, the cursor starts where the page of a
+/// search in that order starts.
+pub(super) fn page_cursor(lists: &RunLists, list: &RunList, search: &RunSearch, first_page: usize) -> Cursor {
+    let range = lists.range(list);
+    let range = match search.start_newest_first() {
+        Some(start) if list.is_newest_first() => range.after(&start),
+        _ => range,
+    };
+    Cursor::new(lists, range, first_page)
+}
+
+/// Returns the runs of a list by time, from the start of the page on.
+pub(super) fn join_by_time(lists: &RunLists, search: &RunSearch, experiments: usize) -> Join {
+    let cursor = page_cursor(lists, &RunList::All, search, first_page_by_time(search, experiments));
+    Join::new(vec![cursor], search.is_newest_first(), search.runs_to_find())
+}
+
+/// Returns how many runs by time to read first from each experiment. For a single experiment, it is
+/// one more than the page size, to show whether there is another page.
+pub(super) fn first_page_by_time(search: &RunSearch, experiments: usize) -> usize {
+    let wanted = search.runs_to_find();
+    if experiments > 1 { (wanted / experiments).saturating_mul(2).clamp(8, wanted.max(8)) } else { wanted }
+}

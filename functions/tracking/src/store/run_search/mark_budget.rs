@@ -1,0 +1,36 @@
+//! The number of marks that a search may read.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Maximum number of marks that a search reads: eight requests, and 1,700 read units. It may be
+/// exceeded slightly, because experiments are read concurrently. Experiments with more marks than
+/// are left, or with more individually deleted runs, are read as if they had no index.
+pub(super) const MAX_MARKS: usize = 64_000;
+
+/// The number of marks that a search may still read, over all its experiments.
+#[derive(Debug)]
+pub(super) struct MarkBudget(AtomicUsize);
+
+impl Default for MarkBudget {
+    fn default() -> Self {
+        Self::of(MAX_MARKS)
+    }
+}
+
+impl MarkBudget {
+    /// Creates a budget of this many marks.
+    pub(super) fn of(marks: usize) -> Self {
+        Self(AtomicUsize::new(marks))
+    }
+
+    /// Returns the number of marks that may still be read.
+    pub(super) fn left(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Records that marks were read.
+    pub(super) fn take(&self, marks: usize) {
+        // `fetch_update` fails only if the closure returns `None`.
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(marks)));
+    }
+}

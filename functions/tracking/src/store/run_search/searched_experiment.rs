@@ -1,0 +1,96 @@
+//! Step 1: reads the experiments to search. Their states decide which lists and copies show the
+//! runs of a view.
+
+use access::Granted;
+use entities::{ExperimentState, RunLocation};
+use key_schema::{KeyRange, OwnStage, place, ranges};
+use mlflow_api::tracking::{LifecycleStage, ViewType};
+use mlflow_api::{ExperimentId, Result, RunId};
+use run_index::RunLists;
+use search::RunPlan;
+
+use crate::store::Store;
+
+/// Maximum number of concurrent requests about different experiments.
+pub(super) const CONCURRENCY: usize = 16;
+
+/// An experiment to search.
+#[derive(Clone, Debug)]
+pub(super) struct SearchedExperiment {
+    pub(super) id: ExperimentId,
+    pub(super) state: ExperimentState,
+}
+
+impl Store {
+    /// Returns the experiments that exist, with their states. Takes one request per 100 experiments
+    /// without a lease.
+    pub(super) async fn searched_experiments(
+        &self,
+        experiments: &[Granted<ExperimentId>],
+    ) -> Result<Vec<SearchedExperiment>> {
+        let ids: Vec<_> = experiments.iter().map(|experiment| **experiment).collect();
+        let states = self.experiments.states(&ids).await?;
+        Ok(states.into_iter().map(|(id, state)| SearchedExperiment { id, state }).collect())
+    }
+}
+
+impl SearchedExperiment {
+    /// Checks whether the index by stage shows exactly the runs of a view. Once the experiment has
+    /// been deleted, it may overrule the stages of its runs, so each candidate's items have to be
+    /// checked.
+    pub(super) fn index_is_exact(&self, view: ViewType) -> bool {
+        view == ViewType::All || self.state.version == 0
+    }
+
+    /// Returns the stages whose copies include all runs that a view shows.
+    pub(super) fn copies(&self, view: ViewType) -> &'static [OwnStage] {
+        match view {
+            ViewType::ActiveOnly if self.state.version == 0 => &[OwnStage::Active],
+            ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => &[OwnStage::Deleted],
+            // If the experiment was restored, some of the runs that were deleted individually may
+            // be active again. If it is deleted, all of its runs are.
+            _ => &OwnStage::ALL,
+        }
+    }
+
+    /// Returns the lists that a plan reads. If the plan reads only the list of all runs, that list
+    /// covers the stages that the view shows.
+    pub(super) fn lists_of(&self, plan: &RunPlan, view: ViewType) -> RunLists {
+        match view {
+            _ if plan.reads_index() => RunLists::of_active(self.id, plan.started),
+            ViewType::ActiveOnly if self.index_is_exact(view) => RunLists::of_active(self.id, plan.started),
+            ViewType::DeletedOnly if self.state.stage == LifecycleStage::Active => {
+                RunLists::of_deleted(self.id, plan.started, self.state.version)
+            }
+            _ => RunLists::of_every_stage(self.id, plan.started),
+        }
+    }
+
+    /// Returns the keys of those runs that were deleted individually, and are therefore in no list,
+    /// but may be shown by the view.
+    pub(super) fn deleted_keys(&self, view: ViewType) -> Option<KeyRange> {
+        match (view, self.state.stage) {
+            (ViewType::ActiveOnly, LifecycleStage::Active) if self.state.version == 0 => None,
+            // These deletions were overruled when the experiment was deleted and restored.
+            (ViewType::ActiveOnly, LifecycleStage::Active) => {
+                Some(ranges::runs_deleted_before(&self.id, self.state.version))
+            }
+            _ => Some(ranges::runs_deleted(&self.id)),
+        }
+    }
+
+    /// Returns the location of a run in this experiment.
+    pub(super) fn at(&self, run: RunId) -> RunLocation {
+        RunLocation { experiment: self.id, run }
+    }
+
+    /// Parses the key of a mark or of a list entry into a run.
+    pub(super) fn run(&self, key: &str) -> Option<RunLocation> {
+        place::run(key).map(|run| self.at(run))
+    }
+
+    /// Parses the key of a list entry into a run and its start time.
+    pub(super) fn started_and_run(&self, key: &str) -> Option<(RunLocation, i64)> {
+        place::started_and_run(key).map(|(started, run)| (self.at(run), started))
+    }
+}

@@ -1,0 +1,134 @@
+//! Step 3: determines which runs the index does not cover. A search reads these runs regardless of
+//! its lists.
+
+use std::collections::{HashMap, HashSet};
+
+use entities::RunLocation;
+use futures::future::try_join;
+use futures::stream::{self, StreamExt, TryStreamExt};
+use mlflow_api::tracking::ViewType;
+use mlflow_api::{Error, ExperimentId, Result};
+use search::RunOptions;
+use table::Table;
+
+use super::mark_budget::MarkBudget;
+use super::options::may_read_index;
+use super::searched_experiment::{CONCURRENCY, SearchedExperiment};
+use crate::store::Store;
+
+/// Number of runs up to which each is read individually, without checking how many runs the
+/// experiment has.
+const FEW_RUNS: usize = 100;
+/// Ratio of an experiment's runs to those that have to be read, up to which the whole experiment is
+/// read instead. Reading a run individually costs one to three read units, for its document and its
+/// metrics document. Reading all runs in one range costs 0.2 to 0.7 read units per run. A run with
+/// a journal costs one request and about four read units more in either case, so journals do not
+/// affect the choice.
+const WHOLE_EXPERIMENT_RATIO: usize = 3;
+
+/// The runs that the index does not cover, by experiment. Empty if the search names its runs.
+pub(super) type UncoveredByExperiment = HashMap<ExperimentId, UncoveredRuns>;
+
+/// The runs of an experiment that the index does not cover, as far as a search has determined them.
+#[derive(Debug)]
+pub(super) enum UncoveredRuns {
+    /// All of them are known.
+    Known(RunsOutsideIndex),
+    /// There are too many to list up front. If the plan uses lists of the indexer, reading the
+    /// whole experiment is cheaper than reading them. Otherwise, whether a candidate is one of them
+    /// is checked when it is read.
+    TooMany,
+    /// There are more of them than the bound. How many was not determined.
+    Long,
+}
+
+/// Runs that a search always reads, regardless of its lists.
+#[derive(Debug)]
+pub(super) struct RunsOutsideIndex {
+    /// Runs that changed since they were indexed.
+    pub(super) changed: HashSet<RunLocation>,
+    /// Runs that were deleted individually, with their start times in ms.
+    pub(super) deleted: HashMap<RunLocation, i64>,
+}
+
+impl RunsOutsideIndex {
+    /// Returns the number of different runs.
+    fn len(&self) -> usize {
+        self.changed.len() + self.deleted.keys().filter(|at| !self.changed.contains(at)).count()
+    }
+}
+
+impl UncoveredRuns {
+    /// Returns the runs if all of them are known.
+    pub(super) fn known(&self) -> Option<&RunsOutsideIndex> {
+        match self {
+            Self::Known(runs) => Some(runs),
+            Self::TooMany | Self::Long => None,
+        }
+    }
+}
+
+/// Returns the experiments with more uncovered runs than the bound.
+pub(super) fn long_experiments(
+    experiments: &[SearchedExperiment],
+    uncovered: &UncoveredByExperiment,
+) -> Vec<SearchedExperiment> {
+    let is_long = |experiment: &&SearchedExperiment| matches!(uncovered.get(&experiment.id), Some(UncoveredRuns::Long));
+    experiments.iter().filter(is_long).cloned().collect()
+}
+
+impl Store {
+    /// Returns the runs that the index does not cover, by experiment. Takes one or two requests per
+    /// experiment, or none if the search names its runs.
+    pub(super) async fn uncovered_runs(
+        &self,
+        experiments: &[SearchedExperiment],
+        options: &RunOptions,
+        view: ViewType,
+        bound: Option<usize>,
+    ) -> Result<UncoveredByExperiment> {
+        if options.ids.is_some() {
+            return Ok(HashMap::new());
+        }
+        let (may_read_index, budget) = (may_read_index(options), &MarkBudget::default());
+        let uncovered = experiments.iter().map(|experiment| async move {
+            let uncovered = if may_read_index {
+                experiment.uncovered_runs(&self.table, view, budget, bound).await?
+            } else {
+                let changed = experiment.few_changed_runs(&self.table).await?;
+                let known = changed.map(|changed| RunsOutsideIndex { changed, deleted: HashMap::new() });
+                known.map_or(UncoveredRuns::TooMany, UncoveredRuns::Known)
+            };
+            Ok::<_, Error>((experiment.id, uncovered))
+        });
+        stream::iter(uncovered.collect::<Vec<_>>()).buffer_unordered(CONCURRENCY).try_collect().await
+    }
+}
+
+impl SearchedExperiment {
+    /// Returns the runs whose current state is not in the index, or whose state in the index does
+    /// not apply. If a bound is given, an experiment with more marks is long, and nothing else is
+    /// determined about it. Takes one request per 8,000 marks, and as many again if the view may
+    /// show runs that were deleted individually. For more than a few runs, it takes one more
+    /// request per 8,000 runs of the experiment, up to three times the number of runs to read.
+    async fn uncovered_runs(
+        &self,
+        table: &Table,
+        view: ViewType,
+        budget: &MarkBudget,
+        bound: Option<usize>,
+    ) -> Result<UncoveredRuns> {
+        let bound = bound.filter(|bound| *bound < budget.left());
+        let changed = self.changed_runs(table, budget, bound);
+        let deleted = self.deleted_runs(table, view, budget);
+        let runs = match try_join(changed, deleted).await? {
+            (Some(changed), Some(deleted)) => RunsOutsideIndex { changed, deleted },
+            (None, _) if bound.is_some() => return Ok(UncoveredRuns::Long),
+            (None, _) | (_, None) => return Ok(UncoveredRuns::TooMany),
+        };
+        let count = runs.len();
+        let is_cheaper =
+            count <= FEW_RUNS || !self.has_at_most(table, count.saturating_mul(WHOLE_EXPERIMENT_RATIO)).await?;
+        Ok(if is_cheaper { UncoveredRuns::Known(runs) } else { UncoveredRuns::TooMany })
+    }
+}
