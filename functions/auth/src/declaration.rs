@@ -1,4 +1,4 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, Domain, Endpoint, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
 use futures::future::BoxFuture;
@@ -6,7 +6,7 @@ use service::{Calls, Route};
 
 use crate::store::{Store, WorkspaceStore};
 
-/// Users, roles, and their grants.
+/// Users, roles, grants and workspaces.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "auth",
@@ -68,14 +68,14 @@ impl Api for Auth {
     }
 
     fn store(around: &Surroundings) -> Result<Store, Failure> {
-        let basic = around.basic.clone().ok_or("nobody signs in here")?;
-        let access = around.access.clone().ok_or("this function does not know the table of access")?;
+        let basic = around.basic.clone().ok_or("user authentication is off")?;
+        let access = around.access.clone().ok_or("the name of the access table is missing")?;
         Ok(Store::new(around.table()?.clone(), access, basic))
     }
 }
 
-/// Where nobody signs in, the routes of users are missing: as in a server of MLflow's without basic
-/// authentication.
+/// Mounts the routes of workspaces, and those of users if users sign in. Without users, those
+/// routes are missing, as in an MLflow server without basic authentication.
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     Box::pin(async move {
         let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());
