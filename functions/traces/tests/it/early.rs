@@ -131,7 +131,7 @@ async fn what_waits_is_bounded() {
         link(server, &run(server, "0").await, &[1]).await.ok();
     }
     let refused = link(server, &run(server, "0").await, &[1]).await.refused(400, "BAD_REQUEST");
-    assert_eq!(refused, format!("Trace {} has not come, and is linked to 100 runs already.", id(1)));
+    assert_eq!(refused, format!("Trace {} does not exist yet and is already linked to 100 runs.", id(1)));
     link(server, &first, &[1]).await.ok();
     server.start(&info(1, "0")).await.ok();
     assert_eq!(linked(server, &["0"], &first).await, [id(1)]);
