@@ -1,11 +1,11 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use access::Permission;
 use domain::{Domain, Endpoint, Failure, Function, Mounted, Setting, Surroundings};
 use futures::future::{BoxFuture, ready};
 use service::Calls;
 
-/// MLflow's user interface. It serves files out of its layer, and may do nothing else.
+/// MLflow's user interface. The function serves files from its layer and has no other rights.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "ui",
@@ -23,7 +23,8 @@ pub const DOMAIN: Domain = Domain::with_router(
 
 fn endpoints() -> Vec<Endpoint> {
     let endpoint = |path: &str| {
-        // As with MLflow, a page that asks who somebody is has its own files.
+        // As in MLflow, a client that has to sign in for a page may still load the files of the
+        // user interface.
         let permission = if path == "/" { Permission::SignedIn } else { Permission::Open };
         Endpoint { method: "GET", paths: vec![path.to_owned()], permission }
     };
