@@ -1,5 +1,5 @@
-//! `docs/reference/capacity-access.md`: the metered costs that users add to those of their requests.
-//! `UPDATE_DOCS=1` writes it again. A cost above its budget fails.
+//! Generates `docs/reference/capacity-access.md`: the metered costs that users add to their
+//! requests. `UPDATE_DOCS=1` rewrites it. A cost above its budget fails the test.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use table::{Condition, Item, Table};
 use test_site::{Api, Judge};
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// With libc's allocator, these tests spend a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -47,7 +47,7 @@ const ACCESS: &str = "capacity-access";
 const PASSWORD: &str = "correct horse battery";
 const HOST_NAME: &str = "localhost:5000";
 
-/// A process: its authorizer, and the table that it is asked about.
+/// A process: its authorizer, and the table with the data.
 struct Process {
     authorizer: Arc<dyn Authorizer>,
     table: Table,
@@ -80,7 +80,8 @@ fn bench(data: Table, mode: Mode) -> Bench<Process> {
     })
 }
 
-/// A user with so many grants and roles, and a request of each kind that he sends.
+/// Creates a user with this many grants and roles. Returns a request of the user for each kind of
+/// credentials.
 async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, Arrived); 3] {
     let basic = Basic::new(data.clone(), access.clone(), Level::NoPermissions);
     let store = Store::new(data.clone(), access.clone(), basic);
@@ -117,7 +118,7 @@ fn arrived(headers: &[(http::HeaderName, &str)]) -> Arrived {
     Arrived::of(&request.body(()).unwrap().into_parts().0)
 }
 
-/// A role that grants something for an experiment, and is the user's.
+/// Creates a role that has a grant for experiments, and assigns it to a user.
 async fn role(store: &Store, user: &UserName, name: &str) {
     let everybody = Judge::of_asks(Visible::Everything, |_| true);
     let api = Api(auth::router(store, Arc::new(everybody)));
@@ -131,15 +132,15 @@ async fn role(store: &Store, user: &UserName, name: &str) {
     post("assign", json!({ "role_id": role, "username": user.as_str() })).await;
 }
 
-/// What the frame does with a request before it is answered.
+/// Authenticates and authorizes a request, like the HTTP frame.
 async fn enter(process: &Process, arrived: &Arrived, needs: &Needs) {
     let identity = process.authorizer.authenticate(arrived).await.unwrap();
     let scope = Scope::enter(&process.authorizer, identity, &process.table, needs).await;
-    // Whether it is allowed makes no difference to its cost.
+    // The cost is the same whether access is granted or denied.
     drop(scope);
 }
 
-/// Lets the time of a lease pass.
+/// Waits until the lease has expired.
 async fn after_the_lease(clock: &Simulation) {
     tokio::select! {
         () = clock.drive() => {}
@@ -151,12 +152,12 @@ fn experiment() -> ExperimentId {
     ExperimentId::from_number(1).unwrap()
 }
 
-/// Read units of the item of a session or a token.
+/// Returns the read units of a session's or a token's item.
 fn signed(kind: &str) -> f64 {
     if kind == "password" { 0.0 } else { 1.0 }
 }
 
-/// A bench of a server with workspaces.
+/// Returns a bench of a server with workspaces.
 fn bench_in_workspaces(data: Table, mode: Mode) -> Bench<Process> {
     Bench::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
@@ -167,7 +168,7 @@ fn bench_in_workspaces(data: Table, mode: Mode) -> Bench<Process> {
     })
 }
 
-/// What workspaces add: to the rows above where there are users, and to nothing where there are none.
+/// Measures what workspaces add to the costs of users, and to those of a server without users.
 async fn in_workspaces(ledger: &mut Ledger) {
     ledger.section("With workspaces, each request by itself");
     let team = Workspace::parse("team-a").unwrap();
@@ -184,13 +185,15 @@ async fn in_workspaces(ledger: &mut Ledger) {
         let bench = bench_in_workspaces(data.clone(), mode);
         let clock = Simulation::begin();
         for workspace in ["default", "team-a"] {
-            // The experiment is there: of one that is not, it is looked up whether its workspace is.
+            // The experiment exists. For a missing one, an additional request would check whether
+            // its workspace exists.
             let of = Workspace::parse(workspace).unwrap();
             let item = entities::in_workspace(Item::new(rows::Experiment::key(&experiment())), &of);
             data.put(item, &Condition::Always).await.unwrap();
             let by = arrived(&[(AUTHORIZATION, &word), (WORKSPACE_HEADER, workspace)]);
-            // A user's own requests and units are those of the sections above. The workspace is one unit where it is read: for
-            // a user always, because roles belong to it by its id.
+            // A user's own requests and units are those of the sections above. Reading the
+            // workspace takes one more unit. For a user it is always read, because roles belong to
+            // it by its id.
             let elsewhere = f64::from(u8::from(workspace != "default"));
             let kinds = [
                 ("reads an experiment", &reading, 1.0, 0.0, 4.0 + elsewhere),
@@ -221,16 +224,16 @@ async fn in_workspaces(ledger: &mut Ledger) {
 
 const GRANTS: [u64; 3] = [0, 10, 1_000];
 
-/// A user in tables of his own, who only sends requests.
+/// A user in private tables, who only sends requests.
 struct Sender {
     grants: u64,
     roles: u32,
-    /// A request of each kind.
+    /// A request for each kind of credentials.
     sent: [(&'static str, Arrived); 3],
     bench: Bench<Process>,
 }
 
-/// The sections that have the same users: to grant something a thousand times takes long.
+/// The sections that share their users, because granting a thousand permissions takes long.
 async fn of_users(ledger: &mut Ledger) {
     let mut senders = Vec::new();
     for (grants, roles) in GRANTS.map(|grants| (grants, 0)).into_iter().chain([(10, 3)]) {
@@ -257,12 +260,11 @@ async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
     let none = budget([0.0; 3], [0.0; 3]);
     ledger.row("without users", none, &open, [&nobody; 2], async |process, by| enter(process, by, &needs).await).await;
     for Sender { grants, roles, sent, bench } in senders {
-        // The clock does not move, so that no lease ends in the middle of a request on a busy
-        // machine.
+        // The clock stands still, so that no lease expires during a request on a busy machine.
         let clock = Simulation::begin();
         for (kind, by) in sent {
             // Each role, the user, the session or token, the experiment, and the grants for that
-            // and for all experiments.
+            // experiment and for all experiments.
             let units = 4.0 + signed(kind) + f64::from(*roles);
             let (cold, warm) = ([2.0, 0.0, units], [1.0, 0.0, units]);
             let call = format!("{kind}, {grants} grants, {roles} roles");
@@ -290,7 +292,8 @@ async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
     }
 }
 
-/// Calls that authorize something else once they have read what the request names.
+/// Measures calls that authorize a second target after they have read the entity that the request
+/// names.
 async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
     ledger.section("Authorized twice in one request");
     let of = |action, kind, number| {
@@ -322,12 +325,11 @@ async fn lists(ledger: &mut Ledger, senders: &[Sender]) {
     ledger.section("A list of experiments");
     let needs = Needs::list(Resource::Experiment);
     for Sender { grants, roles, sent, bench } in senders {
-        // The clock does not move, so that no lease ends in the middle of a request on a busy
-        // machine.
+        // The clock stands still, so that no lease expires during a request on a busy machine.
         let clock = Simulation::begin();
         for (kind, by) in sent {
             let call = format!("{kind}, {grants} grants, {roles} roles");
-            // All grants are read, some seventy with a unit.
+            // All grants are read, about seventy per read unit.
             let units = 3.0 + signed(kind) + f64::from(*roles) + if *grants > 10 { 14.0 } else { 0.0 };
             let (cold, warm) = ([3.0, 0.0, units], [2.0, 0.0, units]);
             ledger

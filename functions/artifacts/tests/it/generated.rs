@@ -1,5 +1,5 @@
-//! `docs/reference/capacity-artifacts.md`: the metered costs of calls about artifacts in a bucket.
-//! `UPDATE_DOCS=1` writes it again. A call that exceeds its budget fails.
+//! Generates `docs/reference/capacity-artifacts.md`: the metered costs of calls about artifacts in
+//! a bucket. `UPDATE_DOCS=1` rewrites it. A call that exceeds its budget fails the test.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -33,10 +33,11 @@ URLs that the server signed come on top: one for each file, or for each part of 
 const BUCKET_ROOT: &str = "s3://b/root";
 const PROXY: &str = "/api/2.0/mlflow-artifacts";
 
-/// What the bucket was asked since the last look.
+/// The requests that the bucket has received since the last check.
 static ASKED: LazyLock<Mutex<Vec<&'static str>>> = LazyLock::new(Mutex::default);
 
-/// A bucket that has every file it is asked for, of 1,000 bytes, and whose lists are of 1,000 files.
+/// A bucket in which every requested file exists with 1,000 bytes, and whose lists contain 1,000
+/// files.
 #[derive(Debug)]
 struct AnyFile;
 
@@ -81,7 +82,7 @@ const fn parts() -> &'static str {
     "<ListPartsResult><IsTruncated>false</IsTruncated><Part><Size>1000</Size></Part></ListPartsResult>"
 }
 
-/// A process with the functions that have to do with artifacts. Its entities have their artifacts
+/// Returns a process with the functions that handle artifacts. Its entities have their artifacts
 /// below `root`.
 fn process(table: Table, root: &str) -> Api {
     let artifacts = Artifacts::in_bucket(Prefix::whole(Bucket::over(AnyFile)));
@@ -93,7 +94,8 @@ fn process(table: Table, root: &str) -> Api {
     Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others))
 }
 
-/// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose artifacts come through the server.
+/// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose
+/// artifacts pass through the server.
 struct Made {
     run: String,
     proxied: String,
@@ -120,7 +122,7 @@ async fn make(table: &Table, name: &str) -> Made {
     Made { run, proxied, model, name: name.to_owned() }
 }
 
-/// Adds a row: the call, followed by its requests to the bucket.
+/// Adds a row for a call, with its requests to the bucket.
 async fn row(
     ledger: &mut Ledger,
     bench: &Bench<Api>,
@@ -152,7 +154,7 @@ async fn the_ledger_of_artifacts_is_up_to_date_and_within_its_budgets() {
     ledger.check("capacity-artifacts.md", HEAD);
 }
 
-/// What clients send where the location is `mlflow-artifacts:/`.
+/// Requests of clients for artifacts at `mlflow-artifacts:/`.
 async fn through_the_server(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) {
     let file = |on: &Made| format!("{PROXY}/artifacts/1/{}/artifacts/file", on.proxied);
     let empty = |method: &str, path: String| Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
@@ -200,7 +202,8 @@ async fn through_the_server(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Mad
     .await;
 }
 
-/// What the user interface and clients ask of runs, logged models and versions.
+/// Requests of the user interface and of clients for the artifacts of runs, logged models and
+/// versions.
 async fn of_entities(ledger: &mut Ledger, bench: &Bench<Api>, made: &[Made; 2]) {
     ledger.section("Of runs, logged models and model versions");
     row(ledger, bench, made, ("list a run's 1,000 files", "LIST", [1.0, 2.0]), async |api, on| {

@@ -1,5 +1,5 @@
-//! `docs/reference/capacity-graphql.md`: the metered costs of the user interface's queries. `UPDATE_DOCS=1`
-//! writes it again. A query that exceeds its budget fails.
+//! Generates `docs/reference/capacity-graphql.md`: the metered costs of the user interface's
+//! queries. `UPDATE_DOCS=1` rewrites it. A query that exceeds its budget fails the test.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ A query costs what the endpoints cost that it calls. The experiments and model v
 experiment once, the versions of each run once.
 ";
 
-/// Runs of the experiment. A search finds this many on a page.
+/// Number of runs in the experiment, all of which fit on one page of a search.
 const RUNS: usize = 50;
 const POINTS: i64 = 500;
 const DATASETS: usize = 20;
@@ -32,11 +32,12 @@ const EXPERIMENT: &str =
 const RUN: &str = "info { runName } data { metrics { key value } params { key } }";
 const OF_RUN: &str = "experiment { name } modelVersions { name }";
 
-/// A process with all domains that the queries lead to.
+/// Starts a process with all domains that the queries call.
 fn process(table: Table) -> Api {
     let tracking = tracking::store::Store::new(table.clone(), ROOT);
     let registry = registry::store::Store::new(table.clone(), ROOT);
-    // There are no files: the page about artifacts has the cost of listing files in a bucket.
+    // There are no artifacts. The page about artifacts includes the cost of listing files in a
+    // bucket.
     let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
     let calls = Calls::default()
         .with(tracking::routes(), &Frame::guarded(tracking.clone(), everybody()))
@@ -54,7 +55,8 @@ async fn query(api: &Api, query: &str, input: Value) -> Value {
     answer
 }
 
-/// An experiment with runs, each with metrics, params and a model version; returns its id and theirs.
+/// Creates an experiment with runs, each with metrics, params and a model version. Returns the ids
+/// of the experiment and of the runs.
 async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let tags = json!([{ "key": "team", "value": "vision" }]);
@@ -76,8 +78,8 @@ async fn experiment(api: &Api, name: &str) -> (String, Vec<String>) {
     (id, runs)
 }
 
-/// A run with 20 datasets, and with artifacts that the server keeps. Returns the ids of its
-/// experiment and of the run.
+/// Creates a run with 20 datasets, and with proxied artifacts. Returns the ids of its experiment
+/// and of the run.
 async fn run_with_datasets(api: &Api, name: &str) -> (String, String) {
     let text = |value: &Value, pointer: &str| value.pointer(pointer).unwrap().as_str().unwrap().to_owned();
     let new = json!({ "name": format!("{name} with datasets"), "artifact_location": "mlflow-artifacts:/x" });
@@ -170,7 +172,7 @@ async fn the_ledger_of_graphql_is_up_to_date_and_within_its_budgets() {
     ledger.check("capacity-graphql.md", HEAD);
 }
 
-/// What else leads to an endpoint of its own.
+/// Measures queries for the other endpoints.
 async fn of_one_run(ledger: &mut Ledger, bench: &Bench<Api>) {
     let [first, second] = [run_with_datasets(&bench.store, "one").await, run_with_datasets(&bench.store, "two").await];
     let on = || [&first, &second];

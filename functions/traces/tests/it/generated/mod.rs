@@ -1,5 +1,5 @@
-//! `docs/reference/capacity-traces.md`: the metered costs of traces. `UPDATE_DOCS=1` writes it again. A call
-//! that exceeds its budget fails.
+//! Generates `docs/reference/capacity-traces.md`: the metered costs of traces. `UPDATE_DOCS=1`
+//! rewrites it. A call that exceeds its budget fails the test.
 
 mod packed;
 mod whole;
@@ -43,23 +43,23 @@ const SECTIONS: &[Section] = &[
     Section::Short(|ledger| Box::pin(reads(ledger))),
     Section::Long(|ledger| Box::pin(while_time_stands_still(searches(ledger)))),
     Section::Long(|ledger| Box::pin(while_time_stands_still(packed::searches(ledger)))),
-    // `whole::all_in` packs as many, and has what that costs in its sums.
+    // `whole::all_in` packs the same number of traces, and includes the cost of that in its sums.
     Section::Long(|ledger| Box::pin(packed::packing(ledger))),
 ];
 
-/// A search ends after 20 seconds, and cached data expires. A slow machine has to meter the same as
-/// a fast one.
+/// Runs a section while the clock stands still, so that searches do not time out and cached data
+/// does not expire on a slow machine.
 async fn while_time_stands_still(section: impl Future<Output = ()>) {
     let clock = Simulation::begin();
     tokio::select! { () = section => {}, () = clock.drive() => {} }
 }
 
-/// A process whose leases outlast the test.
+/// Returns a process whose leases outlast the test.
 fn process(table: Table) -> Store {
     Store::with_lease(table, Artifacts::below("s3://bucket/root"), Duration::from_hours(1))
 }
 
-/// A table with an experiment, and processes whose leases outlast the test.
+/// Creates a table with an experiment, and processes whose leases outlast the test.
 async fn bench() -> (Bench<Store>, ExperimentId) {
     let engine = Engine::memory().unwrap();
     let table = Table::new(engine.client(), "capacity");
@@ -68,11 +68,11 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
     let experiments = tracking::store::Store::new(table.clone(), "s3://bucket/root");
     let new = NewExperiment { name: "experiment".to_owned(), ..NewExperiment::default() };
     let experiment = experiments.experiment_create(&Workspace::default(), &new).await.unwrap();
-    // What a process reads when it starts.
+    // Reads at startup are not metered.
     let started = process(table.clone()).prepared().await.unwrap();
     let process = move |table| process(table).knowing(&started);
     let bench = Bench::new(table, process);
-    // The day is in the table.
+    // The day already exists in the table.
     export(&bench.store, experiment, 1_000, 0..1).await;
     (bench, experiment)
 }
@@ -92,7 +92,7 @@ async fn granted(store: &Store, number: u32) -> Granted<StoredTrace> {
     scope(store, Target::Trace(id.clone())).await.trace(&id).unwrap()
 }
 
-/// So many words, others for each seed.
+/// Returns a text of `count` words, different for each seed.
 fn words(seed: u64, count: u64) -> String {
     let words = ["what", "is", "the", "answer", "of", "model", "when", "context", "says", "nothing", "about", "it"];
     let word = |place: u64| words[usize::try_from((seed * 7 + place * place) % 12).unwrap()];
@@ -100,7 +100,8 @@ fn words(seed: u64, count: u64) -> String {
     words.join(" ")
 }
 
-/// A request of an agent with this number: ten spans of half a KB, the root and nine calls below it.
+/// Returns an export of a trace with this number: ten spans of half a KB, which are a root and nine
+/// calls below it.
 fn body(number: u32, spans: std::ops::Range<u64>) -> Vec<u8> {
     let attribute = |key: &str, value: String| json!({ "key": key, "value": { "stringValue": value } });
     let time = |ms: u64| ((1_700_000_000_000 + ms) * 1_000_000).to_string();
@@ -131,7 +132,7 @@ async fn export(store: &Store, experiment: ExperimentId, number: u32, spans: std
     export_body(store, experiment, &body(number, spans)).await;
 }
 
-/// The same, each span with the tokens that it used.
+/// Adds token usage to each span of an export.
 fn counting(body: &[u8]) -> Vec<u8> {
     let mut body: Value = serde_json::from_slice(body).unwrap();
     for span in body["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array_mut().unwrap() {
@@ -148,12 +149,12 @@ async fn export_body(store: &Store, experiment: ExperimentId, body: &[u8]) {
     assert!(store.spans_log(&experiment, None, exports, true).await.unwrap().is_empty());
 }
 
-/// What a stock client says about a trace, with an id of its request or without.
+/// Starts a trace like a stock client, with an id of the client's request or without.
 async fn start(store: &Store, experiment: ExperimentId, number: u32, request: Option<&str>) {
     start_at(store, experiment, number, request, 1_700_000_000_000).await;
 }
 
-/// The same of a trace that began then, in ms.
+/// Starts a trace at this time, in ms.
 async fn start_at(store: &Store, experiment: ExperimentId, number: u32, request: Option<&str>, time: i64) {
     let entry = |key: &str, value: &str| (key.to_owned(), value.to_owned());
     let started = TraceInfo {
@@ -215,7 +216,7 @@ async fn writes(ledger: &mut Ledger) {
             bench,
             [3_u32, 4],
             async |store, number| {
-                // As they end: the root is the last.
+                // In the order in which they end, so the root is the last.
                 for place in (1..10).chain([0]) {
                     export(store, experiment, *number, place..place + 1).await;
                 }
@@ -314,14 +315,14 @@ async fn reads(ledger: &mut Ledger) {
         .await;
 }
 
-/// How many traces the first page of a search has.
+/// Returns the number of traces on the first page of a search.
 async fn found(store: &Store, experiment: ExperimentId, filter: &str, order_by: &[String]) -> usize {
     let search = TraceSearch::read(&[&experiment.to_string()], filter, None, order_by, "").unwrap();
     let experiment = scope(store, Target::Experiment(experiment)).await.experiment(experiment).unwrap();
     store.trace_search(&[experiment], search, |info| TraceInfo::json(&info)).await.unwrap().traces.len()
 }
 
-/// How many there are.
+/// Returns a metric's count.
 async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metric: &str) -> f64 {
     let asked = AskedMetrics {
         view,
@@ -341,7 +342,7 @@ async fn counted(store: &Store, experiment: ExperimentId, view: MetricView, metr
 async fn searches(ledger: &mut Ledger) {
     ledger.section("Searching 1,000 traces of one day that are not packed yet");
     let (bench, experiment) = bench().await;
-    // Exported, they began at different times.
+    // The traces are exported, so that they start at different times.
     for number in 1..=999 {
         export(&bench.store, experiment, number, 0..2).await;
     }
@@ -387,8 +388,8 @@ async fn searches(ledger: &mut Ledger) {
         .await;
 }
 
-/// The page has searches of a thousand, which `make test` leaves out. A hundred show whether a
-/// trace is read twice, too.
+/// The generated page covers searches of a thousand traces, which `make test` leaves out. A hundred
+/// are enough to show whether a trace is read twice.
 #[tokio::test]
 async fn a_search_reads_each_trace_once() {
     while_time_stands_still(Box::pin(reads_of_a_hundred())).await;
@@ -411,12 +412,12 @@ async fn reads_of_a_hundred() {
     metered.push(("by a tag", meter.take(), 12, 120.0));
     assert_eq!(found(&store, experiment, "", &["execution_time DESC".to_owned()]).await, 100);
     metered.push(("the slowest", meter.take(), 12, 120.0));
-    // One request more for each trace, and a read unit for its spans.
+    // One more request per trace, and a read unit for its spans.
     assert!(counted(&store, experiment, MetricView::Spans, "span_count").await > 198.5);
     metered.push(("counting spans", meter.take(), 120, 230.0));
     for (what, usage, requests, read_units) in metered {
         assert!(usage.requests < requests && usage.read_units < read_units, "{what}: {usage:?}");
-        // All of them were metered.
+        // Checks that all reads were metered.
         assert!(usage.read_units > 99.5, "{what}: {usage:?}");
     }
 }
