@@ -24,7 +24,7 @@ pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
         (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_FRAME_OPTIONS, "DENY"),
-        // Without this policy, a browser could submit the form without `Origin` and `Referer`.
+        // With a stricter policy, browsers would submit the form with `Origin: null`.
         (REFERRER_POLICY, "same-origin"),
         (CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
     ]

@@ -52,7 +52,7 @@ async fn post(to: SocketAddr, body: &str) -> Heard {
 }
 
 /// Exports like OpenTelemetry's exporter: after 429, 502, 503 or 504, the request is sent again
-/// later. Returns how often it was sent again.
+/// later. Returns how often it was sent.
 async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
     let (body, mut waited) = (export(&spans), 0);
     for attempt in 1..=ATTEMPTS {
