@@ -252,7 +252,7 @@ async fn sender(grants: u64, roles: u32) -> Sender {
 }
 
 async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
-    ledger.section("Requests about one experiment");
+    ledger.section("Something of one experiment");
     let needs = Needs::update(Target::Experiment(experiment()));
     let (data, _) = tables().await;
     let open = bench(data, Mode::Open);
@@ -279,7 +279,7 @@ async fn one_experiment(ledger: &mut Ledger, senders: &[Sender]) {
 }
 
 async fn within_the_lease(ledger: &mut Ledger, sender: &Sender) {
-    ledger.section("Repeated within 300 ms");
+    ledger.section("The same within 300 ms");
     let needs = Needs::update(Target::Experiment(experiment()));
     let Sender { grants, roles, sent, bench } = sender;
     let _clock = Simulation::begin();
