@@ -10,8 +10,8 @@ use crate::store::Store;
 pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
     name: "artifacts",
     resource: "Artifacts",
-    description: "Artifacts through the server. Files go straight between clients and the bucket, by presigned URLs; \
-                  only small uploads come through here.",
+    description: "Artifacts through the server. Files are transferred directly between clients and the bucket, by presigned \
+                  URLs; only small uploads pass through this function.",
     paths: &[
         "/api/2.0/mlflow-artifacts/{*path}",
         "/ajax-api/2.0/mlflow-artifacts/{*path}",
@@ -23,7 +23,7 @@ pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
     table: Some(TableRights {
         actions: TableActions::Read,
         indexes: Indexes::Only(&["GSI1"]),
-        why: "It reads where the artifacts of a run or a logged model are, and looks up ids that were made elsewhere.",
+        why: "It reads the artifact locations of runs and logged models, and looks up ids that were created elsewhere.",
     }),
     bucket: &[BucketRight::List, BucketRight::Change],
     settings: &[Setting::Artifacts, Setting::LongestArtifact],

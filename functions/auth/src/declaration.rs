@@ -11,7 +11,7 @@ pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "auth",
         resource: "Auth",
-        description: "Users, roles, what they are granted, and workspaces. The only function that writes the table of access.",
+        description: "Users, roles, their grants, and workspaces. The only function that writes to the access table.",
         paths: &[
             "/api/2.0/mlflow/users/{*path}",
             "/ajax-api/2.0/mlflow/users/{*path}",
@@ -30,7 +30,7 @@ pub const DOMAIN: Domain = Domain::with_router(
         table: Some(TableRights {
             actions: TableActions::Change,
             indexes: Indexes::None,
-            why: "It keeps in the table of data what users are granted themselves.",
+            why: "It stores direct grants of users in the data table.",
         }),
         writes_access: true,
         ..Function::BASE

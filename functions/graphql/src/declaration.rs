@@ -9,12 +9,12 @@ use crate::store::Store;
 pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
     name: "graphql",
     resource: "Graphql",
-    description: "GraphQL, for the user interface. It reads, and writes nothing.",
+    description: "GraphQL, for the user interface. Read-only.",
     paths: &["/graphql"],
     table: Some(TableRights {
         actions: TableActions::Read,
         indexes: Indexes::All,
-        why: "It reads what the endpoints read that it calls.",
+        why: "The endpoints that it calls read the table.",
     }),
     // The function lists the files of runs, but does not read them.
     bucket: &[BucketRight::List],

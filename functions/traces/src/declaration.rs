@@ -27,7 +27,7 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
     table: Some(TableRights {
         actions: TableActions::Change,
         indexes: Indexes::Only(&["GSI1"]),
-        why: "What the function does, and no Scan. It looks up runs whose ids were made elsewhere, and traces of clients' requests.",
+        why: "The actions that the function uses, without Scan. It looks up runs whose ids were created elsewhere, and traces by clients' request ids.",
     }),
     // The function returns files that clients uploaded with their traces.
     bucket: &[BucketRight::List, BucketRight::Read, BucketRight::PutAnswers],

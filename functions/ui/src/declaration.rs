@@ -10,7 +10,7 @@ pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "ui",
         resource: "Ui",
-        description: "MLflow's user interface: files out of its layer, and nothing else.",
+        description: "MLflow's user interface: serves files from its layer, and nothing else.",
         paths: &["/", "/static-files/{*path}"],
         settings: &[Setting::ArtifactsOrigin],
         timeout: 10,
