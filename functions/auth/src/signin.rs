@@ -74,7 +74,7 @@ pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> 
     let field = |name| fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value.as_str());
     let (name, password) = (field("username"), field("password"));
     let Some(user) = UserName::named(name).filter(|_| !password.is_empty()) else {
-        return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and your password.", name));
+        return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and password.", name));
     };
     match store.session_open(&user, password.to_owned(), arrived.entry.peer).await {
         Ok(Some(secret)) => {

@@ -149,7 +149,7 @@ impl<'v> Object<'v> {
         let (experiments, versions) = (asks("experiment"), asks("modelVersions"));
         if versions && !self.requests.may_follow(runs.len()) {
             return Err(failure(&format!(
-                "The field 'modelVersions' can be asked of at most {} runs in a query.",
+                "The field 'modelVersions' can be selected for at most {} runs in a query.",
                 limits::RUNS_WITH_VERSIONS
             )));
         }

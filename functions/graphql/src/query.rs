@@ -36,7 +36,7 @@ impl Endpoint for Query {
     fn read(request: &Request) -> Result<Self> {
         let mut body = request.json_object()?;
         let Some(Value::String(text)) = body.remove("query") else {
-            return Err(Error::invalid("The request must have a 'query', which is a string."));
+            return Err(Error::invalid("The request must have a 'query' of type string."));
         };
         if text.len() > limits::QUERY {
             return Err(Error::invalid(format!("The query is longer than {} bytes.", limits::QUERY)));

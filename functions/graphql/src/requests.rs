@@ -136,7 +136,7 @@ impl Requests {
             let endpoint = roots::endpoint(root).unwrap_or_default();
             let answer = self.call(endpoint, &input).await.map_err(|error| error.message)?;
             if answer.get("next_page_token").is_some() {
-                return Err(format!("'{id}' has more of '{root}' than fit into one answer."));
+                return Err(format!("'{id}' has more results of '{root}' than fit into one response."));
             }
             Ok(Arc::new(answer.get(field).cloned().unwrap_or_default()))
         };

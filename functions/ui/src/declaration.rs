@@ -37,7 +37,7 @@ fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     let router = files.and_then(|files| match &files.directory {
         Some(directory) => Ok(crate::router(directory, files.bucket.as_deref())),
         None => crate::embedded_router(files.bucket.as_deref())
-            .ok_or_else(|| Failure::from("no user interface is in this program")),
+            .ok_or_else(|| Failure::from("this program contains no user interface")),
     });
     let router = router.map(|router| if around.has_workspaces { router } else { service::without_workspaces(router) });
     let router = router.map(|router| service::signed_in(router, around.authorizer.clone()));

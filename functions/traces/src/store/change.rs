@@ -16,7 +16,7 @@ pub(super) const ROOM: usize = 320 << 10;
 
 /// Returns the error for a change that would make a document too large.
 pub(super) fn no_room(trace: &TraceId) -> Error {
-    let message = format!("Trace {trace} has no room for this: all but its spans may take {ROOM} bytes.");
+    let message = format!("Trace {trace} would be too large: everything except its spans may take {ROOM} bytes.");
     Error::new(ErrorCode::BadRequest, message)
 }
 

@@ -61,7 +61,7 @@ async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
             200 => return attempt,
             429 => assert!(heard.retry_after.is_some(), "{}", heard.text),
             502..=504 => {}
-            _ => panic!("an exporter drops what is answered so: {}", heard.text),
+            _ => panic!("an exporter does not retry after this response: {}", heard.text),
         }
         let seconds = heard.retry_after.unwrap_or(1 << (attempt - 1));
         waited += seconds;

@@ -113,7 +113,7 @@ async fn what_a_client_says_stands() {
     let site = Site::new().await;
     let server = &site.server;
     server.start(&info(1, "0")).await.ok();
-    assert!(server.info(1).await["tags"].get("mlflow.trace.spansLocation").is_none(), "no span has come");
+    assert!(server.info(1).await["tags"].get("mlflow.trace.spansLocation").is_none(), "no span has arrived");
     let mut root = span(1, 1, None, 0, 50);
     root["attributes"] = json!([{ "key": "session.id", "value": { "stringValue": "s" } }]);
     server.export(&[root]).await.ok();

@@ -203,7 +203,7 @@ async fn a_document_keeps_room_for_what_the_server_adds() {
     let feedback = json!({ "assessment": { "assessment_name": "n", "feedback": {}, "rationale": "x".repeat(20_000) } });
     let path = format!("{ALL}/{}/assessments", id(1));
     let refused = server.call_at("POST", &path, feedback.to_string()).await.refused(400, "BAD_REQUEST");
-    assert!(refused.contains("has no room for this"), "{refused}");
+    assert!(refused.contains("would be too large"), "{refused}");
     server.export(&[span(1, 1, None, 0, 5)]).await.ok();
     assert_eq!(server.spans(1).await, ["step 1"]);
 }

@@ -187,7 +187,7 @@ fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
             assert!(number(mark, "marked") > now_ms() - 60_000, "{what}: an old mark");
             let is_now = now.as_ref().is_some_and(|now| number(now, "start_time") == time);
             if let Some(now) = now.as_ref().filter(|_| is_now) {
-                assert!(number(now, "marked") <= number(mark, "marked"), "{what}: a mark that was never put");
+                assert!(number(now, "marked") <= number(mark, "marked"), "{what}: a mark that was never written");
             }
         }
     }

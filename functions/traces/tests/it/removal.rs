@@ -89,7 +89,7 @@ fn a_trace_goes_with_all_that_hangs_on_it() {
             set_tag(&site.server, "0", "1d").await;
             assert!(would_remove(&site.table).await);
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 2);
-            assert!(!would_remove(&site.table).await, "days are listed, but they hold nothing");
+            assert!(!would_remove(&site.table).await, "days are listed, but are empty");
             assert_eq!(named(&site, &[1, 2]).await, Vec::<String>::new());
             assert_eq!(named(&site, &[3]).await, kept);
             let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();

@@ -255,7 +255,7 @@ mod tests {
         for name in ["pipe", "link", "same", "socket", "device", "out", "out/secret", "file/x", &"n".repeat(300)] {
             let answer = tokio::time::timeout(Duration::from_mins(1), directory.send(path(name))).await;
             let code =
-                answer.unwrap_or_else(|_| panic!("{name} is waited for")).map(|_| ()).map_err(|error| error.code);
+                answer.unwrap_or_else(|_| panic!("reading {name} blocks")).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::ResourceDoesNotExist), "{name}");
             assert_eq!(listed(&directory, name).await, [""; 0], "{name}");
         }

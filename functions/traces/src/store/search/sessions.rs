@@ -36,8 +36,8 @@ impl Store {
             traces.extend(listed);
             if traces.len() > MOST {
                 return Err(Error::invalid(format!(
-                    "The experiments have more than {MOST} traces with assessments of sessions: a filter on assessments has to be asked of \
-                     fewer experiments."
+                    "The experiments have more than {MOST} traces with assessments of sessions. Search fewer experiments with a filter \
+                     on assessments."
                 )));
             }
         }

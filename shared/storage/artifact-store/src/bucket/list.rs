@@ -66,7 +66,7 @@ fn read(answer: &str) -> Result<Page> {
         Ok(())
     })?;
     if is_truncated && page.next.is_none() {
-        return Err(Failure::broken("a list of the bucket does not say where it goes on"));
+        return Err(Failure::broken("the bucket returned a truncated list without a continuation token"));
     }
     if is_encoded {
         for text in page.objects.iter_mut().map(|object| &mut object.key).chain(&mut page.prefixes) {

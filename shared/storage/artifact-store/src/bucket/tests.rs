@@ -27,7 +27,7 @@ impl HttpConnector for Script {
             request.headers().get("authorization").is_some() && request.headers().get("x-amz-content-sha256").is_some()
         );
         self.asked.lock().unwrap().push(format!("{} {} {body}", request.method(), request.uri()));
-        let answer = self.answers.lock().unwrap().pop_front().expect("a request too many");
+        let answer = self.answers.lock().unwrap().pop_front().expect("more requests than expected");
         HttpConnectorFuture::ready(match answer {
             None => Err(ConnectorError::io("the line is dead".into())),
             Some((status, headers, body)) => {

@@ -35,7 +35,7 @@ pub(crate) fn read(
     if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("an answer of the bucket ends within {found}")))
+        Err(Failure::Broken(format!("a response of the bucket is truncated within {found}")))
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn element(scope: &mut ScopeWriter<'_, '_>, name: &str, text: &str) {
 }
 
 fn unreadable(error: &XmlDecodeError) -> Failure {
-    Failure::Broken(format!("an answer of the bucket cannot be read: {error}"))
+    Failure::Broken(format!("a response of the bucket is malformed: {error}"))
 }
 
 #[cfg(test)]
