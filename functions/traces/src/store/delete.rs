@@ -157,8 +157,8 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(Reason::Refused(Some(item))) => {
-                        // Another request has deleted the trace, and the item is a stub of links to
-                        // it.
+                        // If the item is a stub of links, another request has deleted the trace in
+                        // the meantime.
                         let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
                         trace = now;
                         if !is_wanted(&trace) {

@@ -146,7 +146,8 @@ impl Change for Exported {
                 draft
             }
         };
-        // Once the root has ended, later spans do not change the times of the trace.
+        // If the caller may only add, later spans do not change the times of a trace whose root has
+        // ended.
         let keeps_times = self.adds_only && stored.is_some() && !draft.is_in_progress();
         if !keeps_times && !self.is_final(&draft) {
             self.take_times(&mut draft);

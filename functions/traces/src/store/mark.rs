@@ -1,8 +1,8 @@
 //! Marks, which store the time order of an experiment's traces.
 //!
 //! A mark is written before its trace is created, moves to the mark's time, is changed, or gets
-//! spans. Readers skip marks whose trace does not exist at that time. Therefore every trace is
-//! found in its current state, no matter where a request was interrupted.
+//! spans. Readers skip a mark if no trace exists at the mark's time. Therefore every trace is found
+//! in its current state, no matter where a request was interrupted.
 //!
 //! Only the packer and the permanent removal of traces delete marks, at least three minutes after
 //! they were written. That is longer than a writer relies on a mark ([`RELIABLE`]), and longer than
@@ -98,9 +98,9 @@ fn shard_of(trace: &TraceId, shards: u32) -> u32 {
 
 impl Store {
     /// Returns the number of partitions of a day. Creates the day if it does not exist, with as
-    /// many partitions as the last day before it, because its load is likely similar. No request if
-    /// this process has read the day in the last seconds, otherwise one, and one more to create the
-    /// day.
+    /// many partitions as the previous day, because its load is likely similar, or with one if the
+    /// previous day has no traces. No request if this process has read the day in the last seconds,
+    /// otherwise one, and one more to create the day.
     async fn trace_shards(&self, experiment: ExperimentId, day: i64) -> Result<u32> {
         if let Some(shards) = self.known.shards(experiment, day) {
             return Ok(shards);
