@@ -1,5 +1,5 @@
-//! With the feature `embedded`, writes the list of the build's files, which the program then
-//! includes. Without it, there is nothing to do.
+//! With the feature `embedded`, generates the list of the files in the UI build, which the program
+//! then includes. Without the feature, does nothing.
 
 use std::collections::hash_map::DefaultHasher;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Names another directory with a build than that of `make ui`.
+/// Environment variable with the directory of a UI build, if it is not that of `make ui`.
 const VARIABLE: &str = "EMBEDDED_UI";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The files below a directory by their names, except compressed copies.
+/// Collects the files below a directory with their names, except compressed copies.
 fn find(directory: &Path, prefix: &str, files: &mut Vec<(String, PathBuf)>) -> Result<(), Box<dyn Error>> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;

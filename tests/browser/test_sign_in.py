@@ -90,7 +90,7 @@ def test_a_browser_signs_in_and_out(where: str, browser: Browser, request: pytes
             # The browser preserves the fragment across the redirect.
             expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
             sign_in(page, "ann", "wrong")
-            expect(page.get_by_role("alert")).to_have_text("The username or the password is wrong.")
+            expect(page.get_by_role("alert")).to_have_text("Incorrect username or password.")
             sign_in(page, "ann", PASSWORD)
             expect(page.get_by_text("the run of the link").first).to_be_visible()
             assert page.url == world.url + world.run

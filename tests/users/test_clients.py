@@ -108,7 +108,7 @@ def test_commands_list_and_revoke(site: Site) -> None:
     token = site.token("--only", "read")
     listed = [line.split("\t") for line in site.command("token", "list", "ann").splitlines()]
     last = listed[-1]
-    assert (last[1], last[2]) == ("of a test", "reading")
+    assert (last[1], last[2]) == ("of a test", "read-only")
     assert site.status("GET", f"{V3}/users/current/permissions", token) == 200
     assert site.command("token", "revoke", "ann", last[0]) == "Revoked the token."
     assert site.status("GET", f"{V3}/users/current/permissions", token) == 401

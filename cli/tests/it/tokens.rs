@@ -171,12 +171,12 @@ async fn tokens_are_made_and_revoked_on_their_page() {
     let (_, empty) = page("GET", "").await;
     let begin = empty.find("csrf_token\" value=\"").unwrap() + 19;
     let csrf = &empty[begin..begin + 43];
-    assert!(empty.contains("There are none."), "{empty}");
+    assert!(empty.contains("You have no tokens yet."), "{empty}");
     let (status, text) = page("POST", "do=create&name=n&only=everything&csrf_token=wrong").await;
-    assert!(status == 400 && text.contains("There are none."), "{text}");
+    assert!(status == 400 && text.contains("You have no tokens yet."), "{text}");
     let form = format!("do=create&name=%3Cb%3E&only=read&experiment=&days=7&csrf_token={csrf}");
     let (status, made) = page("POST", &form).await;
-    assert!(status == 200 && made.contains("<td>&lt;b&gt;</td><td>reading</td>"), "{made}");
+    assert!(status == 200 && made.contains("<td>&lt;b&gt;</td><td>read-only</td>"), "{made}");
     let token = made.split("<code>").nth(1).unwrap().split('<').next().unwrap();
     assert_eq!(Holder::of(&ann.api, token).reads("0").await, 200);
     let (_, listed) = page("GET", "").await;
@@ -186,7 +186,7 @@ async fn tokens_are_made_and_revoked_on_their_page() {
         assert_eq!(page("POST", &form).await.0, status, "{wrong}");
     }
     let (status, revoked) = page("POST", &format!("do=revoke&id=1&csrf_token={csrf}")).await;
-    assert!(status == 200 && revoked.contains("There are none."), "{revoked}");
+    assert!(status == 200 && revoked.contains("You have no tokens yet."), "{revoked}");
     assert_eq!(Holder::of(&ann.api, token).reads("0").await, 401);
 }
 
@@ -257,6 +257,6 @@ async fn a_user_has_a_hundred_tokens_at_the_most() {
     let name = UserName::new("ann").unwrap();
     let new = NewToken { name: "t".to_owned(), restriction: Restriction::default(), days: Some(1) };
     let refused = server.users.token_create(&name, new).await.unwrap_err();
-    assert_eq!(refused.message, "There are 100 tokens of this user already. Revoke one first.");
+    assert_eq!(refused.message, "The user already has 100 tokens. Revoke one first.");
     assert_eq!(server.users.tokens(&name).await.unwrap().len(), auth::store::MOST_TOKENS);
 }

@@ -1,17 +1,17 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
 
-/// Artifacts through the server. Files go straight between clients and a bucket; only small uploads
-/// come through here.
+/// Artifacts through the server. Files are transferred directly between clients and a bucket; only
+/// small uploads pass through this function.
 pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
     name: "artifacts",
     resource: "Artifacts",
-    description: "Artifacts through the server. Files go straight between clients and the bucket, by presigned URLs; \
-                  only small uploads come through here.",
+    description: "Artifacts through the server. Files are transferred directly between clients and the bucket, by presigned \
+                  URLs; only small uploads pass through this function.",
     paths: &[
         "/api/2.0/mlflow-artifacts/{*path}",
         "/ajax-api/2.0/mlflow-artifacts/{*path}",
@@ -23,7 +23,7 @@ pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
     table: Some(TableRights {
         actions: TableActions::Read,
         indexes: Indexes::Only(&["GSI1"]),
-        why: "It reads where the artifacts of a run or a logged model are, and looks up ids that were made elsewhere.",
+        why: "It reads the artifact locations of runs and logged models, and looks up ids that were created elsewhere.",
     }),
     bucket: &[BucketRight::List, BucketRight::Change],
     settings: &[Setting::Artifacts, Setting::LongestArtifact],
@@ -44,13 +44,13 @@ impl Api for Artifacts {
         Ok(store.taking_at_most(around.longest_artifact))
     }
 
-    /// Removes the leftovers of killed uploads from a directory.
+    /// Removes the leftovers of interrupted uploads, if the artifacts are in a directory.
     async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
         if let Some(directory) = store.artifacts().directory() {
             match directory.remove_leftovers().await {
                 Ok(0) => {}
-                Ok(removed) => tracing::info!(removed, "leftovers of killed uploads are gone"),
-                Err(error) => tracing::warn!(%error, "leftovers of killed uploads stay"),
+                Ok(removed) => tracing::info!(removed, "removed the leftovers of interrupted uploads"),
+                Err(error) => tracing::warn!(%error, "failed to remove the leftovers of interrupted uploads"),
             }
         }
         Ok(store)

@@ -1,6 +1,6 @@
 //! The artifacts function as a Lambda.
 
-// Why it has this, and one thread: `domain::lambda`.
+// See `domain::lambda` for why the function uses this allocator, and a single thread.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

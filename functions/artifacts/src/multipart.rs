@@ -1,5 +1,6 @@
-//! Uploads in parts and downloads by presigned URLs through `mlflow-artifacts:/`. A directory can do neither: the answer is stock MLflow's
-//! then, after which its client sends or reads the file through the proxy.
+//! Multipart uploads and downloads by presigned URLs through `mlflow-artifacts:/`. A directory
+//! supports neither. Its response is that of stock MLflow, after which MLflow's client falls back
+//! to the proxy.
 
 use access::{Action, Needs, Scope};
 use artifact_access::{check_writable, needs};
@@ -13,7 +14,8 @@ use service::{Endpoint, FileUrl};
 use crate::served_path::{read_from, within};
 use crate::store::Store;
 
-/// The file that a path names a directory of, and a body the name.
+/// Returns the path of a file whose directory is in the request's path and whose name is in its
+/// body.
 fn file(request: &Request, name: &str) -> Result<ArtifactPath> {
     let directory = ArtifactPath::to_write(request.path_part("artifact_path"))?;
     // Clients send the path of the file on their own machine.
@@ -28,7 +30,7 @@ pub(crate) struct Create {
     parts: i64,
 }
 
-/// Where each part goes.
+/// The URLs to which the parts are sent.
 #[derive(Serialize)]
 pub(crate) struct Created {
     upload_id: String,

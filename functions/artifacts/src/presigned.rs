@@ -1,5 +1,5 @@
-//! `artifacts/presigned-upload-url` and `artifacts/presigned-download-url`: for artifacts whose location is in a bucket. The answers for others
-//! are stock MLflow's.
+//! `artifacts/presigned-upload-url` and `artifacts/presigned-download-url`, for artifacts in a
+//! bucket. For others, the responses are those of stock MLflow.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// The most seconds for which AWS signs. Requested times are checked against it, as in MLflow; no
-/// URL is good for so long.
+/// AWS's maximum lifetime of a signature in seconds. As in MLflow, requested lifetimes are checked
+/// against it, but this server's URLs expire earlier.
 const LONGEST_EXPIRATION: i64 = 604_800;
-/// For how long an upload may begin where the request does not say, as in MLflow.
+/// Default time within which an upload may begin, as in MLflow.
 const UPLOAD: Duration = Duration::from_mins(15);
 
 enum Owner {
@@ -31,7 +31,7 @@ pub(crate) struct SignedUpload {
     headers: BTreeMap<&'static str, &'static str>,
 }
 
-/// A URL, and facts about its file.
+/// A URL, and the size of its file.
 #[derive(Serialize)]
 pub(crate) struct SignedDownload {
     presigned_url: String,
@@ -77,7 +77,7 @@ impl Endpoint for UploadUrl {
         };
         let proxied = "Presigned upload is not supported for proxied artifact storage";
         check_direct(&location, proxied, "a direct cloud storage artifact URI")?;
-        // Nothing would keep the client from sending more.
+        // A presigned URL could not enforce the size limit of uploads.
         if store.longest().is_some() {
             return Err(unsupported("Presigned upload"));
         }

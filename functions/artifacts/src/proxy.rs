@@ -1,4 +1,4 @@
-//! The proxy that serves `mlflow-artifacts:/`: endpoints of `mlflow-artifacts/artifacts`.
+//! The proxy for `mlflow-artifacts:/`: the endpoints below `mlflow-artifacts/artifacts`.
 
 use access::{Action, Needs, Scope};
 use artifact_access::{check_writable, needs};
@@ -13,7 +13,7 @@ use service::{Answer, BodyStream, Endpoint, Upload};
 use crate::served_path::{read_from, shows, with_runs, within};
 use crate::store::Store;
 
-/// `GET mlflow-artifacts/artifacts`: each file by its name.
+/// `GET mlflow-artifacts/artifacts`: the files in a directory, each with its name as the path.
 #[derive(Serialize)]
 pub(crate) struct Files {
     #[serde(skip_serializing_if = "Vec::is_empty")]

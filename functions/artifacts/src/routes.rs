@@ -7,8 +7,8 @@ use service::{Paths, Route};
 use crate::store::Store;
 use crate::{multipart, presigned, proxy, run};
 
-/// The routes of this function. Requests below `mlflow-artifacts/` need the experiment or the model
-/// version that the path names, or all experiments.
+/// Returns the routes of this function. Requests below `mlflow-artifacts/` need rights to the
+/// experiment or the model version in the path, or to all experiments.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     let proxied = |route: Route<Store>| route.under(Paths::Artifacts);
@@ -25,7 +25,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<run::List>("GET", "artifacts/list", Read(Run)),
         Route::to::<run::Get>("GET", "/get-artifact", Read(Run)).under(Paths::Bare),
         Route::upload::<run::Put>("POST", "upload-artifact", Update(Run)).under(Paths::AjaxV2),
-        // Of a run or of a logged model.
+        // The path belongs to a run or a logged model.
         Route::to::<presigned::UploadUrl>("POST", "artifacts/presigned-upload-url", Update(Experiment)),
         Route::to::<presigned::DownloadUrl>("POST", "artifacts/presigned-download-url", Read(Run)),
     ]

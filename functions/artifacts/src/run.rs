@@ -1,4 +1,5 @@
-//! Artifacts of a run, for the user interface: `artifacts/list`, `get-artifact` and `upload-artifact`.
+//! Artifacts of a run for the user interface: `artifacts/list`, `get-artifact` and
+//! `upload-artifact`.
 
 use access::{Needs, Scope, Target};
 use artifact_store::{ArtifactPath, too_large};
@@ -11,7 +12,8 @@ use service::{Answer, BodyStream, Endpoint, Upload};
 
 use crate::store::{Store, limited};
 
-/// Bytes that the user interface may upload at a time (`upload_artifact_handler`), or fewer, where the server's limit is lower.
+/// Maximum size in bytes of an upload from the user interface (`upload_artifact_handler`), unless
+/// the server's limit is lower.
 const LONGEST: u64 = 10 << 20;
 
 pub(crate) struct List {
@@ -40,7 +42,7 @@ impl Endpoint for List {
     }
 }
 
-/// Reads its arguments without a message, as MLflow does.
+/// `get-artifact`. It has no message in MLflow either, and reads its arguments directly.
 pub(crate) struct Get {
     run: RunId,
     path: ArtifactPath,
@@ -98,7 +100,7 @@ impl Upload for Put {
             _ => (LONGEST, Error::invalid("Artifact size is too large. Max size is 10MB.")),
         };
         let mut chunks = limited(body, longest, too_long)?;
-        // A file without a byte is a form that was not filled in.
+        // A file without content is a form that was not filled in.
         let first = chunks.next().await.unwrap_or_else(|| Err(Error::invalid("Request must specify data.")))?;
         let chunks = futures::stream::once(async { Ok(first) }).chain(chunks).boxed();
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;

@@ -1,4 +1,4 @@
-//! Paths of requests to the proxy.
+//! Resolves the paths of requests to the proxy.
 
 use access::{Needs, Resource, Scope, Target};
 use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, read_version};
@@ -9,14 +9,15 @@ use service::Store as _;
 
 use crate::store::Store;
 
-/// The directory of those of workspaces.
+/// Name of the directory that contains the directories of workspaces.
 const WORKSPACES: &str = "workspaces";
 
-/// The place that a request reads: the path itself, or the same path in the artifacts of a model
-/// version. One request for a version, and up to three more ([`read_version`]).
+/// Resolves the path of a read. It is the path itself, or for a model version, the rest of the path
+/// below the version's artifacts. For a version, one request, and up to three more
+/// ([`read_version`]).
 ///
 /// # Errors
-/// Those of [`within`]; `RESOURCE_DOES_NOT_EXIST` for a version that is not there.
+/// The errors of [`within`]; `RESOURCE_DOES_NOT_EXIST` if the version does not exist.
 pub(crate) async fn read_from(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<Location> {
     let Some((directory, below)) = VersionDirectory::split(path) else {
         return Ok(store.artifacts().root()?.below(&within(scope, store, path).await?));
@@ -27,31 +28,32 @@ pub(crate) async fn read_from(scope: &Scope, store: &Store, path: &ArtifactPath)
     Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
 }
 
-/// These needs, and the right to show the files of a directory: that of an experiment has those of
-/// its runs.
+/// Adds the right to see runs to the needs of a request, if the path is the directory of an
+/// experiment, because it contains the directories of the experiment's runs.
 pub(crate) fn with_runs(needs: Needs, path: &ArtifactPath) -> Needs {
     needs.showing_in(Resource::Run, directory_of_runs(path))
 }
 
-/// Whether the list of a directory may show a name.
+/// Checks whether the list of a directory may show an entry.
 pub(crate) fn shows(scope: &Scope, path: &ArtifactPath, name: &str) -> bool {
     !is_run(name) || directory_of_runs(path).is_none_or(|runs| scope.shows_in(Resource::Run, &runs))
 }
 
-/// The experiment whose directory this is, if it is one's.
+/// Returns the experiment whose directory the path is, if any.
 fn directory_of_runs(path: &ArtifactPath) -> Option<Target> {
     experiment_of(path).filter(|_| in_workspace(path).len() == 1).map(Target::Experiment)
 }
 
-/// The path of a request, below the directory of its workspace, whether the client names that
-/// directory or not (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace
-/// are the same as without workspaces. One request for a path in another workspace's directory, and
-/// for one that does not name both the directory and an experiment.
+/// Returns the path within the artifact root, which is below the directory of the request's
+/// workspace. Clients may include that directory in the path or omit it
+/// (`_get_workspace_scoped_repo_path_if_enabled`). Paths of the default workspace are the same as
+/// without workspaces. One request if the path is in another workspace's directory, or if it does
+/// not contain both the workspace's directory and an experiment.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a path in the directory of another workspace, unless the
-/// experiment came from there when that was deleted;
-/// `RESOURCE_DOES_NOT_EXIST` for one in that of an experiment of another workspace.
+/// `INVALID_PARAMETER_VALUE` if the path is in the directory of another workspace, unless the
+/// experiment was moved from there when that workspace was deleted; `RESOURCE_DOES_NOT_EXIST` if it
+/// belongs to an experiment of another workspace.
 pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) -> Result<ArtifactPath> {
     let experiment = experiment_of(path).map(|experiment| scope.experiment(experiment));
     let workspace = scope.workspace();
@@ -68,7 +70,8 @@ pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) ->
             experiment.transpose()?;
             Err(Error::invalid("Artifact paths prefixed with 'workspaces/' must include a workspace name."))
         }
-        // The experiment shows whose directory it is. No other one is in it.
+        // The experiment proves that the directory is this workspace's, because its directory is in
+        // no other.
         [first, named, ..] if first == WORKSPACES && is_named(workspace, named) && experiment.is_some() => {
             experiment.transpose().map(|_| path.clone())
         }
@@ -98,7 +101,8 @@ pub(crate) async fn within(scope: &Scope, store: &Store, path: &ArtifactPath) ->
     }
 }
 
-/// Whether a directory is named as one of this workspace: by its name, or by its name and an id.
+/// Checks whether a directory is named after this workspace: either by its name, or by its name and
+/// an id.
 fn is_named(workspace: &Workspace, directory: &str) -> bool {
     let rest = directory.strip_prefix(workspace.as_str());
     rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('.') && *workspace != Workspace::default()))

@@ -1,4 +1,4 @@
-//! Where artifacts are.
+//! The store of the artifacts function, which looks up artifact locations.
 
 use access::{Granted, Scope};
 use artifact_store::{Artifacts, Chunks, too_large};
@@ -10,7 +10,7 @@ use mlflow_api::{Error, ExperimentId, Result, RunId, Workspace};
 use service::BodyStream;
 use table::{Item, Table};
 
-/// The store of this function. Cheap to clone; one a process.
+/// The store of this function. Cheap to clone. Each process has one.
 #[derive(Clone)]
 pub struct Store {
     table: Table,
@@ -19,30 +19,31 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over the table and the artifacts of the server. Uploads have no limit.
+    /// Returns a store over the table and the server's artifacts, without a limit for uploads.
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
         Self { table, artifacts, longest: None }
     }
 
-    /// The same store, which takes uploads of at most so many bytes.
+    /// Sets the maximum size of uploads in bytes.
     #[must_use]
     pub fn taking_at_most(self, bytes: Option<u64>) -> Self {
         Self { longest: bytes, ..self }
     }
 
-    /// The artifacts of the server.
+    /// Returns the server's artifacts.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
     }
 
-    /// Where a run keeps its artifacts, a deleted one too. One request of two read units.
+    /// Returns the artifact location of a run, even if it is deleted. One request of two read
+    /// units.
     pub async fn run_artifact_uri(&self, at: &Granted<RunLocation>) -> Result<String> {
         run_artifact_uri(&self.table, at).await?.ok_or_else(|| RunId::not_found(at.run.as_str()))
     }
 
-    /// Where a logged model that is not deleted keeps its artifacts. One request.
+    /// Returns the artifact location of a logged model that is not deleted. One request.
     pub async fn logged_model_artifact_uri(&self, at: &Granted<ModelLocation>) -> Result<String> {
         let is_active = |model: &Item| model.get(STAGE).unwrap_or_default() == LifecycleStage::Active;
         let model = self.table.get(&at.key()).await?.filter(is_active);
@@ -50,11 +51,11 @@ impl Store {
         Ok(model.get(ARTIFACT_URI).unwrap_or_default().to_owned())
     }
 
-    /// The directory of the request's workspace below `workspaces/`. One request, or none if its item
-    /// was read with the guards.
+    /// Returns the directory of the request's workspace below `workspaces/`. One request, or none
+    /// if the workspace's item was read during authorization.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such workspace.
+    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist.
     pub(crate) async fn directory(&self, scope: &Scope) -> Result<String> {
         let workspace = scope.workspace();
         if *workspace == Workspace::default() {
@@ -67,7 +68,8 @@ impl Store {
         Ok(identity.ok_or_else(|| workspace.not_found())?.directory().to_owned())
     }
 
-    /// Whether an experiment keeps its artifacts in its directory below this one. One request.
+    /// Checks whether the artifacts of an experiment are in its own directory below this directory.
+    /// One request.
     pub(crate) async fn keeps_artifacts_below(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -78,12 +80,12 @@ impl Store {
         Ok(location == Some(&format!("mlflow-artifacts:/{directory}/{}", **experiment)))
     }
 
-    /// Bytes of the longest artifact that this server takes, where there is a limit.
+    /// Returns the maximum size of an artifact in bytes, if there is a limit.
     pub(crate) fn longest(&self) -> Option<u64> {
         self.longest
     }
 
-    /// The bytes of an upload, no more than this server takes.
+    /// Returns the body of an upload, limited to the server's maximum size.
     pub(crate) fn taken(&self, body: BodyStream) -> Result<Chunks> {
         match self.longest {
             None => Ok(body.chunks),
@@ -95,7 +97,8 @@ impl Store {
     }
 }
 
-/// The bytes of an upload, refused at once where the client says that there are too many.
+/// Limits the body of an upload to a number of bytes. If the client announces more, the upload is
+/// rejected immediately.
 pub(crate) fn limited(body: BodyStream, longest: u64, refused: Error) -> Result<Chunks> {
     if body.length.is_some_and(|length| length > longest) {
         return Err(refused);

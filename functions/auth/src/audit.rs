@@ -1,11 +1,12 @@
-//! Logs changes of users: a line with the caller for each change.
+//! Audit log of changes to users, roles, grants and workspaces: one line per change, with the
+//! caller.
 
 use std::fmt;
 
 use access::Scope;
 
-/// Logs that the caller has made this change. The line holds no secret. It is escaped, as clients
-/// have chosen names in it.
+/// Logs a change that the caller has made. The line contains no secrets. The caller and the
+/// description are escaped, because they contain names that clients have chosen.
 pub(crate) fn changed(scope: &Scope, event: &'static str, what: fmt::Arguments<'_>) {
     let by = scope.caller().name();
     tracing::info!(target: "audit", event, ?by, what = ?what.to_string());

@@ -1,4 +1,4 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, Domain, Endpoint, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
 use futures::future::BoxFuture;
@@ -6,12 +6,12 @@ use service::{Calls, Route};
 
 use crate::store::{Store, WorkspaceStore};
 
-/// Users, roles, and their grants.
+/// Users, roles, grants and workspaces.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "auth",
         resource: "Auth",
-        description: "Users, roles, what they are granted, and workspaces. The only function that writes the table of access.",
+        description: "Users, roles, their grants, and workspaces. The only function that writes to the access table.",
         paths: &[
             "/api/2.0/mlflow/users/{*path}",
             "/ajax-api/2.0/mlflow/users/{*path}",
@@ -30,7 +30,7 @@ pub const DOMAIN: Domain = Domain::with_router(
         table: Some(TableRights {
             actions: TableActions::Change,
             indexes: Indexes::None,
-            why: "It keeps in the table of data what users are granted themselves.",
+            why: "It stores direct grants of users in the data table.",
         }),
         writes_access: true,
         ..Function::BASE
@@ -68,14 +68,14 @@ impl Api for Auth {
     }
 
     fn store(around: &Surroundings) -> Result<Store, Failure> {
-        let basic = around.basic.clone().ok_or("nobody signs in here")?;
-        let access = around.access.clone().ok_or("this function does not know the table of access")?;
+        let basic = around.basic.clone().ok_or("user authentication is off")?;
+        let access = around.access.clone().ok_or("the name of the access table is missing")?;
         Ok(Store::new(around.table()?.clone(), access, basic))
     }
 }
 
-/// Where nobody signs in, the routes of users are missing: as in a server of MLflow's without basic
-/// authentication.
+/// Mounts the routes of workspaces, and those of users if users sign in. Without users, those
+/// routes are missing, as in an MLflow server without basic authentication.
 fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     Box::pin(async move {
         let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());

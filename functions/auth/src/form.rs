@@ -1,4 +1,4 @@
-//! A page on which administrators make users in a browser, as MLflow's `/signup`.
+//! The form on which administrators create users in a browser, at MLflow's path `/signup`.
 
 use access::{Needs, Resource, Scope};
 use base64::Engine;
@@ -56,7 +56,7 @@ impl Endpoint for Submit {
         if request.content_type.as_deref() != Some("application/x-www-form-urlencoded") {
             return Ok(Self::WrongType);
         }
-        let body = std::str::from_utf8(&request.body).map_err(|_| Error::invalid("The form is no UTF-8."))?;
+        let body = std::str::from_utf8(&request.body).map_err(|_| Error::invalid("The form is not valid UTF-8."))?;
         let fields = Request::parse_query(body);
         let field =
             |name| fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone()).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Endpoint for Submit {
         Ok(page(
             StatusCode::OK,
             "New user",
-            "<p>Successfully signed up user. <a href=\"/\">To the experiments</a></p>\n",
+            "<p>Successfully signed up user. <a href=\"/\">Back to experiments</a></p>\n",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! The grants of users themselves.
+//! Endpoints for grants that users hold directly, rather than through a role.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{
@@ -22,11 +22,13 @@ fn no_workspace(kind: &str) -> Result<()> {
     if kind == GrantType::Workspace.name() { Err(Error::invalid(NO_WORKSPACE)) } else { Ok(()) }
 }
 
-/// Refuses what only administrators of the server may grant: rights to a resource that is not in the
-/// workspace (`validate_can_manage_resource`). One or two requests.
+/// Rejects grants that only administrators of the server may make: those for a resource outside the
+/// request's workspace (`validate_can_manage_resource`). One or two requests, and none for
+/// administrators of the server or for all resources of a type.
 ///
 /// # Errors
-/// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for the pattern of a scorer that names no experiment.
+/// `PERMISSION_DENIED`, and `INVALID_PARAMETER_VALUE` for a scorer's pattern that names no
+/// experiment.
 async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern: &str) -> Result<()> {
     if pattern == EVERYTHING || scope.caller().user().is_none_or(|user| user.is_admin) {
         return Ok(());
@@ -37,13 +39,14 @@ async fn check_grantable(scope: &Scope, store: &Store, kind: GrantType, pattern:
     if store.has_resource(scope, kind, pattern).await? { Ok(()) } else { Err(denied()) }
 }
 
-/// The needs of granting something for a resource: to manage it. Grants for all of a type, and for
-/// resources without a guard here, are made by administrators.
+/// Returns the needs of changing a grant for a resource: the right to share it. Grants for all
+/// resources of a type, and for resources that have no permissions of their own here, are changed
+/// by administrators.
 fn to_manage(kind: GrantType, pattern: &str) -> Needs {
     let target = match kind {
         _ if pattern == EVERYTHING => None,
         GrantType::Experiment => ExperimentId::parse(pattern).ok().map(Target::Experiment),
-        // MLflow lets nobody but administrators of the server share a prompt.
+        // In MLflow, only administrators of the server may share a prompt.
         GrantType::RegisteredModel | GrantType::Prompt => {
             Some(Target::RegisteredModel(RegisteredModelName::named(pattern)))
         }
@@ -156,8 +159,9 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<EffectivePermission> {
-        // The user and administrators of the server may ask. So may administrators of the
-        // resource's workspace (`validate_can_get_user_permission`).
+        // Users may query their own permissions, and administrators of the server those of all
+        // users. Administrators of the resource's workspace may, too
+        // (`validate_can_get_user_permission`).
         if let Seen::In(administered) = Seen::of(scope, store, self.user.text()).await? {
             let workspace = scope.workspace();
             let is_there = self.pattern == EVERYTHING || store.has_resource(scope, self.kind, &self.pattern).await?;

@@ -1,17 +1,18 @@
-//! Pages of this function's own: without scripts, and in the style of MLflow's user interface.
+//! HTML pages of this function, without scripts and in the style of MLflow's user interface.
 
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderName, HeaderValue, StatusCode};
 use service::Answer;
 
 const STYLE: &str = include_str!("html.css");
-/// A page loads nothing, is in no frame, and sends its form to this server only.
+/// Content security policy of the pages. A page loads no resources, cannot be framed, and submits
+/// its form to this server only.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// A page with this title and this body. In the body, all text that a user has chosen was
-/// [escaped](escape).
+/// Returns a page with a title and a body. The caller must have [escaped](escape) all text in the
+/// body that a user has chosen.
 pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -23,7 +24,7 @@ pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
         (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_FRAME_OPTIONS, "DENY"),
-        // A form without it would not say where it comes from.
+        // With a stricter policy, browsers would submit the form with `Origin: null`.
         (REFERRER_POLICY, "same-origin"),
         (CROSS_ORIGIN_OPENER_POLICY, "same-origin"),
     ]
@@ -31,12 +32,12 @@ pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
     .fold(answer, |answer, (name, value)| answer.with_header(name, HeaderValue::from_static(value)))
 }
 
-/// A line that says that something went wrong, or right.
+/// Returns a paragraph that reports the outcome of an action, or an empty string for an empty text.
 pub(crate) fn note(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("<p class=\"note\" role=\"alert\">{}</p>\n", escape(text)) }
 }
 
-/// A text in its form in HTML, also within quotes.
+/// Escapes a text for HTML, including quoted attribute values.
 pub(crate) fn escape(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut escaped, character| {
         match character {

@@ -1,46 +1,49 @@
-//! Names that new users may have. A name must not look like another one: no invisible characters,
-//! and no letters of one script that pass for those of another (Unicode's UTS 39). Users who have
-//! such a name already keep it.
+//! Validates the names of new users. A name must not be confusable with another one, so it contains
+//! no invisible characters and no letters of one script that look like those of another (Unicode's
+//! UTS 39). Existing users with such names keep them.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use mlflow_api::{Error, Result, UserName};
 
-/// A blank that belongs to no category of blanks.
+/// A blank character that Unicode does not classify as a space.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// Scripts that are written together ("highly restrictive" in UTS 39), besides any one alone.
+/// Scripts that may be combined in one name ("highly restrictive" in UTS 39). A name in a single
+/// script is always allowed.
 const TOGETHER: [&[Script]; 3] = [
     &[Script::Latin, Script::Han, Script::Hiragana, Script::Katakana],
     &[Script::Latin, Script::Han, Script::Bopomofo],
     &[Script::Latin, Script::Han, Script::Hangul],
 ];
 
-/// The name of a user that is to be made.
+/// Parses the name of a user to be created.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE` for a text that is not a name ([`UserName::new`]), has blanks at its
-/// ends or several in a row, invisible characters, or letters of several scripts, or that Unicode
-/// writes in another way, too (NFKC).
+/// `INVALID_PARAMETER_VALUE` if the text is not a valid name ([`UserName::new`]), has leading,
+/// trailing or repeated spaces, invisible characters or letters of several scripts, or is changed
+/// by Unicode normalization (NFKC).
 pub fn new_user_name(text: &str) -> Result<UserName> {
     let name = UserName::new(text)?;
     match fault(text) {
         None => Ok(name),
-        Some(fault) => Err(Error::invalid(format!("Username must not have {fault}: it would look like another one."))),
+        Some(fault) => Err(Error::invalid(format!(
+            "Username must not contain {fault}, because it could be mistaken for another one."
+        ))),
     }
 }
 
-/// What makes a name look like another one.
+/// Returns the reason why a name could be mistaken for another one, if there is one.
 fn fault(name: &str) -> Option<&'static str> {
     if name.starts_with(' ') || name.ends_with(' ') || name.contains("  ") {
-        return Some("blanks at its ends, or several in a row");
+        return Some("leading, trailing or repeated spaces");
     }
     if name.chars().any(is_invisible) {
-        return Some("invisible characters, or blanks other than a space");
+        return Some("invisible characters, or blanks other than spaces");
     }
     if !ComposingNormalizerBorrowed::new_nfkc().is_normalized(name) {
-        return Some("characters that Unicode writes in another way, too");
+        return Some("characters that Unicode normalization (NFKC) changes");
     }
     let script = CodePointMapData::<Script>::new();
     let is_common = |script: &Script| [Script::Common, Script::Inherited].contains(script);
@@ -50,7 +53,7 @@ fn fault(name: &str) -> Option<&'static str> {
     (!is_alone && !TOGETHER.into_iter().any(is_of)).then_some("letters of several scripts")
 }
 
-/// Whether a character is not seen, or looks like a space and is none.
+/// Checks whether a character is invisible, or looks like a space without being one.
 fn is_invisible(character: char) -> bool {
     const UNSEEN: [GeneralCategoryGroup; 2] = [GeneralCategoryGroup::Other, GeneralCategoryGroup::Separator];
     let category: GeneralCategory = CodePointMapData::<GeneralCategory>::new().get(character);

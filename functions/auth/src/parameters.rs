@@ -1,16 +1,18 @@
-//! Parameters of requests, as `mlflow/server/auth` reads them: no protobuf message describes these.
+//! Request parameters of endpoints that have no protobuf message. Parsed like in
+//! `mlflow/server/auth`.
 
 use mlflow_api::{Error, Request, Result, python};
 use serde_json::{Map, Value};
 
-/// The parameters of one request: of the body of a POST or a PATCH, else of the query. A DELETE has a body if it says that it is JSON.
+/// The parameters of one request. A POST or a PATCH has them in its body, and any other method in
+/// its query. A DELETE has them in its body if its content type is JSON.
 pub(crate) struct Parameters(Map<String, Value>);
 
 impl Parameters {
-    /// Reads the parameters. A body of another type than JSON has none.
+    /// Reads the parameters. A body whose content type is not JSON has no parameters.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a body that says that it is JSON, and is no JSON object.
+    /// `INVALID_PARAMETER_VALUE` if the content type is JSON and the body is not a JSON object.
     pub(crate) fn of(request: &Request) -> Result<Self> {
         let is_json = request.content_type.as_deref().is_some_and(is_json);
         let has_body = match request.method.as_str() {
@@ -28,12 +30,12 @@ impl Parameters {
         Ok(Self(all))
     }
 
-    /// A parameter that may be missing.
+    /// Returns an optional parameter. `null` counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name).filter(|value| !value.is_null())
     }
 
-    /// A parameter that has to be there.
+    /// Returns a required parameter.
     ///
     /// # Errors
     /// `INVALID_PARAMETER_VALUE`.
@@ -45,7 +47,7 @@ impl Parameters {
         })
     }
 
-    /// A text that has to be there. A number or a switch is taken as Python shows it.
+    /// Returns a required string. Numbers and booleans are converted to strings as Python does.
     pub(crate) fn text(&self, name: &str) -> Result<String> {
         match self.required(name)? {
             Value::String(text) => Ok(text.clone()),
@@ -56,7 +58,7 @@ impl Parameters {
         }
     }
 
-    /// A number that has to be there (`_coerce_int_param`).
+    /// Returns a required integer (`_coerce_int_param`).
     pub(crate) fn number(&self, name: &str) -> Result<Number> {
         let value = self.required(name)?;
         let digits = match value {
@@ -74,17 +76,17 @@ impl Parameters {
     }
 }
 
-/// Whether a content type is one of those that Flask takes for JSON.
+/// Checks whether Flask treats a content type as JSON.
 pub(crate) fn is_json(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
 }
 
-/// An integer of any size, for messages that show it.
+/// An integer of any size, in decimal. Error messages quote it.
 pub(crate) struct Number(pub(crate) String);
 
 impl Number {
-    /// The id, if it can be one.
+    /// Returns the number as an id, if it is in the range of ids.
     pub(crate) fn id(&self) -> Option<u32> {
         self.0.parse().ok()
     }

@@ -1,4 +1,4 @@
-//! Roles: their grants, and their users.
+//! Endpoints for roles, their grants, and their assignment to users.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::auth::{Assignments, Done, OneAssignment, OneRole, OneRolePermission, RolePermissions, Roles, granted};
@@ -13,7 +13,7 @@ use crate::parameters::{Number, Parameters};
 use crate::store::Store;
 use crate::users::{Named, Seen};
 
-/// The beginning of names that are reserved for the grants of users themselves.
+/// Prefix of role names that is reserved for grants that users hold directly.
 const RESERVED: &str = "__user_";
 
 fn managing() -> Needs {
@@ -24,18 +24,19 @@ fn reading() -> Needs {
     Needs::of(Action::Read, [Target::Any(Resource::Role)])
 }
 
-/// Passes callers who may manage the roles of a workspace: its administrators, whichever workspace
-/// the request is about.
+/// Checks that the caller may manage roles of a workspace, which need not be the workspace of the
+/// request. Administrators of the workspace may.
 async fn manages(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     among(scope, store, workspace, |of, workspace| of.administered.contains(workspace)).await
 }
 
-/// The same for callers who may look at them: those with a role there.
+/// Checks that the caller may see roles of a workspace. Users with a role in it may.
 async fn reads(scope: &Scope, store: &Store, workspace: Result<String>) -> Result<()> {
     among(scope, store, workspace, |of, workspace| of.all.contains(workspace)).await
 }
 
-/// Only administrators of the server are told that a role is not there.
+/// Checks the caller's memberships. Returns `PERMISSION_DENIED` even if the role does not exist,
+/// unless the caller administers the server.
 async fn among(
     scope: &Scope,
     store: &Store,
@@ -50,11 +51,11 @@ async fn among(
     }
 }
 
-/// Bytes of the longest name of a role or a workspace, and of the longest description.
+/// Maximum lengths in bytes. The first applies to names of roles and workspaces.
 const LONGEST_NAME: usize = 250;
 const LONGEST_DESCRIPTION: usize = 5_000;
 
-/// A text of a role that may not be empty.
+/// Returns a required string of a role, which must not be blank.
 fn filled(value: &Value, message: &str) -> Result<String> {
     let text = value.as_str().filter(|text| !text.trim().is_empty()).ok_or_else(|| Error::invalid(message))?;
     bounded(text, LONGEST_NAME)
@@ -64,7 +65,7 @@ fn bounded(text: &str, longest: usize) -> Result<String> {
     if text.len() <= longest {
         return Ok(text.to_owned());
     }
-    Err(Error::invalid(format!("A text of a role is longer than {longest} bytes.")))
+    Err(Error::invalid(format!("A role's name, workspace or description is longer than {longest} bytes.")))
 }
 
 fn not_reserved(name: &str) -> Result<()> {
@@ -153,7 +154,7 @@ impl Endpoint for List {
         Ok(Self(workspaces.into_iter().map(str::to_owned).collect()))
     }
 
-    /// Those of all workspaces are for administrators.
+    /// Listing the roles of all workspaces requires the right to manage roles.
     fn needs(&self) -> Needs {
         if self.0.is_empty() { reading().and_all(managing()) } else { reading() }
     }
@@ -416,7 +417,8 @@ impl Endpoint for Users {
         managing()
     }
 
-    /// Only for those who manage the workspace: members are not told who else is one (`validate_can_manage_roles`).
+    /// Requires the right to manage roles of the workspace: members must not learn who the other
+    /// members are (`validate_can_manage_roles`).
     async fn act(self, scope: &Scope, store: &Store) -> Result<Assignments> {
         manages(scope, store, store.role_workspace(&self.0).await).await?;
         Ok(Assignments { assignments: store.role_users(&self.0).await? })

@@ -7,7 +7,7 @@ use service::{Paths, Route};
 use crate::store::{Store, WorkspaceStore};
 use crate::{form, grants, roles, signin, tokens, users, workspaces};
 
-/// The routes of workspaces, which are there without users, too.
+/// Returns the routes of workspaces. They exist even if users do not sign in.
 #[must_use]
 pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
     vec![
@@ -19,7 +19,7 @@ pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
     ]
 }
 
-/// The routes of users.
+/// Returns the routes of users, roles and grants.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![

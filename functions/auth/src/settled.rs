@@ -1,4 +1,4 @@
-//! Changes are answered once they hold in every process.
+//! Delays responses to changes until the changes are in effect in every process.
 
 use axum::Router;
 use axum::extract::Request;
@@ -6,13 +6,14 @@ use axum::middleware::{Next, from_fn};
 use http::{Method, StatusCode};
 use permissions::LEASE;
 
-/// The same router, which answers a change when no process relies on the earlier state any more.
+/// Wraps a router so that it responds to a change only after the lease, when no process relies on
+/// the earlier state any more.
 pub(crate) fn settled(router: Router) -> Router {
     router.layer(from_fn(|request: Request, next: Next| async move {
         let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
         let answer = next.run(request).await;
-        // An answer that something is not there, or no answer, may follow an earlier request that
-        // has taken it away.
+        // Client errors mean that nothing has changed. The exception is 404: an earlier attempt of
+        // the request may have deleted the entity.
         let status = answer.status();
         let is_settled = status.is_client_error() && status != StatusCode::NOT_FOUND;
         if changes && !is_settled {

@@ -1,8 +1,7 @@
-//! Signing in on a page, and signing out.
+//! The sign-in page, and signing out.
 //!
-//! The form has no address of its own. So a browser keeps the part after the `#` of the address on
-//! its way there and back.
-//! address on its way there and back.
+//! The form has no `action`. It is therefore submitted to the page's own address, and the browser
+//! keeps the fragment (after the `#`) across signing in.
 
 use access::Arrived;
 use axum::Router;
@@ -26,8 +25,8 @@ const FORM: &str = r#"<form class="narrow" method="post">
 <button type="submit">Sign in</button>
 </form>
 "#;
-/// The text of the page while nobody can sign in yet.
-const NOBODY: &str = "<p>Nobody can sign in yet. Whoever runs this server makes the first administrator:</p>\n\
+/// Text of the page if no user exists yet.
+const NOBODY: &str = "<p>This server has no users yet. Its operator creates the first administrator:</p>\n\
                       <code>mlflow-serverless admin create NAME</code>\n";
 
 fn form(status: StatusCode, text: &str, name: &str) -> Answer {
@@ -41,14 +40,14 @@ fn with_cookies(answer: Answer, cookies: [String; 2]) -> Answer {
     })
 }
 
-/// Where the request wants to go then.
+/// Returns the path to redirect to after signing in.
 fn next(request: &Request) -> String {
     let next = request.query.iter().find(|(name, _)| name == "next").map(|(_, next)| next.as_str());
     back(next.unwrap_or("/")).to_owned()
 }
 
-/// Shows the form. A user who has signed in is led on. A user who has signed out is signed out in
-/// every process.
+/// Shows the form. A user who is already signed in is redirected. If the browser has signed out,
+/// the session is ended in every process.
 pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
     match Cookies::of(&arrived) {
         Cookies::SignedOut(secret) => store.session_end(&secret).await?,
@@ -61,16 +60,21 @@ pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Re
     Ok(form(StatusCode::OK, "", ""))
 }
 
-/// Takes the form. Each session has a new secret: none that somebody else has put into the browser becomes one.
+/// Processes the form. Every sign-in creates a session with a new secret, so a secret that an
+/// attacker has planted in the browser never becomes valid.
 pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
     if !is_of_own_page(&arrived) {
-        return Ok(form(StatusCode::FORBIDDEN, "This form was sent by a page of another server.", ""));
+        return Ok(form(
+            StatusCode::FORBIDDEN,
+            "The form was submitted by a page of another server. Sign in here instead.",
+            "",
+        ));
     }
     let fields = fields(&request);
     let field = |name| fields.iter().find(|(field, _)| field == name).map_or("", |(_, value)| value.as_str());
     let (name, password) = (field("username"), field("password"));
     let Some(user) = UserName::named(name).filter(|_| !password.is_empty()) else {
-        return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and your password.", name));
+        return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and password.", name));
     };
     match store.session_open(&user, password.to_owned(), arrived.entry.peer).await {
         Ok(Some(secret)) => {
@@ -79,7 +83,7 @@ pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> 
             }
             Ok(with_cookies(Answer::SeeOther(next(&request)), cookies::opened(&arrived, &secret, SESSION)))
         }
-        Ok(None) => Ok(form(StatusCode::UNAUTHORIZED, "The username or the password is wrong.", name)),
+        Ok(None) => Ok(form(StatusCode::UNAUTHORIZED, "Incorrect username or password.", name)),
         Err(error) if error.code == ErrorCode::ResourceExhausted => {
             Ok(form(StatusCode::TOO_MANY_REQUESTS, &error.message, name))
         }
@@ -87,12 +91,13 @@ pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> 
     }
 }
 
-/// The fields of a form that was sent.
+/// Returns the fields of a submitted form.
 pub(crate) fn fields(request: &Request) -> Vec<(String, String)> {
     Request::parse_query(&String::from_utf8_lossy(&request.body))
 }
 
-/// Ends the session of a browser whose page has signed out: MLflow's deletes a cookie and asks who is signed in.
+/// Ends the session of a browser that has signed out. MLflow's page signs out by deleting a cookie
+/// and then requesting the current user.
 pub(crate) fn ending_sessions(router: Router, store: Store) -> Router {
     router.layer(from_fn(move |request: HttpRequest, next: Next| {
         let store = store.clone();
@@ -103,8 +108,8 @@ pub(crate) fn ending_sessions(router: Router, store: Store) -> Router {
                 if let Cookies::SignedOut(secret) = Cookies::of(&arrived)
                     && let Err(error) = store.session_end(&secret).await
                 {
-                    // The browser has none of its cookies any more, and the session ends by itself.
-                    tracing::error!(%error, "a session could not be ended");
+                    // The browser no longer has its cookies, and the session expires anyway.
+                    tracing::error!(%error, "failed to end a session");
                 }
             }
             next.run(HttpRequest::from_parts(parts, body)).await

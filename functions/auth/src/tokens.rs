@@ -1,4 +1,4 @@
-//! The page of one's tokens.
+//! The page on which users manage their API tokens.
 
 use access::{Credentials, Needs, Only, Restriction, Scope};
 use base64::Engine;
@@ -20,19 +20,19 @@ const FORM: &str = r#"<h2>New token</h2>
 <input type="hidden" name="do" value="create">
 <label for="name">Name</label>
 <input id="name" name="name" maxlength="200" required>
-<label for="only">May be used to</label>
+<label for="only">Scope</label>
 <select id="only" name="only">
-<option value="everything">do whatever I may do</option>
-<option value="read">read</option>
-<option value="ingest">send traces</option>
+<option value="everything">Full access</option>
+<option value="read">Read-only</option>
+<option value="ingest">Trace ingestion</option>
 </select>
-<label for="experiment">In this experiment only (its id)</label>
-<input id="experiment" name="experiment" inputmode="numeric" placeholder="in all of them">
-<label for="days">Ends after so many days</label>
+<label for="experiment">Limit to experiment (ID, optional)</label>
+<input id="experiment" name="experiment" inputmode="numeric" placeholder="all experiments">
+<label for="days">Expires after (days)</label>
 <input id="days" name="days" inputmode="numeric" value="90" placeholder="never">
-<button type="submit">Create</button>
+<button type="submit">Create token</button>
 </form>
-<p>Clients take it as MLFLOW_TRACKING_TOKEN. <a href="/">To the experiments</a></p>
+<p>Set it as MLFLOW_TRACKING_TOKEN. <a href="/">Back to experiments</a></p>
 "#;
 const REVOKE: &str = r#"<form method="post"><input type="hidden" name="csrf_token" value="CSRF">
 <input type="hidden" name="do" value="revoke"><input type="hidden" name="id" value="ID">
@@ -43,9 +43,11 @@ async fn tokens(store: &Store, user: &UserName, status: StatusCode, above: &str)
     let listed = store.tokens(user).await?;
     let rows: String = listed.iter().map(|token| row(token, &csrf)).collect();
     let table = if rows.is_empty() {
-        "<p>There are none.</p>\n".to_owned()
+        "<p>You have no tokens yet.</p>\n".to_owned()
     } else {
-        format!("<table>\n<tr><th>Name</th><th>For</th><th>Made</th><th>Ends</th><th></th></tr>\n{rows}</table>\n")
+        format!(
+            "<table>\n<tr><th>Name</th><th>Scope</th><th>Created</th><th>Expires</th><th></th></tr>\n{rows}</table>\n"
+        )
     };
     Ok(page(status, "Tokens", &format!("{above}{table}{}", FORM.replace("CSRF", &csrf))))
 }
@@ -61,13 +63,13 @@ fn row(token: &Token, csrf: &str) -> String {
     )
 }
 
-/// The purpose of a token, in words.
+/// Returns the scope of a token in words.
 #[must_use]
 pub fn reach(restriction: &Restriction) -> String {
     let only = match restriction.only {
-        Only::Everything => "everything",
-        Only::Reading => "reading",
-        Only::Ingest => "sending traces",
+        Only::Everything => "full access",
+        Only::Reading => "read-only",
+        Only::Ingest => "trace ingestion",
     };
     match restriction.experiment {
         Some(experiment) => format!("{only}, experiment {experiment}"),
@@ -75,20 +77,21 @@ pub fn reach(restriction: &Restriction) -> String {
     }
 }
 
-/// The day of a time in seconds.
+/// Returns the date (UTC) of a time in seconds.
 #[must_use]
 pub fn day(seconds: i64) -> String {
     let day = time::OffsetDateTime::from_unix_timestamp(seconds).map(time::OffsetDateTime::date);
     day.map(|day| day.to_string()).unwrap_or_default()
 }
 
-/// A caller with only a token could make one that outlives it.
+/// Checks that the caller may manage tokens. A token cannot create tokens, because these could
+/// outlive it.
 fn may_make_tokens(scope: &Scope) -> Result<()> {
     let sent = scope.identity().sent.as_ref().map(|sent| &sent.credentials);
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),
         Some(Credentials::Token(..) | Credentials::Signature(_)) | None => {
-            Err(Error::new(ErrorCode::PermissionDenied, "Tokens are made by whoever signs in with a password."))
+            Err(Error::new(ErrorCode::PermissionDenied, "Sign in with a password to manage tokens."))
         }
     }
 }
@@ -145,22 +148,22 @@ impl Endpoint for Submit {
         may_make_tokens(scope)?;
         let user = caller(scope)?;
         if !store.is_form_token(&user, &self.csrf).await? {
-            let why = note("The form was too old. Send it again.");
+            let why = note("The form has expired. Submit it again.");
             return tokens(store, &user, StatusCode::BAD_REQUEST, &why).await;
         }
         let done = match self.wanted {
             Wanted::Create(Ok(new)) => store.token_create(&user, new).await.map(|(secret, token)| {
                 let (id, reach) = (token.id, reach(&token.restriction));
-                changed(scope, "token created", format_args!("token {id} {} for {reach}", token.name));
-                let text = format!("This is the token {}. It is not shown again:", token.name);
+                changed(scope, "token created", format_args!("token {id} {} ({reach})", token.name));
+                let text = format!("Copy the token {} now. It is not shown again:", token.name);
                 format!("{}<code>{}</code>\n", note(&text), secret.token())
             }),
             Wanted::Create(Err(error)) => Err(error),
             Wanted::Revoke(Some(id)) => store.token_revoke(&user, id).await.map(|()| {
                 changed(scope, "token revoked", format_args!("token {id}"));
-                note("The token is revoked.")
+                note("Token revoked.")
             }),
-            Wanted::Revoke(None) => Err(Error::invalid("There is no such token.")),
+            Wanted::Revoke(None) => Err(Error::invalid("Token not found.")),
         };
         match done {
             Ok(above) => tokens(store, &user, StatusCode::OK, &above).await,
@@ -172,14 +175,15 @@ impl Endpoint for Submit {
     }
 }
 
-/// The token that texts ask for.
+/// Parses the fields of the form, or the arguments of the command line, into a token to be created.
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE`.
 pub fn new_token(name: &str, only: &str, experiment: &str, days: &str) -> Result<NewToken> {
-    let only = Only::from_name(only).ok_or_else(|| Error::invalid("A token is for everything, read or ingest."))?;
+    let only = Only::from_name(only)
+        .ok_or_else(|| Error::invalid("The scope of a token must be 'everything', 'read' or 'ingest'."))?;
     let experiment = (!experiment.is_empty()).then(|| ExperimentId::parse(experiment)).transpose()?;
     let days = (!days.is_empty()).then(|| days.parse()).transpose();
-    let days = days.map_err(|_| Error::invalid("The days of a token are a number."))?;
+    let days = days.map_err(|_| Error::invalid("The lifetime of a token must be a number of days."))?;
     Ok(NewToken { name: name.to_owned(), restriction: Restriction { experiment, only }, days })
 }

@@ -1,4 +1,4 @@
-//! Users: their names and passwords, and who administers.
+//! Endpoints for users, their passwords, and administrators of the server.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,15 @@ use crate::names::new_user_name;
 use crate::parameters::{Parameters, is_json};
 use crate::store::{Found, Store};
 
-/// Users whose roles are read at a time.
+/// Number of users whose roles are read concurrently.
 const AT_ONCE: usize = 16;
-/// Characters of the shortest password (`_validate_password`).
+/// Minimum length of a password in characters (`_validate_password`).
 const SHORTEST_PASSWORD: usize = 12;
-/// Bytes of the longest. Hashing takes longer the longer it is, and MLflow has no limit.
+/// Maximum length of a password in bytes. MLflow has no limit, but hashing time grows with the
+/// length.
 const LONGEST_PASSWORD: usize = 1_024;
 
-/// The name of a user in a request. There may be no such user.
+/// A user's name as sent in a request. The user may not exist.
 pub(crate) struct Named(String);
 
 impl Named {
@@ -29,30 +30,30 @@ impl Named {
         parameters.text("username").map(Self)
     }
 
-    /// The need of an action on the user. A text that is no user's name belongs to nobody, and only
-    /// administrators are told so.
+    /// Returns the need of an action on the user. For a text that is not a valid user name, only
+    /// administrators get a 404, and other callers are denied.
     pub(crate) fn needs(&self, action: Action) -> Needs {
         Needs::of(action, [UserName::named(&self.0).map_or(Target::Nothing(Resource::User), Target::User)])
     }
 
-    /// The name as it was sent.
+    /// Returns the name as it was sent.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 
-    /// The user's name.
+    /// Parses the user's name.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` for a text that is no user's name.
+    /// `RESOURCE_DOES_NOT_EXIST` if the text is not a valid user name.
     pub(crate) fn name(&self) -> Result<UserName> {
         UserName::named(&self.0).ok_or_else(|| UserName::not_found(&self.0))
     }
 }
 
-/// Refuses a password that is too short or too long.
+/// Checks the length of a password.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`.
+/// `INVALID_PARAMETER_VALUE` if it is too short or too long.
 pub fn check_password(password: &str) -> Result<()> {
     if password.chars().count() < SHORTEST_PASSWORD {
         return Err(Error::invalid("Password must be at least 12 characters."));
@@ -68,7 +69,7 @@ pub(crate) enum Create {
         name: UserName,
         password: String,
     },
-    /// MLflow's message about a request that creates no user.
+    /// A request that creates no user, with MLflow's message.
     Refused(&'static str),
 }
 
@@ -125,7 +126,7 @@ impl Endpoint for Get {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneUser> {
-        // Administrators of workspaces see roles, and not users.
+        // Administrators of a workspace may see a user's roles in it, but not the user.
         if matches!(Seen::of(scope, store, &self.0.0).await?, Seen::In(_)) {
             return Err(denied());
         }
@@ -154,18 +155,18 @@ impl Endpoint for Current {
     }
 }
 
-/// The user who calls.
+/// Returns the name of the user who sent the request.
 pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
     match scope.caller() {
         Caller::User(user) => Ok(user.name.clone()),
-        // A principal of AWS that is no user has no page of its own.
+        // An IAM principal that acts as no user has no page.
         Caller::Principal(principal) => Err(UserName::not_found(principal)),
-        Caller::Somebody => Err(Error::internal("a call of nobody in particular")),
+        Caller::Somebody => Err(Error::internal("the request has no user")),
     }
 }
 
-/// Refuses credentials that are for one experiment or for sending traces: they are not told what
-/// else their user has.
+/// Rejects credentials that are limited to one experiment or to trace ingestion. They must not
+/// reveal what else their user has access to.
 ///
 /// # Errors
 /// `PERMISSION_DENIED`.
@@ -179,14 +180,14 @@ pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
 
 /// The part of a user's roles that the caller may see.
 pub(crate) enum Seen {
-    /// All of it: the user himself, and administrators of the server.
+    /// All roles, for the user in question and for administrators of the server.
     All,
-    /// His roles in these workspaces, which the caller administers.
+    /// The user's roles in these workspaces, which the caller administers.
     In(BTreeSet<String>),
 }
 
 impl Seen {
-    /// The part of this user's roles that the caller may see.
+    /// Returns the part of this user's roles that the caller may see.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -199,7 +200,7 @@ impl Seen {
         })
     }
 
-    /// Those of his roles that may be seen.
+    /// Returns those of the user's roles that the caller may see.
     pub(crate) fn roles(&self, mut roles: Vec<Role>) -> Vec<Role> {
         if let Self::In(workspaces) = self {
             roles.retain(|role| workspaces.contains(&role.workspace));
@@ -207,11 +208,12 @@ impl Seen {
         roles
     }
 
-    /// The same for the user whom the request names. A caller who administers none of the user's
-    /// workspaces is not told whether the user exists (`validate_can_view_user_roles`).
+    /// Returns the user that the request names, with the roles that the caller may see. Callers who
+    /// administer none of the user's workspaces do not learn whether the user exists
+    /// (`validate_can_view_user_roles`).
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` where all may be seen.
+    /// `PERMISSION_DENIED`, and `RESOURCE_DOES_NOT_EXIST` if the caller may see all roles.
     pub(crate) async fn roles_of(scope: &Scope, store: &Store, named: &Named) -> Result<(Found, Vec<Role>)> {
         let seen = Self::of(scope, store, &named.0).await?;
         let roles = async {
@@ -228,7 +230,7 @@ impl Seen {
     }
 }
 
-/// MLflow's refusal.
+/// Returns MLflow's error for a denied request.
 pub(crate) fn denied() -> Error {
     Error::new(ErrorCode::PermissionDenied, "Permission denied")
 }
@@ -247,7 +249,7 @@ impl Endpoint for List {
         Needs::read(Target::Any(Resource::User))
     }
 
-    /// Everybody sees all users. Only administrators see the roles of others.
+    /// All users see the list of users. Only administrators see the roles of other users.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Users> {
         let listed = store.users().await?.into_iter().map(|account| async move {
             let roles = match Seen::of(scope, store, account.user.name.as_str()).await? {
@@ -285,7 +287,8 @@ impl Endpoint for UpdatePassword {
         self.user.needs(Action::Update)
     }
 
-    /// A user who changes his own password has to know it: an unattended browser is not enough.
+    /// Users who change their own password must send the current one, so that access to an
+    /// unattended browser is not enough.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let name = self.user.name()?;
         let from = scope.identity().sent.as_ref().and_then(|sent| sent.from);
@@ -302,7 +305,7 @@ impl Endpoint for UpdatePassword {
         }
         check_password(&self.password)?;
         match scope.identity().sent.as_ref().map(|sent| &sent.credentials) {
-            // All sessions end with the password but the one in which it is changed.
+            // A new password ends all sessions except the one in which it is changed.
             Some(Credentials::Session(user, digest)) if *user == name => {
                 store.user_set_password_in(&name, self.password, digest).await?;
             }

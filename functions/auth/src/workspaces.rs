@@ -1,4 +1,5 @@
-//! Endpoints of workspaces. They are there without users, too; where there are some, each workspace gets roles.
+//! Endpoints for workspaces. They exist even if users do not sign in. If users do, each new
+//! workspace gets roles.
 
 use access::{Action, Needs, Only, Resource, Restriction, Scope, Target};
 use http::StatusCode;
@@ -14,13 +15,15 @@ use workspaces::{Change, Document, Mode};
 use crate::audit::changed;
 use crate::store::{FirstRoles, WorkspaceStore};
 
-/// Characters of the longest time after which traces would be archived (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
+/// Maximum length in characters of the time after which traces would be archived
+/// (`MAX_TRACE_ARCHIVAL_RETENTION_LENGTH`).
 const LONGEST_TIME: usize = 32;
-/// Bytes of the longest description.
+/// Maximum length of a description in bytes.
 const LONGEST_DESCRIPTION: usize = 5_000;
 
-/// The roles that a new workspace gets (`_DEFAULT_WORKSPACE_ROLES`). MLflow's description of the role `user` promises the right to read
-/// everything in the workspace, which its grant does not give.
+/// The roles of a new workspace (`_DEFAULT_WORKSPACE_ROLES`). The description of `user` differs
+/// from MLflow's, which promises the right to read everything in the workspace. The role's grant
+/// does not include that right.
 const ROLES: [(&str, Level, &str); 2] = [
     ("admin", Level::Manage, "Full MANAGE authority over the workspace."),
     (
@@ -31,7 +34,7 @@ const ROLES: [(&str, Level, &str); 2] = [
     ),
 ];
 
-/// A workspace, as answered.
+/// A workspace as the API represents it.
 #[derive(Serialize)]
 pub(crate) struct Answered {
     name: Workspace,
@@ -75,7 +78,7 @@ impl From<Document> for Answered {
     }
 }
 
-/// An answer with another status than 200.
+/// Returns a JSON answer with a status other than 200.
 fn with_status(status: StatusCode, content: &impl Serialize) -> Result<Answer> {
     match Answer::json(content)? {
         Answer::Json(body) => Ok(Answer::Foreign { status, content_type: "application/json", body }),
@@ -83,12 +86,14 @@ fn with_status(status: StatusCode, content: &impl Serialize) -> Result<Answer> {
     }
 }
 
-/// The workspace that a path names: the default one, or a name of MLflow's grammar.
+/// Parses the workspace name in the path. It is the default workspace, or a name that MLflow's
+/// grammar allows.
 fn named(request: &Request) -> Result<Workspace> {
     Workspace::parse(request.path_part("workspace_name"))
 }
 
-/// A place for artifacts, without blanks around it; an empty one is none (`_validate_optional_workspace_storage_location`).
+/// Validates an artifact location and trims it. An empty location means none
+/// (`_validate_optional_workspace_storage_location`).
 fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
     let Some(sent) = sent else { return Ok(None) };
     let trimmed = sent.trim();
@@ -104,7 +109,7 @@ fn artifact_root(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// A place for archived traces (`_validate_trace_archival_location`).
+/// Validates a location for archived traces (`_validate_trace_archival_location`).
 fn archive(sent: Option<String>) -> Result<Option<String>> {
     const FIELD: &str = "trace_archival_config.location";
     let Some(sent) = sent else { return Ok(None) };
@@ -123,7 +128,8 @@ fn archive(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// A time after which traces would be archived (`_validate_trace_archival_retention_string`).
+/// Validates a time after which traces would be archived
+/// (`_validate_trace_archival_retention_string`).
 fn archive_after(sent: Option<String>) -> Result<Option<String>> {
     const FIELD: &str = "trace_archival_config.retention";
     let Some(sent) = sent else { return Ok(None) };
@@ -145,7 +151,8 @@ fn archive_after(sent: Option<String>) -> Result<Option<String>> {
     Ok(Some(trimmed.to_owned()))
 }
 
-/// A text that a message may have under this name, as it is written here and in no other case.
+/// Returns an optional string field of a message. Its name has to match exactly; the camel-case
+/// form is not accepted.
 fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
     match message.get(field) {
         None => Ok(None),
@@ -154,7 +161,7 @@ fn text(message: &Map<String, Value>, field: &str) -> Result<Option<String>> {
     }
 }
 
-/// The fields of a workspace in a request, without its name.
+/// Returns the fields of a workspace in a request, except for its name.
 fn said(request: &Request) -> Result<Change> {
     let sent = request.json_object()?;
     let (description, root) = (text(&sent, "description")?, text(&sent, "default_artifact_root")?);
@@ -195,9 +202,9 @@ impl Endpoint for List {
         Needs::list(Resource::Workspace)
     }
 
-    /// Those in which the caller has a role, and all for administrators. Credentials that are narrowed
-    /// to an experiment see its workspace only. Those for sending traces see none, as they can list
-    /// nothing anywhere.
+    /// Returns the workspaces in which the caller has a role, or all workspaces for administrators.
+    /// Credentials that are limited to an experiment see only its workspace. Credentials for trace
+    /// ingestion see none, because they cannot list anything anywhere.
     async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         let Restriction { experiment, only } = scope.identity().restriction;
@@ -232,7 +239,8 @@ impl Endpoint for Create {
             return Err(Error::invalid("The 'default' workspace is reserved and cannot be created"));
         }
         let name = Workspace::parse(&sent.name)?;
-        // Names in camel case count where something is created, and not where it is changed.
+        // Camel-case field names are accepted when a workspace is created, but not when it is
+        // updated.
         let (description, root) = (described(sent.description)?, artifact_root(sent.default_artifact_root)?);
         Ok(Self { name, new: Change { description, artifact_root: root, ..new } })
     }
@@ -351,7 +359,8 @@ impl Endpoint for Delete {
     }
 }
 
-/// The answer where workspaces are off. MLflow's status is 503, which clients repeat seven times.
+/// Returns the error for a server without workspaces. MLflow's status is 503, which clients retry
+/// seven times.
 fn disabled(path: &str) -> Answer {
     let body = format!(
         "Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running without workspaces support. To \

@@ -1,22 +1,22 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
 
-/// GraphQL, for the user interface. It reads, and writes nothing.
+/// GraphQL, for the user interface. Read-only.
 pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
     name: "graphql",
     resource: "Graphql",
-    description: "GraphQL, for the user interface. It reads, and writes nothing.",
+    description: "GraphQL, for the user interface. Read-only.",
     paths: &["/graphql"],
     table: Some(TableRights {
         actions: TableActions::Read,
         indexes: Indexes::All,
-        why: "It reads what the endpoints read that it calls.",
+        why: "The endpoints that it calls read the table.",
     }),
-    // It lists the files of runs, and reads none.
+    // The function lists the files of runs, but does not read them.
     bucket: &[BucketRight::List],
     settings: &[Setting::Artifacts],
     ..Function::BASE

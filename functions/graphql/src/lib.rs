@@ -1,14 +1,14 @@
-//! The GraphQL function: the answers of other functions' endpoints, as far as a query asks for
-//! them.
+//! The GraphQL function: returns the parts of other functions' responses that a query selects.
 //!
-//! `schema.graphql` is the whole schema on one page, [`roots`](mod@roots) says which endpoint
-//! answers each root. It calls those endpoints for the same caller, with the same needs, and
-//! makes no request to the table itself.
+//! `schema.graphql` is the whole schema on one page, and [`roots`](mod@roots) maps each root field
+//! to an endpoint. The function calls those endpoints as the same caller, with the same needs, and
+//! makes no requests to the table itself.
 //!
-//! `POST /graphql` → `query.rs` parses and validates on a thread for blocking work, 16 queries of a
-//! process at a time. `operation.rs` checks MLflow's limits. `root.rs` has the roots, and
-//! `object.rs` the objects that they answer. `requests.rs` calls the endpoint that `roots.rs`
-//! names, through `service::Calls`. Caller and needs are those of REST.
+//! `POST /graphql` → `query.rs` parses and validates queries on a thread for blocking work, at most
+//! 16 at a time per process. `operation.rs` checks MLflow's limits. `root.rs` resolves the root
+//! fields, and `object.rs` the fields of the objects that they return. `requests.rs` calls the
+//! endpoint that `roots.rs` names, through `service::Calls`. Caller and needs are the same as for
+//! REST.
 
 mod declaration;
 mod limits;
@@ -26,8 +26,8 @@ use service::{Frame, Paths, Route};
 pub use declaration::DOMAIN;
 pub use store::Store;
 
-/// The routes of this function. A query itself needs nothing: each endpoint that it calls asks for
-/// its own needs.
+/// Returns the routes of this function. A query itself has no needs, because each endpoint that it
+/// calls checks its own.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
@@ -36,7 +36,7 @@ pub fn routes() -> Vec<Route<Store>> {
     ]
 }
 
-/// The router of the domain over a store of one's own: for tests.
+/// Returns the router of the domain over the given store. For tests.
 pub fn router(store: &Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     service::router(routes(), &Frame::guarded(store.clone(), authorizer))
 }

@@ -1,33 +1,38 @@
-//! How much a query may ask for: MLflow's limits (`graphql_no_batching.py`), and some of our own.
+//! Limits for queries: those of MLflow (`graphql_no_batching.py`), and some of our own.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use apollo_compiler::ast::{Definition, Document, Field, Selection};
 
-/// Longest query, in bytes. Those of the UI have less than 2,000.
+/// Maximum length of a query in bytes. Those of the user interface are shorter than 2,000.
 pub(crate) const QUERY: usize = 64 << 10;
-/// How deep anything in a query may be nested for the parser, which would otherwise run out of stack: lists of lists, say.
+/// Maximum nesting in a query, for example of lists. Without a limit, the parser could overflow its
+/// stack.
 pub(crate) const RECURSION: usize = 64;
-/// Runs that a query may ask for their model versions, in all of its searches: each takes a request.
+/// Maximum number of runs whose model versions one query selects, in all of its searches. Each
+/// takes a request.
 pub(crate) const RUNS_WITH_VERSIONS: usize = 1_000;
-/// The most weight of an answer, in bytes of texts and 32 more for each field.
+/// Maximum weight of a response: the bytes of its texts, and 32 for each field.
 pub(crate) const ANSWER: usize = 64 << 20;
-/// The most that endpoints answer to one query together, in bytes of JSON.
+/// Maximum size of all endpoint responses to one query, in bytes of JSON.
 pub(crate) const READ: usize = 64 << 20;
 
 const ROOT_FIELDS: usize = 10;
 const ALIASES: usize = 10;
 const DEPTH: usize = 10;
 const SELECTIONS: usize = 1_000;
-/// Spreads of fragments and inline fragments, those in fragments counted with each level that spreads them: they are selections, too.
+/// Maximum number of fragment spreads and inline fragments. Those in a fragment count once per
+/// spread of that fragment. MLflow counts them as selections as well.
 const SPREADS: usize = 10_000;
-/// Selections of an operation that asks for the schema itself, whose types lead to each other without an end.
+/// Maximum number of selections in an operation that queries the schema, whose types refer to each
+/// other without end.
 const SELECTIONS_OF_SCHEMA: usize = 100;
 
-/// Checks a document as MLflow does, before anything is known of the types: all of its operations, with fragments put in.
+/// Checks a document against MLflow's limits before it is validated against the schema. Covers all
+/// its operations, with fragments expanded.
 ///
 /// # Errors
-/// MLflow's sentence about the first limit that is exceeded.
+/// MLflow's message for the first limit that is exceeded.
 pub(crate) fn check(document: &Document) -> Result<(), String> {
     let fragments: Fragments = document.definitions.iter().filter_map(fragment).collect();
     let (mut root_fields, mut aliases, mut selections, mut limit) = (0, 0, 0, SELECTIONS);
@@ -85,7 +90,8 @@ fn fragment(definition: &Definition) -> Option<(&str, &[Selection])> {
     }
 }
 
-/// The fields of a level, those of its fragments among them, each fragment once; counts its spreads.
+/// Returns the fields of one level, including those of its fragments. Each fragment is expanded
+/// once. Adds the spreads to `spreads`.
 fn fields<'a>(selection_set: &'a [Selection], fragments: &Fragments<'a>, spreads: &mut usize) -> Vec<&'a Field> {
     let (mut fields, mut seen) = (Vec::new(), HashSet::new());
     let mut left: VecDeque<&Selection> = selection_set.iter().collect();

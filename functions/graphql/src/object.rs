@@ -1,7 +1,8 @@
-//! The objects of an answer: the answer of an endpoint, field by field, in the forms of the schema.
+//! The objects of a response. Their fields are resolved from an endpoint's response and converted
+//! to the types of the schema.
 //!
-//! A field that an answer leaves out has the default value of a protobuf message: an empty text, 0,
-//! no elements, an empty message.
+//! A field that is missing in the response has the default value of a protobuf message: an empty
+//! text, 0, no elements, or an empty message.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,27 +20,27 @@ use futures::stream::{self, StreamExt};
 use crate::limits;
 use crate::requests::{Requests, failure};
 
-/// The type of a run. Two of its fields are not in the answers of `runs/get` and `runs/search`.
+/// Type name of a run. Two of its fields are not in the responses of `runs/get` and `runs/search`.
 const RUN: &str = "MlflowRunExtension";
-/// The type of a metric of a run, whose value may be NaN.
+/// Type name of a run's metric, whose value may be NaN.
 const METRIC_OF_RUN: &str = "MlflowMetricExtension";
-/// The type that echoes its input.
+/// Type name of the object that echoes its input.
 const ECHO: &str = "Test";
-/// MLflow never has one: errors are next to the data.
+/// Type name of an error object. MLflow never returns one: errors are reported next to the data.
 const API_ERROR: &str = "ApiError";
-/// Runs that are followed at a time.
+/// Number of runs whose related objects are read concurrently.
 const AT_ONCE: usize = 16;
-/// Runs whose model versions are read together.
+/// Number of runs whose model versions are read together.
 const TOGETHER: usize = 100;
 
-/// An object of the answer: a JSON object and its type in the schema.
+/// An object of the response: a JSON object and its type in the schema.
 pub(crate) struct Object<'v> {
     type_name: &'v str,
     value: Held<'v>,
     requests: &'v Requests,
 }
 
-/// The value of an object: a part of another one, its own, or one that many objects share.
+/// The value of an object: borrowed from its parent, owned, or shared by several objects.
 enum Held<'v> {
     Borrowed(&'v JsonValue),
     Owned(JsonValue),
@@ -70,12 +71,12 @@ impl Deref for Held<'_> {
 type Resolved<'a> = Result<AsyncResolvedValue<'a>, FieldError>;
 
 impl<'v> Object<'v> {
-    /// An object that owns its value.
+    /// Returns an object that owns its value.
     pub(crate) fn owned(type_name: &'v str, value: JsonValue, requests: &'v Requests) -> Self {
         Self { type_name, value: Held::Owned(value), requests }
     }
 
-    /// A text of its `info`; empty where there is none.
+    /// Returns a text in the object's `info`, or an empty text if it is missing.
     fn info(&self, name: &str) -> &str {
         self.value.get("info").and_then(|info| info.get(name)).and_then(JsonValue::as_str).unwrap_or_default()
     }
@@ -88,7 +89,7 @@ impl<'v> Object<'v> {
         self.requests.model_versions(self.info("run_id")).await
     }
 
-    /// The value of a field as the schema has it.
+    /// Converts the value of a field to its type in the schema.
     fn complete<'a>(&'a self, info: &'a ResolveInfo<'a>, ty: &'a Type, value: Cow<'a, JsonValue>) -> Resolved<'a> {
         let name = match ty {
             Type::List(inner) | Type::NonNullList(inner) => {
@@ -119,7 +120,7 @@ impl<'v> Object<'v> {
         Ok(match (type_name, value) {
             ("Float", JsonValue::Null) => 0.0.into(),
             ("Float", JsonValue::Number(number)) => number.as_f64().into(),
-            // A number that JSON has none for is a text in the answers of the endpoints.
+            // Endpoints represent numbers that JSON does not support, such as infinity, as texts.
             ("Float", JsonValue::String(text)) if self.type_name == METRIC_OF_RUN && text.as_str() == "NaN" => {
                 JsonValue::Null
             }
@@ -130,15 +131,16 @@ impl<'v> Object<'v> {
             ("Boolean", JsonValue::Null) => false.into(),
             ("LongString", JsonValue::Null) => "0".into(),
             ("LongString" | "String", JsonValue::Number(number)) => number.to_string().into(),
-            // An echo, not a message.
+            // A missing input is echoed as null, unlike a missing text in a message.
             ("String", JsonValue::Null) if self.type_name == ECHO => JsonValue::Null,
             ("String", JsonValue::Null) => "".into(),
             (_, value) => value,
         })
     }
 
-    /// The runs of a page. Their further fields are read for several runs at a time: the library
-    /// waits for one after another.
+    /// Resolves the runs of a page. The experiments and model versions that the query selects are
+    /// read ahead for several runs concurrently, because the library would resolve one run after
+    /// another.
     fn runs<'a>(&'a self, info: &'a ResolveInfo<'a>, runs: &'a [JsonValue]) -> Resolved<'a> {
         let asks = |name| {
             let mut seen = HashSet::new();
@@ -147,7 +149,7 @@ impl<'v> Object<'v> {
         let (experiments, versions) = (asks("experiment"), asks("modelVersions"));
         if versions && !self.requests.may_follow(runs.len()) {
             return Err(failure(&format!(
-                "The field 'modelVersions' can be asked of at most {} runs in a query.",
+                "The field 'modelVersions' can be selected for at most {} runs in a query.",
                 limits::RUNS_WITH_VERSIONS
             )));
         }
@@ -161,8 +163,7 @@ impl<'v> Object<'v> {
             stream::iter(runs)
         });
         let each = each.flatten().map(move |run| async move {
-            // Errors come again where the field is resolved, which finds the data that was read
-            // here.
+            // Errors are ignored here: they are cached, and returned when the field is resolved.
             if experiments {
                 drop(run.experiment().await);
             }
@@ -204,8 +205,8 @@ impl AsyncObjectValue for Object<'_> {
     }
 }
 
-/// Whether a selection has a field of this name, directly or in a fragment. Each fragment is looked
-/// at once.
+/// Checks whether a selection contains a field, directly or in a fragment. Each fragment is visited
+/// once.
 fn selects<'a>(info: &'a ResolveInfo<'_>, set: &'a SelectionSet, name: &str, seen: &mut HashSet<&'a str>) -> bool {
     set.selections.iter().any(|selection| match selection {
         Selection::Field(field) => field.name == name,
@@ -219,7 +220,7 @@ fn selects<'a>(info: &'a ResolveInfo<'_>, set: &'a SelectionSet, name: &str, see
     })
 }
 
-/// The name of a field in the answers of the endpoints.
+/// Converts the name of a field to its name in the responses of endpoints.
 fn snake_case(name: &str) -> String {
     name.chars().fold(String::with_capacity(name.len() + 4), |mut snake, character| {
         if character.is_ascii_uppercase() {

@@ -1,4 +1,4 @@
-//! An operation from its text to its answer: parsed, held against the limits and the schema, executed.
+//! Runs an operation: parses it, checks it against the limits and the schema, and executes it.
 
 use apollo_compiler::Schema;
 use apollo_compiler::ast::Type;
@@ -16,8 +16,8 @@ use crate::limits;
 use crate::requests::Requests;
 use crate::root::Root;
 
-/// The answer to a query, whatever its outcome. MLflow's errors are plain texts, and not objects as
-/// in the specification.
+/// The response to a query, whatever its outcome. As in MLflow, errors are plain texts rather than
+/// the objects of the specification.
 #[derive(Debug, Serialize)]
 pub(crate) struct Response {
     data: Option<JsonMap>,
@@ -25,18 +25,18 @@ pub(crate) struct Response {
 }
 
 impl Response {
-    /// The answer to an operation that was not executed.
+    /// Returns the response to an operation that was not executed.
     fn refused(errors: Vec<String>) -> Self {
         Self { data: None, errors: Some(errors) }
     }
 }
 
-/// Executes the operation of this name, or the only one. It costs the requests of the endpoints
-/// that its roots name.
+/// Executes the operation with this name, or the only one. The cost is that of the endpoints of its
+/// root fields.
 ///
 /// # Errors
-/// `INVALID_PARAMETER_VALUE`, for a text that is no GraphQL and for an answer that would be too
-/// long. Everything else is in the response.
+/// `INVALID_PARAMETER_VALUE` if the text is not GraphQL or the response would be too large. All
+/// other errors are in the response.
 pub(crate) async fn execute(
     schema: &Valid<Schema>,
     query: String,
@@ -47,7 +47,7 @@ pub(crate) async fn execute(
     let mut parser = Parser::new().recursion_limit(limits::RECURSION);
     let document = parser.parse_ast(query, "query").map_err(|error| {
         let first = messages(&error.errors).into_iter().next().unwrap_or_default();
-        Error::invalid(format!("The query is no GraphQL: {first}"))
+        Error::invalid(format!("The query is not valid GraphQL: {first}"))
     })?;
     if let Err(message) = limits::check(&document) {
         return Ok(Response::refused(vec![message]));
@@ -69,19 +69,19 @@ pub(crate) async fn execute(
     if requests.is_too_heavy() {
         return Err(answer_size::too_long("The answer", limits::ANSWER));
     }
-    // The library says where each of them comes from.
+    // The library prefixes errors of resolvers.
     let message = |text: String| text.strip_prefix("resolver error: ").map(str::to_owned).unwrap_or(text);
     let errors: Vec<_> = executed.errors.into_iter().map(|error| message(error.message)).collect();
     Ok(Response { data: executed.data, errors: (!errors.is_empty()).then_some(errors) })
 }
 
-/// The errors of a document, in the words of MLflow's library as far as ours has them. These are
-/// the words of its model, graphql-js.
+/// Returns the errors of a document in the words of MLflow's library, as far as our library uses
+/// the same. Both follow graphql-js.
 fn messages(errors: &DiagnosticList) -> Vec<String> {
     errors.iter().map(|error| error.unstable_to_json_compat().message.replace('"', "'")).collect()
 }
 
-/// An operation that can be executed.
+/// An operation that is ready to be executed.
 struct Prepared<'a> {
     operation: &'a Operation,
     variables: Valid<JsonMap>,
@@ -109,7 +109,7 @@ fn prepare<'a>(
     Ok(Prepared { operation, variables: variables.map_err(|error| error.message().to_string())? })
 }
 
-/// That a variable which must have a value has one.
+/// Checks that a required variable has a value.
 fn check_given(name: &str, ty: &Type, has_default: bool, variables: &JsonMap) -> Result<(), String> {
     match variables.get(name) {
         None if !has_default => Err(format!("Variable '${name}' of required type '{ty}' was not provided.")),

@@ -15,8 +15,8 @@ use crate::operation::{self, Response};
 use crate::requests::Requests;
 use crate::store::Store;
 
-/// Queries that are executed at a time. Each keeps one of the threads that may be kept busy, and
-/// needs others for its calls. If queries had all of them, none would ever end.
+/// Limits the number of concurrent queries. Each occupies one of the blocking threads and needs
+/// more of them for its calls. If queries occupied all of these threads, they would deadlock.
 static EXECUTING: Semaphore = Semaphore::const_new(16);
 
 /// A query as it was sent.
@@ -24,7 +24,8 @@ pub(crate) struct Query {
     text: String,
     variables: JsonMap,
     operation: Option<String>,
-    /// Arguments of the path: one endpoint of MLflow reads them even here.
+    /// Query parameters of the URL. One of MLflow's endpoints reads them even when called through
+    /// GraphQL.
     arguments: Vec<(String, String)>,
 }
 
@@ -35,7 +36,7 @@ impl Endpoint for Query {
     fn read(request: &Request) -> Result<Self> {
         let mut body = request.json_object()?;
         let Some(Value::String(text)) = body.remove("query") else {
-            return Err(Error::invalid("The request must have a 'query', which is a string."));
+            return Err(Error::invalid("The request must have a 'query' of type string."));
         };
         if text.len() > limits::QUERY {
             return Err(Error::invalid(format!("The query is longer than {} bytes.", limits::QUERY)));
@@ -55,7 +56,7 @@ impl Endpoint for Query {
         Ok(Self { text, variables, operation, arguments: request.query.clone() })
     }
 
-    /// Nothing by itself: its calls ask the authorizer again.
+    /// The query itself has no needs. Its calls are authorized one by one.
     fn needs(&self) -> Needs {
         Needs::nothing()
     }
@@ -63,12 +64,13 @@ impl Endpoint for Query {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Response> {
         let requests = Requests::new(Arc::clone(&store.calls), scope.identity().clone(), self.arguments);
         let schema = Arc::clone(&store.schema);
-        // The library's future may not move between threads. It gets one of those that may be kept busy, for long answers keep it so.
+        // The library's future is not `Send`, so it runs on a blocking thread. Large responses keep
+        // the thread busy anyway.
         let runtime = tokio::runtime::Handle::current();
-        // Dropped with this call, when its client is gone: then the query ends, too.
+        // Dropped together with this future when the client disconnects, which cancels the query.
         let (_waiting, gone) = oneshot::channel::<()>();
         let executing = EXECUTING.acquire().await.map_err(Error::internal)?;
-        // Its calls are counted there as well.
+        // The requests of its calls are added to this task's meter.
         let meter = Meter::of_task().unwrap_or_default();
         let executed = tokio::task::spawn_blocking(move || {
             let _executing = executing;
@@ -77,7 +79,7 @@ impl Endpoint for Query {
             runtime.block_on(meter.counting(async {
                 tokio::select! {
                     executed = executed => executed,
-                    _ = gone => Err(Error::internal("the client is gone")),
+                    _ = gone => Err(Error::internal("the client has disconnected")),
                 }
             }))
         });

@@ -1,4 +1,4 @@
-//! The calls that a query makes of endpoints.
+//! The calls to endpoints that a query makes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,16 @@ use tokio::sync::OnceCell;
 use crate::limits;
 use crate::roots;
 
-/// The weight of a field in addition to its text, in bytes.
+/// Weight of a field in bytes, in addition to its text.
 const FIELD: usize = 32;
-/// The root whose endpoint the versions of runs come from.
+/// The root field whose endpoint returns the model versions of runs.
 const VERSIONS: &str = "mlflowSearchModelVersions";
 
-/// Data that runs share: an experiment, or the model versions of a run. It is read once per query,
-/// however often the query asks.
+/// Data that runs have in common: an experiment, or the model versions of a run. It is read once
+/// per query, no matter how often the query selects it.
 type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
-/// The calls of one query, all for the same caller.
+/// The calls of one query, all on behalf of the same caller.
 pub(crate) struct Requests {
     calls: Arc<Calls>,
     identity: Identity,
@@ -36,7 +36,7 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Calls for this caller. Endpoints see these arguments in addition to their input.
+    /// Returns the calls of this caller. Endpoints receive `arguments` in addition to their input.
     pub(crate) fn new(calls: Arc<Calls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
@@ -49,8 +49,8 @@ impl Requests {
         }
     }
 
-    /// The answer of an endpoint to an input, which the schema has checked. It costs as much as the
-    /// endpoint.
+    /// Calls an endpoint with an input that has been checked against the schema. The cost is that
+    /// of the endpoint.
     pub(crate) async fn call(&self, endpoint: &str, input: &JsonValue) -> Result<JsonValue, FieldError> {
         self.answer(endpoint, input).await.map_err(|error| {
             if error.code.http_status() >= 500 {
@@ -61,8 +61,8 @@ impl Requests {
     }
 
     async fn answer(&self, endpoint: &str, input: &JsonValue) -> mlflow_api::Result<JsonValue> {
-        let too_long = || answer_size::too_long("What the query reads", limits::READ);
-        // Nothing is read any more for a query that has failed by this.
+        let too_long = || answer_size::too_long("The data that the query reads", limits::READ);
+        // A query that has exceeded the limit fails, so further reads are pointless.
         if self.read.load(Ordering::Relaxed) > limits::READ {
             return Err(too_long());
         }
@@ -84,20 +84,20 @@ impl Requests {
                 }
                 serde_json::from_slice(&json).map_err(Error::internal)
             }
-            _ => Err(Error::internal(format!("{endpoint} answers something else than JSON"))),
+            _ => Err(Error::internal(format!("{endpoint} does not return JSON"))),
         }
     }
 
-    /// An experiment by its id.
+    /// Returns an experiment by id.
     pub(crate) async fn experiment(&self, id: &str) -> Result<Arc<JsonValue>, FieldError> {
         self.follow("mlflowGetExperiment", id, json!({ "experimentId": id }), "experiment").await
     }
 
-    /// Reads the model versions that these runs made together: a request for each run's list, and
-    /// one per 100 versions. If they do not fit into one answer, or a request fails, they are left
-    /// to [`Requests::model_versions`].
+    /// Reads the model versions of several runs ahead, in one call. One request per run, and one
+    /// per 100 versions. If they exceed one page or the call fails, nothing is cached, and
+    /// [`Requests::model_versions`] reads them per run.
     pub(crate) async fn read_model_versions(&self, runs: &[&str]) {
-        // Ids have no quotes: they are those of runs that were read.
+        // The ids contain no quotes, because they were returned by an endpoint.
         let list = runs.iter().map(|run| format!("'{run}'")).collect::<Vec<_>>().join(",");
         let input = json!({ "filter": format!("run_id IN ({list})") });
         let Ok(mut answer) = self.answer(roots::endpoint(VERSIONS).unwrap_or_default(), &input).await else { return };
@@ -112,14 +112,14 @@ impl Requests {
         }
         for run in runs {
             let versions = of_runs.remove(*run).map_or(JsonValue::Null, JsonValue::Array);
-            // Where it was read meanwhile, that stays.
+            // A value that was read in the meantime is kept.
             let _ = self.followed(VERSIONS, run).set(Ok(Arc::new(versions)));
         }
     }
 
-    /// The model versions that a run made.
+    /// Returns the model versions that a run created.
     pub(crate) async fn model_versions(&self, run: &str) -> Result<Arc<JsonValue>, FieldError> {
-        // An id has no quotes: it is that of a run that was read.
+        // The id contains no quotes, because it was returned by an endpoint.
         let input = json!({ "filter": format!("run_id='{run}'") });
         self.follow(VERSIONS, run, input, "model_versions").await
     }
@@ -136,7 +136,7 @@ impl Requests {
             let endpoint = roots::endpoint(root).unwrap_or_default();
             let answer = self.call(endpoint, &input).await.map_err(|error| error.message)?;
             if answer.get("next_page_token").is_some() {
-                return Err(format!("'{id}' has more of '{root}' than fit into one answer."));
+                return Err(format!("'{id}' has more results of '{root}' than fit into one response."));
             }
             Ok(Arc::new(answer.get(field).cloned().unwrap_or_default()))
         };
@@ -148,24 +148,26 @@ impl Requests {
         Arc::clone(followed.entry((root, id.to_owned())).or_default())
     }
 
-    /// Counts runs whose model versions are asked for; false, once there are too many in this query.
+    /// Counts runs whose model versions are selected. Returns `false` if the query selects those of
+    /// too many runs.
     pub(crate) fn may_follow(&self, runs: usize) -> bool {
         self.with_versions.fetch_add(runs, Ordering::Relaxed) + runs <= limits::RUNS_WITH_VERSIONS
     }
 
-    /// Counts a field of the answer with a text of so many bytes; false, once the answer is too long.
+    /// Counts a field of the response with a text of `bytes` bytes. Returns `false` if the response
+    /// is too large.
     pub(crate) fn weigh(&self, bytes: usize) -> bool {
         let before = self.weight.fetch_add(FIELD + bytes, Ordering::Relaxed);
         before + FIELD + bytes <= limits::ANSWER
     }
 
-    /// Whether the answer is too long: fields are missing in it.
+    /// Checks whether the response was too large, and is therefore incomplete.
     pub(crate) fn is_too_heavy(&self) -> bool {
         self.weight.load(Ordering::Relaxed) > limits::ANSWER
     }
 }
 
-/// An error of a field.
+/// Returns the error of a field.
 pub(crate) fn failure(message: &str) -> FieldError {
     FieldError { message: message.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The roots: fields of `Query` and `Mutation`.
+//! Resolves the root fields: the fields of `Query` and `Mutation`.
 
 use apollo_compiler::resolvers::{AsyncObjectValue, AsyncResolvedValue, FieldError, ResolveInfo};
 use apollo_compiler::response::JsonValue;
@@ -9,14 +9,14 @@ use crate::object::Object;
 use crate::requests::{Requests, failure};
 use crate::roots;
 
-/// The value whose fields are the roots.
+/// The object whose fields are the root fields.
 pub(crate) struct Root<'r> {
     type_name: &'r str,
     requests: &'r Requests,
 }
 
 impl<'r> Root<'r> {
-    /// The roots of this type, `Query` or `Mutation`.
+    /// Returns the root object of a type, `Query` or `Mutation`.
     pub(crate) fn new(type_name: &'r str, requests: &'r Requests) -> Self {
         Self { type_name, requests }
     }
@@ -39,7 +39,7 @@ impl AsyncObjectValue for Root<'_> {
                     let input = given.ok_or_else(|| failure("The field 'test' needs an 'inputString'."))?;
                     json!({ "output": input })
                 }
-                // Stock MLflow forgot the answer.
+                // In stock MLflow, the mutation returns nothing.
                 "testMutation" => return Ok(AsyncResolvedValue::null()),
                 root => {
                     let endpoint = roots::endpoint(root).ok_or_else(|| self.unknown_field_error(info))?;

@@ -1,6 +1,7 @@
-//! Which endpoint answers a root of the schema.
+//! Maps root fields of the schema to endpoints.
 
-/// Roots and their endpoints, method and canonical path as in the route tables. A store is not made without one of them.
+/// Root fields and their endpoints, with method and canonical path as in the route tables.
+/// [`Store::new`](crate::store::Store::new) fails if an endpoint is missing.
 pub(crate) const ROOTS: [(&str, &str); 7] = [
     ("mlflowGetExperiment", "GET /api/2.0/mlflow/experiments/get"),
     ("mlflowGetMetricHistoryBulkInterval", "GET /api/2.0/mlflow/metrics/get-history-bulk-interval"),
@@ -11,7 +12,7 @@ pub(crate) const ROOTS: [(&str, &str); 7] = [
     ("mlflowSearchRuns", "POST /api/2.0/mlflow/runs/search"),
 ];
 
-/// The endpoint of a root.
+/// Returns the endpoint of a root field.
 pub(crate) fn endpoint(root: &str) -> Option<&'static str> {
     ROOTS.iter().find(|(name, _)| *name == root).map(|(_, endpoint)| *endpoint)
 }

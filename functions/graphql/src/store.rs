@@ -1,4 +1,4 @@
-//! The function's store: the schema, and the endpoints of other functions.
+//! The store of the function: the schema, and the endpoints of other functions.
 
 use access::Scope;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use table::Table;
 
 use crate::roots::ROOTS;
 
-/// The function's store. It keeps nothing itself. Cheap to clone; one a process.
+/// The store of the function. It stores nothing itself. Cheap to clone. Each process has one.
 #[derive(Clone)]
 pub struct Store {
     table: Table,
@@ -20,10 +20,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over the endpoints of other domains, as their own frames guard them.
+    /// Returns a store over the endpoints of other domains, which authorize their calls themselves.
     ///
     /// # Errors
-    /// An internal one, if the schema does not hold together, or an endpoint is missing that a root needs.
+    /// An internal error if the schema is invalid, or if the endpoint of a root field is missing.
     pub fn new(table: Table, calls: Calls) -> Result<Self> {
         let schema = Schema::parse_and_validate(include_str!("schema.graphql"), "schema.graphql");
         let schema = schema.map_err(|error| Error::internal(error.errors.to_string()))?;

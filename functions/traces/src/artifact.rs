@@ -1,4 +1,5 @@
-//! `get-trace-artifact`: a trace's spans as the file that the user interface reads, or an attachment.
+//! `get-trace-artifact`: returns a trace's spans as the file that the user interface reads, or an
+//! attachment of the trace.
 
 use access::{Needs, Scope, Target};
 use artifact_store::ArtifactPath;
@@ -12,7 +13,8 @@ use service::{Answer, Attachment, Endpoint};
 use crate::read::is_not_found;
 use crate::store::{Store, WholeTrace, has_spans_here};
 
-/// The file with a trace's spans, which clients upload where they send the server no spans.
+/// Name of the file with a trace's spans. Clients that do not send their spans to the server upload
+/// it as an artifact.
 const FILE: &str = "traces.json";
 
 pub(crate) struct Get {
@@ -52,13 +54,15 @@ impl Endpoint for Get {
     }
 }
 
-/// A file of the trace's artifacts. They are where its experiment says: a tag may be anybody's.
+/// Returns a file of the trace's artifacts. Their location is derived from the experiment, because
+/// the trace's own tag is client-controlled.
 async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<Answer> {
     let location = store.trace_artifact_location(info).await?;
     store.artifacts().at(&location)?.send(path).await
 }
 
-/// The spans as the text of their file; refused where it is longer than any answer.
+/// Returns the spans as the content of their file. Fails if it exceeds the maximum size of any
+/// response.
 fn text(trace: &WholeTrace) -> Result<String> {
     let mut text = String::from("{\"spans\":[");
     for (place, span) in trace.spans.iter().enumerate() {
@@ -72,7 +76,7 @@ fn text(trace: &WholeTrace) -> Result<String> {
     Ok(text)
 }
 
-/// The file.
+/// Returns the content as an attachment.
 fn file(text: String) -> Attachment {
     let content = Bytes::from(text);
     let length = content.len() as u64;

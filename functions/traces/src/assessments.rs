@@ -1,4 +1,5 @@
-//! Assessments of traces. Their messages hold values of any type, so they are read from JSON.
+//! Endpoints for assessments of traces. Their messages contain values of any type, so they are
+//! parsed as JSON.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
@@ -47,8 +48,8 @@ impl Endpoint for Create {
     }
 }
 
-/// A digest of a request. Equal requests at one time make the same entity, so that a client without
-/// an answer may repeat its request.
+/// Returns a digest of a request. Identical requests within the same millisecond create the same
+/// entity, so that a client that received no response may retry.
 fn digest(request: &Request, trace: &TraceId) -> u128 {
     sha256_128(&[trace.as_str().as_bytes(), &request.body].concat())
 }
@@ -129,7 +130,7 @@ impl Endpoint for Delete {
         Needs::of_in(Action::Delete, Resource::Assessment, Target::Trace(self.0.trace.clone()))
     }
 
-    /// A missing assessment need not be deleted.
+    /// Deleting an assessment that does not exist is a no-op.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Empty> {
         if let Some(trace) = scope.known_trace(&self.0.trace)? {
             store.assessment_delete(&trace, &self.0.id).await?;

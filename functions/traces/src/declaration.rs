@@ -1,12 +1,12 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
 
-/// Traces, their spans and assessments: the OpenTelemetry protocol, MLflow's endpoints, and the files
-/// of traces.
+/// Traces, their spans and assessments: the OpenTelemetry protocol, MLflow's endpoints, and the
+/// artifacts of traces.
 pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
     name: "traces",
     resource: "Traces",
@@ -27,9 +27,9 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
     table: Some(TableRights {
         actions: TableActions::Change,
         indexes: Indexes::Only(&["GSI1"]),
-        why: "What the function does, and no Scan. It looks up runs whose ids were made elsewhere, and traces of clients' requests.",
+        why: "The actions that the function uses, without Scan. It looks up runs whose ids were created elsewhere, and traces by clients' request ids.",
     }),
-    // It sends the files that clients uploaded with their traces.
+    // The function returns files that clients uploaded with their traces.
     bucket: &[BucketRight::List, BucketRight::Read, BucketRight::PutAnswers],
     settings: &[Setting::Artifacts],
     ..Function::BASE
@@ -50,7 +50,7 @@ impl Api for Traces {
         Ok(if around.has_workspaces { store.in_workspaces() } else { store })
     }
 
-    /// Reads how long traces are kept.
+    /// Reads the retention policies of traces at startup.
     async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
         Ok(store.prepared().await?)
     }

@@ -1,4 +1,4 @@
-//! Deleting traces.
+//! The endpoint that deletes traces.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::requests::traces as message;
@@ -9,7 +9,7 @@ use service::Endpoint;
 use crate::read::check_number;
 use crate::store::Store;
 
-/// Which traces are deleted.
+/// The traces to delete: given by id, or all that began up to a time.
 enum Which {
     Named(Vec<TraceId>),
     Until { latest: i64, most: Option<usize> },
@@ -51,7 +51,8 @@ impl Endpoint for Delete {
         Ok(Self { experiment: ExperimentId::parse(&message.experiment_id)?, which })
     }
 
-    /// The assessments of the traces go, too.
+    /// Requires the right to delete assessments as well, because those of the traces are deleted
+    /// too.
     fn needs(&self) -> Needs {
         let experiment = Target::Experiment(self.experiment);
         let traces = Needs::of_in(Action::Delete, Resource::Trace, experiment.clone());

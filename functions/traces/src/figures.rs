@@ -1,4 +1,4 @@
-//! Figures about traces.
+//! Endpoints for aggregated metrics of traces, and for the correlation of two filters.
 
 use access::{Needs, Scope};
 use mlflow_api::requests::traces as message;
@@ -12,16 +12,16 @@ use service::Endpoint;
 use crate::shown::of_traces_in;
 use crate::store::{Correlation, Store, known_experiments};
 
-/// Points of an answer where the request does not say (`MAX_RESULTS_QUERY_TRACE_METRICS`).
+/// Default number of points per page (`MAX_RESULTS_QUERY_TRACE_METRICS`).
 const DEFAULT_POINTS: i32 = 1_000;
 
 fn experiments(ids: &[String]) -> Result<Vec<ExperimentId>> {
     known_experiments(&ids.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// The checks of MLflow's `MetricAggregation`.
+/// Validates an aggregation like MLflow's `MetricAggregation`.
 fn aggregation(sent: &message::MetricAggregation) -> Result<Aggregation> {
-    // In MLflow, a request without a type means the first one.
+    // MLflow defaults to the first aggregation type.
     let (plain, name) = match sent.aggregation_type.unwrap_or(AggregationType::Count) {
         AggregationType::Percentile => {
             return match sent.percentile_value {
@@ -60,7 +60,7 @@ impl Endpoint for Query {
         let view = match asked.view_type {
             Some(ViewOfMetrics::Spans) => MetricView::Spans,
             Some(ViewOfMetrics::Assessments) => MetricView::Assessments,
-            // In MLflow, a request without a view means the first one.
+            // MLflow defaults to the first view.
             Some(ViewOfMetrics::Traces) | None => MetricView::Traces,
         };
         let is_split =
@@ -104,7 +104,7 @@ impl Endpoint for Correlate {
         let asked: message::CalculateCorrelation = request.read()?;
         let experiments = experiments(&asked.experiment_ids)?;
         let base = asked.base_filter.filter(|base| !base.is_empty());
-        // MLflow reads them together, and its messages show that.
+        // MLflow parses the combined filter, and its error messages quote it.
         let with_base = |filter: &str| match &base {
             Some(base) => parse_trace_filter(&format!("{base} and {filter}")),
             None => parse_trace_filter(filter),

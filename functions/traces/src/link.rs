@@ -1,4 +1,4 @@
-//! Links of traces to runs and to versions of prompts.
+//! Endpoints that link traces to runs and to versions of prompts.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use service::Endpoint;
 
 use crate::store::Store;
 
-/// Traces that are linked to a run at a time (`MAX_TRACE_LINKS_PER_REQUEST`).
+/// Maximum number of traces per request to link traces to a run (`MAX_TRACE_LINKS_PER_REQUEST`).
 const MOST: usize = 100;
 
 pub(crate) struct LinkToRun {
@@ -48,7 +48,8 @@ impl Endpoint for LinkToRun {
             }
         }
         store.trace_link_to_run(&traces, self.run.as_str()).await?;
-        // If the run is not there, nothing says who may link traces to it.
+        // If the run does not exist, there is no way to tell who may link traces to it, so nothing
+        // is stored.
         if let Some(run) = scope.known_run(&self.run)? {
             store.traces_await(&awaited, &run).await?;
         }

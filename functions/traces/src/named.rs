@@ -1,8 +1,8 @@
-//! How paths name traces.
+//! Trace ids in request paths.
 
 use mlflow_api::{Request, Result, TraceId};
 
-/// The id of a trace in a path, which version 2 calls that of a request.
+/// Returns the trace id in a path. Version 2 of the API calls it a request id.
 pub(crate) fn text(request: &Request) -> &str {
     match request.path_part("trace_id") {
         "" => request.path_part("request_id"),
@@ -10,7 +10,7 @@ pub(crate) fn text(request: &Request) -> &str {
     }
 }
 
-/// The trace that a path names.
+/// Parses the trace id in a path.
 pub(crate) fn trace(request: &Request) -> Result<TraceId> {
     TraceId::named(text(request))
 }

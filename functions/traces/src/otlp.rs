@@ -1,5 +1,5 @@
-//! `POST /v1/traces`: the OpenTelemetry protocol. It is answered as MLflow's server answers it, which is none of its usual errors where the
-//! request cannot be read.
+//! `POST /v1/traces`: the OpenTelemetry protocol. Responses are those of MLflow's server. They
+//! differ from MLflow's usual errors if the request cannot be parsed.
 
 use std::collections::BTreeSet;
 
@@ -17,22 +17,22 @@ const EXPERIMENT: &str = "x-mlflow-experiment-id";
 const RUN: &str = "x-mlflow-run-id";
 const ENCODING: &str = "content-encoding";
 const JSON: &str = "application/json";
-/// Days on which the traces of one request may have begun.
+/// Maximum number of different days on which the traces of one request may have begun.
 const MOST_DAYS: usize = 32;
 
-/// Spans, or the answer to a request that cannot be read.
+/// The spans of a request, or the response to a request that cannot be parsed.
 pub(crate) enum Export {
     Spans { experiment: ExperimentId, run: Option<RunId>, exports: Vec<spans::Export>, format: Format },
     Refused { status: u16, body: String },
 }
 
-/// The body in which `FastAPI` names a header that is missing.
+/// Returns the body with which `FastAPI` reports a missing header.
 fn missing(header: &str) -> String {
     json!({"detail": [{"type": "missing", "loc": ["header", header], "msg": "Field required", "input": null}]})
         .to_string()
 }
 
-/// Why a request is refused that would be too much work.
+/// Returns the reason if a request is rejected because it would cause too much work.
 fn too_many(exports: &[spans::Export]) -> Option<String> {
     let ms = |export: &spans::Export| {
         let start = export.spans.iter().map(|span| span.start_time_unix_nano).min().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Endpoint for Export {
         if let Some(detail) = too_many(&exports) {
             return Ok(Self::Refused { status: 413, body: json!({ "detail": detail }).to_string() });
         }
-        // Linking is all that is lost with a run that cannot be.
+        // An invalid run id is ignored: the spans are stored, without the link.
         let run = request.header(RUN).filter(|run| !run.is_empty()).and_then(RunId::parse);
         Ok(Self::Spans { experiment: ExperimentId::parse(experiment)?, run, exports, format })
     }
@@ -86,13 +86,14 @@ impl Endpoint for Export {
         let traces = exports.len();
         let may_change = may_change(scope, store, experiment).await?;
         let rejected = store.spans_log(&scope.experiment(experiment)?, run.as_ref(), exports, may_change).await?;
-        // Where nothing was taken, the reason is an error, as of any request.
+        // If no spans were accepted, the response is an error, as for any other request.
         if let (Some(first), true) = (rejected.first(), rejected.len() == traces) {
             return Err(first.error.clone());
         }
         let count = rejected.iter().map(|rejected| rejected.spans).sum();
         let body = format.answer(rejected.first().map(|first| (count, first.error.message.as_str())));
-        // MLflow 3.17.2 answers protobuf to JSON, too, which the protocol forbids and exporters cannot read.
+        // MLflow 3.17.2 responds with protobuf even to JSON requests. The protocol forbids that,
+        // and exporters cannot parse it.
         Ok(Answer::Foreign { status: StatusCode::OK, content_type: format.media_type(), body })
     }
 }

@@ -1,4 +1,4 @@
-//! Reading traces.
+//! Endpoints that read traces by id.
 
 use std::collections::HashSet;
 
@@ -12,23 +12,24 @@ use service::Endpoint;
 use crate::shown::{self, with_traces};
 use crate::store::Store;
 
-/// Traces that one request may name.
+/// Maximum number of traces that one request may name.
 const MOST: usize = 1_000;
-/// The same for their spans. MLflow's client asks for ten.
+/// Maximum number of traces that one request for spans may name. MLflow's client requests ten.
 const MOST_WITH_SPANS: usize = 100;
 
-/// Refuses a request that names too many traces.
+/// Checks the number of traces that a request names.
 pub(crate) fn check_number(traces: usize) -> Result<()> {
     if traces <= MOST { Ok(()) } else { Err(Error::invalid(format!("A request names at most {MOST} traces."))) }
 }
 
-/// To read a trace, and the other entities that it shows.
+/// Returns the needs of reading a trace, with those of the other entities that the response shows.
 fn readable(trace: &TraceId) -> Needs {
     let trace = Target::Trace(trace.clone());
     with_traces(Needs::read(trace.clone()), [trace])
 }
 
-/// A trace that the needs named, without what its caller may not see.
+/// Removes the parts of a trace that the caller may not see. The request's needs must include the
+/// trace.
 fn shown(scope: &Scope, info: TraceInfo) -> TraceInfo {
     shown::trace(scope, &Target::Trace(info.id.clone()), info)
 }
@@ -76,7 +77,7 @@ pub(crate) struct Get {
     allow_partial: bool,
 }
 
-/// MLflow has other words here than elsewhere.
+/// Returns MLflow's error for a missing trace, whose wording differs from that of other endpoints.
 pub(crate) fn is_not_found(trace: &str) -> Error {
     Error::not_found(format!("Trace with ID {trace} is not found."))
 }
@@ -103,7 +104,8 @@ impl Endpoint for Get {
     }
 }
 
-/// The traces that a request names; those that cannot be, or are of other experiments than it lets pass, are left out.
+/// The traces that a request names. Invalid ids are skipped, and so are traces of other experiments
+/// if the request is limited to some.
 struct Batch {
     traces: Vec<TraceId>,
     experiments: Option<HashSet<ExperimentId>>,

@@ -8,11 +8,11 @@ use service::Route;
 use crate::store::Store;
 use crate::{artifact, assessments, delete, figures, link, otlp, read, search, start, tags};
 
-/// The routes of this function.
+/// Returns the routes of this function.
 #[must_use]
 pub fn routes() -> Vec<Route<Store>> {
     vec![
-        // OpenTelemetry's exporter gives up 10 seconds after it began.
+        // OpenTelemetry's exporter gives up after 10 seconds, retries included.
         Route::to::<otlp::Export>("POST", "/v1/traces", Create(Trace)).under(Bare).coming_back_after(1..=3),
         //
         Route::to::<start::Start>("POST", "traces", Create(Trace)).under(V3),
@@ -42,7 +42,7 @@ pub fn routes() -> Vec<Route<Store>> {
         Route::to::<delete::Delete>("POST", "traces/delete-traces", Delete(Trace)),
         Route::to::<tags::Set>("PATCH", "traces/{request_id}/tags", Update(Trace)),
         Route::to::<tags::Delete>("DELETE", "traces/{request_id}/tags", Update(Trace)),
-        // As in MLflow, the run counts as changed.
+        // As in MLflow, linking counts as a change to the run.
         Route::to::<link::LinkToRun>("POST", "traces/link-to-run", Update(Run)),
         Route::to::<link::LinkPrompts>("POST", "traces/link-prompts", Update(Trace)),
         //

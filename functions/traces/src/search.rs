@@ -1,4 +1,4 @@
-//! Searching traces.
+//! Endpoints that search traces.
 
 use access::{Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
@@ -36,7 +36,7 @@ impl Endpoint for Search {
 
     fn read(request: &Request) -> Result<Self> {
         let asked: message::SearchTraces = request.read()?;
-        // Locations other than experiments are passed over, as in MLflow.
+        // As in MLflow, locations other than experiments are ignored.
         let places = asked.locations.iter().filter_map(|location| location.mlflow_experiment.as_ref());
         let experiments: Vec<_> = places.map(|place| place.experiment_id.as_str()).collect();
         TraceSearch::read(&experiments, &asked.filter, asked.max_results, &asked.order_by, &asked.page_token).map(Self)
@@ -51,7 +51,7 @@ impl Endpoint for Search {
     }
 }
 
-/// The second version.
+/// The endpoint of version 2 of the API.
 pub(crate) struct SearchV2(TraceSearch);
 
 impl Endpoint for SearchV2 {

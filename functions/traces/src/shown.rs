@@ -1,16 +1,18 @@
-//! The other entities that traces show, and the rights to see them.
+//! Related entities that responses about traces reveal, and the rights to see them.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use mlflow_api::ExperimentId;
 use mlflow_api::traces::{MODEL_ID, SOURCE_RUN, TraceInfo};
 use search::trace::Related;
 
-/// These needs of a request whose answer holds traces: these ones, or those of these experiments.
+/// Extends the needs of a request whose response contains traces. `traces` are these traces, or
+/// their experiments.
 pub(crate) fn with_traces(needs: Needs, traces: impl IntoIterator<Item = Target>) -> Needs {
     needs.showing([Resource::Run, Resource::LoggedModel]).showing_in(Resource::Assessment, traces)
 }
 
-/// A trace without what its caller may not see, where the needs named it or its experiment.
+/// Removes the parts of a trace that the caller may not see. `named` is the trace or its
+/// experiment, and must be part of the request's needs.
 pub(crate) fn trace(scope: &Scope, named: &Target, mut info: TraceInfo) -> TraceInfo {
     if !scope.shows_in(Resource::Assessment, named) {
         info.hide_assessments();
@@ -23,9 +25,10 @@ pub(crate) fn trace(scope: &Scope, named: &Target, mut info: TraceInfo) -> Trace
     info
 }
 
-/// To read the traces of experiments, and the entities that they are selected or sorted by: the
-/// found traces give these away. An experiment that may not be read is an error, as in MLflow. So
-/// is a request without experiments, unless all may be read.
+/// Returns the needs of reading the traces of experiments and the related entities by which they
+/// are filtered or sorted, because the results reveal these. As in MLflow, an experiment that the
+/// caller may not read is an error. A request without experiments requires the right to read all
+/// traces.
 pub(crate) fn of_traces_in(experiments: &[ExperimentId], by: impl IntoIterator<Item = Related>) -> Needs {
     let targets = || experiments.iter().copied().map(Target::Experiment);
     let needs = Needs::nothing().and_in(Action::Read, Resource::Trace, targets());

@@ -1,4 +1,4 @@
-//! Requests of clients about traces as a whole.
+//! Endpoints with which clients create and end a trace as a whole.
 
 use access::{Action, Needs, Resource, Scope, Target};
 use entities::now_ms;
@@ -18,15 +18,15 @@ use crate::store::{EndedTrace, Store};
 
 pub(crate) struct Start(TraceInfo);
 
-/// The experiment of a trace's location.
+/// Parses the experiment in a trace's location.
 fn experiment(info: &Map<String, Value>) -> Result<ExperimentId> {
     let location = message(info, "trace_location").and_then(|location| message(location, "mlflow_experiment"));
     let experiment = location.and_then(|location| text(location, "experiment_id"));
     let experiment = experiment.filter(|id| !id.is_empty());
-    ExperimentId::parse(experiment.ok_or_else(|| Error::invalid("The trace's location names no experiment."))?)
+    ExperimentId::parse(experiment.ok_or_else(|| Error::invalid("The trace's location does not name an experiment."))?)
 }
 
-/// A time or a duration.
+/// Parses an optional time or duration.
 fn ms(info: &Map<String, Value>, name: &str, parse: impl Fn(&str) -> Option<i64>) -> Result<Option<i64>> {
     let Some(value) = field(info, name) else { return Ok(None) };
     let ms = value.as_str().and_then(parse);
@@ -47,7 +47,7 @@ impl Endpoint for Start {
         let mut assessments = Vec::new();
         for (place, said) in field(info, "assessments").and_then(Value::as_array).into_iter().flatten().enumerate() {
             let (assessment_id, assessment) = Assessment::read(said.as_object().unwrap_or(&empty), now)?;
-            // The same request once more is to name the same assessments.
+            // A retried request must result in the same assessment ids.
             let digest = || AssessmentId::new(sha256_128(format!("{id} {place} {said}").as_bytes()));
             assessments.push((assessment_id.unwrap_or_else(digest), assessment));
         }
@@ -67,7 +67,8 @@ impl Endpoint for Start {
         }))
     }
 
-    /// Clients log assessments of a trace that they are making here, too.
+    /// Clients may log assessments of the trace that they are creating, which needs a permission of
+    /// its own.
     fn needs(&self) -> Needs {
         let experiment = Target::Experiment(self.0.experiment);
         let trace = with_traces(Needs::create_in(experiment.clone(), Resource::Trace), [experiment.clone()]);
@@ -85,8 +86,8 @@ impl Endpoint for Start {
     }
 }
 
-/// Whether the caller may change traces of an experiment, and not only add some. No request where
-/// the needs of the request were about the same experiment.
+/// Checks whether the caller may change traces of an experiment, rather than only add traces. No
+/// request if the request's needs were about the same experiment.
 pub(crate) async fn may_change(scope: &Scope, store: &Store, experiment: ExperimentId) -> Result<bool> {
     let needs = Needs::of_in(Action::Update, Resource::Trace, Target::Experiment(experiment));
     scope.may(service::Store::table(store), &needs).await

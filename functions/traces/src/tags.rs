@@ -1,4 +1,4 @@
-//! Tags of traces, in both versions.
+//! Endpoints for trace tags, in both versions.
 
 use access::{Needs, Scope, Target};
 use mlflow_api::requests::traces as message;
@@ -9,7 +9,7 @@ use service::Endpoint;
 
 use crate::store::{Store, no_tag};
 
-/// Refuses to touch a tag that only the server sets.
+/// Rejects changes to tags that only the server may set.
 fn check_is_clients(key: &str, done: &str) -> Result<()> {
     if !SERVERS_TAGS.contains(&key) || (done == "deleted" && key == ARCHIVAL_FAILURE_TAG) {
         return Ok(());

@@ -1,4 +1,4 @@
-// On a local address the Assistant opens by itself, once, unless this says that it has done so.
+// At a local address, the Assistant opens automatically once. This marks it as already opened.
 localStorage.setItem("mlflow.assistant.fab.autoOpenedOnFirstLoad_v1", "true");
-// Nothing is collected, so nobody has to be told.
+// No telemetry is collected, so the notice is dismissed.
 localStorage.setItem("mlflow.telemetry.info.alert.dismissed_v1", "true");

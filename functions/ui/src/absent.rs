@@ -1,15 +1,15 @@
-//! Parts that the page does not show, because this server does not have the feature: a style sheet
-//! and a script of ours, which the page loads before the build's own. When a feature is built, its
-//! lines here go.
+//! A style sheet and a script that hide parts of the page whose features this server does not have.
+//! The page loads them before the build's own. Once a feature is built, its lines are removed here.
 
-/// Where the style sheet is.
+/// Path of the style sheet.
 pub(crate) const STYLE_PATH: &str = "/static-files/absent.css";
-/// Where the script is.
+/// Path of the script.
 pub(crate) const SCRIPT_PATH: &str = "/static-files/absent.js";
 
 /// Hides buttons and links that would lead nowhere: the Assistant, demo data, and the pages of
-/// features that are not built.
+/// missing features.
 pub(crate) const STYLE: &str = include_str!("absent.css");
 
-/// Keeps the Assistant from opening by itself, and a notice about telemetry away, which is off.
+/// Keeps the Assistant from opening automatically, and hides a notice about telemetry, which is
+/// off.
 pub(crate) const SCRIPT: &str = include_str!("absent.js");

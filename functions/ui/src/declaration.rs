@@ -1,16 +1,16 @@
-//! The domain: its function in the stack, and how it is mounted.
+//! Declares the domain: its function in the stack, and how it is mounted.
 
 use access::Permission;
 use domain::{Domain, Endpoint, Failure, Function, Mounted, Setting, Surroundings};
 use futures::future::{BoxFuture, ready};
 use service::Calls;
 
-/// MLflow's user interface. It serves files out of its layer, and may do nothing else.
+/// MLflow's user interface. The function serves files from its layer and has no other rights.
 pub const DOMAIN: Domain = Domain::with_router(
     Function {
         name: "ui",
         resource: "Ui",
-        description: "MLflow's user interface: files out of its layer, and nothing else.",
+        description: "MLflow's user interface: serves files from its layer, and nothing else.",
         paths: &["/", "/static-files/{*path}"],
         settings: &[Setting::ArtifactsOrigin],
         timeout: 10,
@@ -23,7 +23,8 @@ pub const DOMAIN: Domain = Domain::with_router(
 
 fn endpoints() -> Vec<Endpoint> {
     let endpoint = |path: &str| {
-        // As with MLflow, a page that asks who somebody is has its own files.
+        // As in MLflow, a client that has to sign in for a page may still load the files of the
+        // user interface.
         let permission = if path == "/" { Permission::SignedIn } else { Permission::Open };
         Endpoint { method: "GET", paths: vec![path.to_owned()], permission }
     };
@@ -36,7 +37,7 @@ fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
     let router = files.and_then(|files| match &files.directory {
         Some(directory) => Ok(crate::router(directory, files.bucket.as_deref())),
         None => crate::embedded_router(files.bucket.as_deref())
-            .ok_or_else(|| Failure::from("no user interface is in this program")),
+            .ok_or_else(|| Failure::from("this program contains no user interface")),
     });
     let router = router.map(|router| if around.has_workspaces { router } else { service::without_workspaces(router) });
     let router = router.map(|router| service::signed_in(router, around.authorizer.clone()));

@@ -1,4 +1,4 @@
-//! The files of a build in a directory.
+//! Serves the files of a build in a directory.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
@@ -10,7 +10,8 @@ use http::StatusCode;
 use tower::{Service, service_fn};
 use tower_http::services::ServeDir;
 
-/// A service that answers with the files of a directory. Names that no file can have are not there.
+/// Returns a service for the files of a directory. Names that are invalid in the file system result
+/// in 404.
 pub(crate) fn serve(
     files: ServeDir,
 ) -> impl Service<Request, Response = Response, Error = Infallible, Future: Send> + Clone + Send + Sync + 'static {
@@ -27,12 +28,12 @@ pub(crate) fn serve(
 
 fn failed(error: &std::io::Error) -> Response {
     match error.kind() {
-        // The last one: a name, or the whole path, is longer than the file system takes.
+        // `InvalidFilename` means that a name, or the whole path, is too long for the file system.
         ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied | ErrorKind::InvalidFilename => {
             StatusCode::NOT_FOUND.into_response()
         }
         _ => {
-            tracing::error!(%error, "a file of the user interface cannot be read");
+            tracing::error!(%error, "failed to read a file of the user interface");
             (StatusCode::INTERNAL_SERVER_ERROR, "The file cannot be read.\n").into_response()
         }
     }

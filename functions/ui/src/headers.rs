@@ -1,4 +1,4 @@
-//! Headers for browsers: how long an answer may be cached, and what the page may do.
+//! Headers for browsers: how long a response may be cached, and what the page may do.
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -6,16 +6,16 @@ use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-/// Files below this path have a digest of their content in their names.
+/// Prefix of the paths of files whose names contain a digest of their content.
 const HASHED: &str = "/static-files/static/";
-/// A page that shows a trace inside a notebook, which comes from another origin. It asks the API
-/// only for that trace.
+/// Prefix of the paths of a page that shows a trace inside a notebook, which has another origin.
+/// The page requests only that trace from the API.
 const FRAMED: &str = "/static-files/lib/notebook-trace-renderer/";
 
-/// The content that the page may load and run. Its workers and images come from `blob:`. Its styles
-/// are made by scripts. Vega, Plotly and AJV compile functions from charts and schemas.
-/// Descriptions may show images of other sites. Data only goes to the bucket with the artifacts, to
-/// which the server sends the page.
+/// Content security policy of the page. Its workers and images come from `blob:`. Scripts create
+/// its styles. Vega, Plotly and AJV compile functions from charts and schemas. Descriptions may
+/// show images of other sites. Requests may only go to this server and to the bucket with the
+/// artifacts, to which the server redirects the page.
 const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:; worker-src 'self' blob:; \
                       style-src 'self' 'unsafe-inline'; img-src 'self' data: blob: https:; font-src 'self' data:; \
                       media-src 'self' data: blob: https:; connect-src 'self' data: blob:{bucket}; \
@@ -23,10 +23,11 @@ const POLICY: &str = "default-src 'self'; script-src 'self' 'unsafe-eval' blob:;
 
 const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// The policy for artifacts in a bucket of this origin, or in none.
+/// Returns the policy for artifacts in a bucket with this origin, or `None` if they are not in a
+/// bucket.
 pub(crate) fn policy(bucket: Option<&str>) -> HeaderValue {
     let bucket = bucket.map(|origin| format!(" {origin}")).unwrap_or_default();
-    // A text that is no origin could allow something else.
+    // A text that is not an origin could add other directives.
     let is_origin = bucket.chars().all(|character| character.is_ascii_alphanumeric() || " :/.-".contains(character));
     let policy = POLICY.replace("{bucket}", if is_origin { &bucket } else { "" });
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
@@ -42,7 +43,8 @@ pub(crate) async fn add(State(policy): State<HeaderValue>, request: Request, nex
     response
 }
 
-/// A file with a digest in its name never changes. All others are asked for again: an update replaces them all at once.
+/// Returns the `Cache-Control` header. Files with a digest in their names never change. All others
+/// are revalidated, because an update replaces them all at once.
 fn keep(path: &str, is_there: bool) -> &'static str {
     if !is_there || path == "/" {
         "no-store"
@@ -55,7 +57,7 @@ fn keep(path: &str, is_there: bool) -> &'static str {
 
 fn protect(headers: &mut HeaderMap, policy: HeaderValue, may_be_framed: bool) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    // A document with policies of its own keeps them (`preview.rs`).
+    // A document with its own policies keeps them (`preview.rs`).
     headers.entry(REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(policy);
     if !may_be_framed {

@@ -1,4 +1,5 @@
-//! The page itself. The build is served as it is, but for one line that is added to `index.html`.
+//! Serves the page itself. The build is served unchanged, except for one line that is added to
+//! `index.html`.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,26 +14,26 @@ use sha2::{Digest, Sha256};
 const MISSING: &str = "The MLflow UI is not installed here. `make ui` fetches it into ui/build; then start the server again \
                        with `--ui ui/build`.\n";
 
-/// The text that the added line follows.
+/// The text after which the line is added.
 const HEAD: &str = "<head>";
-/// Loads our style sheet and scripts (`absent.rs`, `preview.rs`) before the build's own.
+/// Loads our style sheet and scripts (`absent.rs`, `preview.rs`) before those of the build.
 const ADDED: &str = concat!(
     r#"<head><link rel="stylesheet" href="static-files/absent.css">"#,
     r#"<script src="static-files/absent.js"></script><script src="static-files/preview.js"></script>"#
 );
 
-/// `index.html` of the build in a directory.
+/// Reads the `index.html` of the build in a directory.
 pub(crate) async fn read(build: &Path) -> std::io::Result<String> {
     tokio::fs::read_to_string(build.join("index.html")).await
 }
 
-/// Answers with `index.html`.
+/// Serves `index.html`.
 pub(crate) fn serve(page: std::io::Result<String>, request: &Request) -> Response {
     let page = match page {
         Ok(page) => page.replacen(HEAD, ADDED, 1),
         Err(error) if error.kind() == ErrorKind::NotFound => return (StatusCode::NOT_FOUND, MISSING).into_response(),
         Err(error) => {
-            tracing::error!(%error, "the user interface cannot be read");
+            tracing::error!(%error, "failed to read the user interface");
             return (StatusCode::INTERNAL_SERVER_ERROR, "The MLflow UI cannot be read.\n").into_response();
         }
     };

@@ -1,10 +1,10 @@
-//! MLflow's user interface: the files of a build, served from a directory. With the feature
-//! `embedded`, a build is also in the program.
+//! MLflow's user interface: serves the files of a build from a directory, or from the program if it
+//! was compiled with the feature `embedded`.
 //!
-//! The build is that of the `mlflow` wheel (`tools/fetch_ui.py`). Each large file has a compressed
-//! copy next to it. It needs two kinds of paths, `/` and `/static-files/…`. All its addresses are
-//! relative, and the part of an address after `#` never gets here. `docs/guide/ui.md` has what it asks
-//! the API for.
+//! The build is the one in the `mlflow` wheel (`tools/fetch_ui.py`). Each large file has a
+//! compressed copy next to it. The build needs two kinds of paths, `/` and `/static-files/…`. All
+//! its URLs are relative, and the fragment of a URL (after `#`) never reaches the server.
+//! `docs/guide/ui.md` lists the requests that it makes to the API.
 
 mod absent;
 mod declaration;
@@ -25,16 +25,17 @@ use tower_http::services::ServeDir;
 
 pub use declaration::DOMAIN;
 
-/// The paths that are answered to GET, as MLflow's list of endpoints has them, without additions to
-/// the page.
+/// The paths that are served to GET requests, as in MLflow's list of endpoints. Our additions to
+/// the page are not included.
 pub const PATHS: [&str; 2] = [INDEX, "/static-files/{path}"];
 const INDEX: &str = "/";
 
-/// Whether a build is in this program.
+/// Whether a build is embedded in this program.
 pub const IS_EMBEDDED: bool = cfg!(feature = "embedded");
 
-/// The routes of the user interface over the build in a directory. If there is no build, `/` says
-/// how to get it. If artifacts are in a bucket, the page may read files from the bucket's origin.
+/// Returns the routes of the user interface for a build in a directory. If there is no build, `/`
+/// explains how to install it. If artifacts are in a bucket, `bucket` is its origin, from which the
+/// page may read files.
 pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     let build = directory.to_owned();
     let files = files::serve(
@@ -50,7 +51,7 @@ pub fn router(directory: &Path, bucket: Option<&str>) -> Router {
     layered(with_page(page).nest_service("/static-files", files), bucket)
 }
 
-/// The routes over the build in this program; none if there is none.
+/// Returns the routes for the embedded build, or `None` if there is none.
 #[must_use]
 pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     #[cfg(feature = "embedded")]
@@ -65,7 +66,7 @@ pub fn embedded_router(bucket: Option<&str>) -> Option<Router> {
     }
 }
 
-/// The page, and our additions to it.
+/// Returns the routes of the page and of our additions to it.
 fn with_page(page: MethodRouter) -> Router {
     Router::new()
         .route(INDEX, page)

@@ -4,7 +4,7 @@
 (() => {
   "use strict";
   const setAttribute = HTMLIFrameElement.prototype.setAttribute;
-  // The latest source of each frame, and the HTML that it shows.
+  // The latest source of each frame, and the HTML that the frame shows.
   const sources = new WeakMap();
   const contents = new WeakMap();
 
@@ -17,7 +17,7 @@
       contents.delete(frame);
       setAttribute.call(frame, "src", source);
     } else if (contents.get(frame) !== html) {
-      // The page makes a new URL each time it is rendered. Equal content stays as it is.
+      // The page creates a new URL on each render. Unchanged content is not loaded again.
       contents.set(frame, html);
       setAttribute.call(frame, "src", "static-files/preview.html");
     }
@@ -35,7 +35,7 @@
     if (event.data !== "preview-ready") return;
     for (const frame of document.getElementsByTagName("iframe")) {
       if (frame.contentWindow === event.source && contents.has(frame)) {
-        // A sandboxed frame has no origin that could be named.
+        // A sandboxed frame has an opaque origin, which cannot be a target.
         event.source.postMessage(contents.get(frame), "*");
       }
     }

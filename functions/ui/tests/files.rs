@@ -1,4 +1,4 @@
-//! The files of a build that are served, and those that are not.
+//! Tests which files of a build are served.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 use std::fs;
@@ -8,7 +8,7 @@ use http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
 
-/// A build, and a file next to it.
+/// Creates a build, and a file next to it.
 fn build() -> tempfile::TempDir {
     let parent = tempfile::tempdir().unwrap();
     let build = parent.path().join("build");
@@ -92,7 +92,8 @@ async fn answers_say_what_a_page_may_do() {
     assert_eq!((status, headers.get("x-frame-options")), (StatusCode::OK, None));
 }
 
-/// The policy of an artifact's author must neither be that of the page, nor name this server.
+/// The policy for an artifact, whose author is not trusted, must differ from that of the page and
+/// must not allow requests to this server.
 #[tokio::test]
 async fn the_preview_of_html_has_a_policy_of_its_own() {
     let (status, headers, page) = get(&build(), "/static-files/preview.html", &[]).await;

@@ -1,5 +1,5 @@
-//! Paths that try to lead elsewhere, at each endpoint that takes a path: none of them reads, writes or deletes anything that is not below
-//! what the request may act on.
+//! Path traversal attacks on each endpoint that takes a path. No attack may read, write or delete
+//! anything outside of what the request may access.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,12 +11,12 @@ use serde_json::json;
 
 use crate::server::{PROXY, Server};
 
-/// Paths as an attacker writes them. `{up}` means as many steps upwards as lead out of where they
-/// begin, and the others mean the same in some encoding. They go into a URL as they are. The tests
-/// of `serve`, over a directory and over a bucket, use them, too.
+/// Paths as an attacker writes them. `{up}` stands for enough steps upwards to leave the directory,
+/// and the other placeholders for the same in other encodings. They are inserted into URLs
+/// unchanged. The tests of `serve`, over a directory and over a bucket, use them as well.
 const ATTACKS: &str = include_str!("../attacks.json");
 
-/// What is there, but nothing to follow or to open.
+/// Entries that exist, but must not be followed or opened.
 const TRAPS: [&str; 5] = ["link/secret", "direct", "pipe", "device", "link/new"];
 
 fn attacks() -> Vec<String> {
@@ -36,8 +36,8 @@ fn attacks() -> Vec<String> {
     attacks.chain(TRAPS.map(str::to_owned)).chain(long).collect()
 }
 
-/// Attacks that are plain names after another part of a path, as they are to MLflow: several
-/// slashes count as one.
+/// Attacks that are plain names below another path component. As in MLflow, consecutive slashes
+/// count as one.
 const BELOW: [&str; 8] = [
     "/etc/passwd",
     "//etc/passwd",
@@ -49,7 +49,8 @@ const BELOW: [&str; 8] = [
     "file:%2f%2f/etc/passwd",
 ];
 
-/// Each endpoint that takes a path: a method, a URL in which `{attack}` is the path, and a body in which it may be, too.
+/// Returns each endpoint that takes a path: a method, a URL in which `{attack}` is the path, and a
+/// body that may contain it, too.
 fn endpoints(run: &str, other: &str, model: &str) -> Vec<(Method, String, String)> {
     let base = PROXY.strip_suffix("/artifacts").unwrap();
     let ajax = base.replace("/api/", "/ajax-api/");
@@ -90,8 +91,8 @@ fn endpoints(run: &str, other: &str, model: &str) -> Vec<(Method, String, String
     endpoints
 }
 
-/// A server with a run, another run that is secret to it, a logged model, a version, and traps next
-/// to the files of each.
+/// Starts a server with a run, another run whose files are secret, a logged model, a version, and
+/// traps next to the files of each.
 async fn trapped() -> (Server, [String; 3]) {
     let server = Server::new().await;
     let ((run, _), (other, _), (model, uri)) = (server.run().await, server.run().await, server.logged_model().await);
@@ -118,7 +119,7 @@ async fn no_path_leads_elsewhere() {
     let of_other = [format!("../../{other}/artifacts/mine"), format!("..%2f..%2f{other}%2fartifacts%2fmine")];
     let mut refused = 0;
     for (method, url, body) in endpoints(&run, &other, &model) {
-        // What deleting or writing would do to the traps themselves, another test looks at.
+        // Another test covers deleting and overwriting the traps themselves.
         let changes = method == Method::DELETE || method == Method::PUT || url.contains("upload-artifact");
         let is_of_a_run =
             !url.starts_with("/api/2.0/mlflow-artifacts") && !url.starts_with("/ajax-api/2.0/mlflow-artifacts");
@@ -141,7 +142,7 @@ async fn no_path_leads_elsewhere() {
                 !text.contains("secret of") && !text.contains("root:") && text != "\"secret\"",
                 "{method} {uri}: {text}"
             );
-            // Nothing is listed, and a deletion finds nothing.
+            // An empty list, or a deletion that finds nothing.
             let is_nothing = answer.status == 200 && answer.body.get("files").is_none() && !text.contains("attack");
             let is_refused = matches!(answer.status, 400 | 404 | 405 | 501);
             let is_below = answer.status == 200 && url.ends_with("/0/{attack}") && BELOW.contains(&attack.as_str());
@@ -151,7 +152,8 @@ async fn no_path_leads_elsewhere() {
                     || (is_nothing && (method == Method::GET || method == Method::DELETE)),
                 "{method} {uri}: {answer:?}"
             );
-            // What a directory cannot do says little: the tests of `serve` do it over a bucket.
+            // Responses with 501 prove little, because a directory does not support the operation.
+            // The tests of `serve` cover it over a bucket.
             refused += usize::from(is_refused && answer.status != 501);
         }
     }
@@ -174,7 +176,8 @@ async fn links_and_pipes_are_replaced_and_deleted_themselves() {
         assert!(!server.at(name).is_symlink() && !server.at(name).exists(), "{name}");
     }
     assert_eq!(fs::read_to_string(server.at("../outside/secret")).unwrap(), "secret");
-    // Names that other programs may take for something else: they stay in their directory. Control characters are written out.
+    // Names that other programs might interpret differently stay in their directory. Control
+    // characters are percent-encoded.
     for (sent, written) in [
         ("0/a%00b%0ac", "0/a%00b%0ac"),
         ("..;/outside/secret", "..;/outside/secret"),

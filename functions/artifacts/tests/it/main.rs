@@ -1,4 +1,4 @@
-//! The artifacts function as its clients see it, over a directory of the test's own.
+//! Tests the artifacts function through its HTTP API, over a private directory.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod attacks;

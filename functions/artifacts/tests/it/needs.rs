@@ -1,5 +1,5 @@
-//! Rights to paths: a path belongs to its experiment, and all other callers are refused before a
-//! byte is read or written.
+//! Permissions for paths. A path belongs to its experiment, and callers without rights to it are
+//! rejected before anything is read or written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use test_site::{Api, Judge, Site};
 
 use crate::server::PROXY;
 
-/// The function over a directory, for callers with these rights.
+/// Returns the function over a directory, for callers with these rights.
 fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guarded)>) -> Api {
     let store = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
     let only = Judge::new(Visible::Everything, move |wanted| allowed.contains(wanted));
     Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(only))))
 }
 
-/// The statuses of the proxy's endpoints below a prefix: of those that write, those that read, and
-/// of deletion.
+/// Returns the statuses of the proxy's endpoints below a prefix: of those that write, of those that
+/// read, and of deletion.
 async fn statuses(api: &Api, ajax: bool, path: &str) -> ([u16; 4], [u16; 3], u16) {
     let served = if ajax { PROXY.replace("/api/", "/ajax-api/") } else { PROXY.to_owned() };
     let base = served.strip_suffix("/artifacts").unwrap();
@@ -49,7 +49,8 @@ async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
     let api = |allowed| guarded(&table, directory.path(), allowed);
     let seven = Guarded::Experiment(ExperimentId::parse("7").unwrap());
     let all = Guarded::Workspace(Resource::Experiment);
-    // A directory takes no parts and has no URLs, which is said to those who may ask.
+    // A directory supports neither multipart uploads nor URLs. Callers with the right to the path
+    // learn that (501).
     let (may_write, may_read) = ([200, 501, 501, 501], [200, 200, 501]);
     let editor = api(vec![(Action::Read, seven.clone()), (Action::Update, seven.clone())]);
     let reader = api(vec![(Action::Read, seven)]);
@@ -102,7 +103,7 @@ async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
     }
 }
 
-/// The name of a file that is uploaded in parts is in its body. It cannot lead to another
+/// In a multipart upload, the name of the file is in the body. It cannot refer to another
 /// experiment.
 #[tokio::test]
 async fn the_name_of_an_upload_in_parts_changes_nothing_of_whose_it_is() {
@@ -151,7 +152,7 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
         let allowed = actions.iter().map(|action| (*action, mine.clone())).collect();
         guarded(&table, directory.path(), allowed)
     };
-    // First the endpoints that write, then those that read. Presigned URLs are for files in a
+    // First the endpoints that write, then those that read. Presigned URLs are only for files in a
     // bucket (400).
     let statuses = async |api: &Api, (_, run, model): &(String, String, String)| {
         let post = async |path: &str, body: serde_json::Value| api.post(path, body).await.status;

@@ -1,4 +1,4 @@
-//! `mlflow-artifacts/…`, with the requests of stock clients.
+//! Tests `mlflow-artifacts/…` with the requests of stock clients.
 
 use std::fs;
 
@@ -35,7 +35,7 @@ async fn files_are_put_listed_read_and_deleted() {
     assert_eq!(server.delete("0/r/artifacts/none").await.ok(), json!({}));
     assert_eq!(server.delete("0/r/artifacts/").await.ok(), json!({}));
     assert_eq!(server.listed("0/r").await, json!([{ "path": "x", "is_dir": false, "file_size": 0 }]));
-    // The UI's paths are the same endpoints.
+    // The paths of the user interface lead to the same endpoints.
     let ajax = PROXY.replace("/api/", "/ajax-api/");
     assert_eq!(server.get_at(&format!("{ajax}/0/r/x"), &[]).await.ok(), "");
 }
@@ -51,7 +51,7 @@ async fn a_file_needs_a_name_and_a_place() {
     assert_eq!(server.listed("0").await, json!([{ "path": "file", "is_dir": false, "file_size": 1 }]));
 }
 
-/// Clients send a file called `a b` as `a%20b`, and MLflow reads as many layers of encoding as there are.
+/// Clients send a file called `a b` as `a%20b`, and MLflow removes all layers of encoding.
 #[tokio::test]
 async fn a_name_that_would_be_read_as_another_is_not_written() {
     let server = Server::new().await;
@@ -104,7 +104,8 @@ async fn a_part_of_a_file_may_be_asked_for() {
     let (status, headers, body) = server.get_with(&path, &[("range", "bytes=10-")]).await;
     assert_eq!((status, body.as_str(), headers["content-range"].to_str().unwrap()), (416, "", "bytes */10"));
     assert_eq!(server.get_with(&path, &[("if-none-match", &tag)]).await.0, 304);
-    // Another file of the same length: the part that was read of the first is useless.
+    // The file was replaced with one of the same length, so a part of the old one cannot be
+    // combined with it.
     server.put("0/page.html", "abcdefghij").await.ok();
     let (status, _, body) = server.get_with(&path, &[("range", "bytes=4-"), ("if-range", &tag)]).await;
     assert_eq!((status, body.as_str()), (200, "abcdefghij"));
@@ -129,7 +130,7 @@ async fn a_file_of_any_size_is_taken_unless_a_setting_says_otherwise() {
     assert_eq!(server.tree(), ["artifacts", "artifacts/0", "artifacts/0/most", "outside", "outside/secret"]);
 }
 
-/// API Gateway replaces bytes that are no UTF-8 in bodies that are declared as text.
+/// API Gateway replaces bytes that are not UTF-8 in bodies that are declared as text.
 #[tokio::test]
 async fn a_file_that_was_changed_on_its_way_is_refused() {
     let server = Server::new().await;

@@ -1,4 +1,4 @@
-//! The functions that have to do with artifacts, over a table and a directory of the test's own.
+//! The functions that handle artifacts, over a private table and directory.
 
 use std::fs;
 use std::ops::Deref;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use test_site::{Answer, Api, Site};
 use tower::ServiceExt;
 
-/// Below it is the proxy.
+/// Path of the proxy.
 pub(crate) const PROXY: &str = "/api/2.0/mlflow-artifacts/artifacts";
 
 pub(crate) struct Server {
@@ -29,12 +29,13 @@ impl Deref for Server {
 }
 
 impl Server {
-    /// A server whose experiments have their artifacts at `mlflow-artifacts:/`.
+    /// Starts a server whose experiments have their artifacts at `mlflow-artifacts:/`.
     pub(crate) async fn new() -> Self {
         Self::with("mlflow-artifacts:/", None).await
     }
 
-    /// A server with this artifact root, which takes uploads of so many bytes. A root of `directory` is the directory itself.
+    /// Starts a server with this artifact root, which accepts uploads of up to `longest` bytes. The
+    /// root `directory` stands for the directory itself.
     pub(crate) async fn with(root: &str, longest: Option<u64>) -> Self {
         let parent = tempfile::tempdir().unwrap();
         let directory = parent.path().join("artifacts");
@@ -52,13 +53,13 @@ impl Server {
         Self { api: Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others)), parent }
     }
 
-    /// A path of this machine below the directory of artifacts.
+    /// Returns the local path of an artifact.
     pub(crate) fn at(&self, path: &str) -> PathBuf {
         self.parent.path().join("artifacts").join(path)
     }
 
-    /// All files and directories next to and below the directory of artifacts, except where uploads
-    /// begin.
+    /// Returns all files and directories next to and below the directory of artifacts, except the
+    /// staging directory.
     pub(crate) fn tree(&self) -> Vec<String> {
         fn walk(directory: &std::path::Path, found: &mut Vec<PathBuf>) {
             for entry in fs::read_dir(directory).unwrap() {
@@ -81,14 +82,14 @@ impl Server {
         relative
     }
 
-    /// A run, and where its artifacts are.
+    /// Creates a run. Returns its id and artifact location.
     pub(crate) async fn run(&self) -> (String, String) {
         let run = self.post("runs/create", json!({ "experiment_id": "0" })).await.ok();
         let info = &run["run"]["info"];
         (info["run_id"].as_str().unwrap().to_owned(), info["artifact_uri"].as_str().unwrap().to_owned())
     }
 
-    /// A logged model, and where its artifacts are.
+    /// Creates a logged model. Returns its id and artifact location.
     pub(crate) async fn logged_model(&self) -> (String, String) {
         let model = self.post("logged-models", json!({ "experiment_id": "0", "name": "m" })).await.ok();
         let info = &model["model"]["info"];
@@ -107,14 +108,14 @@ impl Server {
         self.send(Request::get(format!("{PROXY}/{path}")).body(Body::empty()).unwrap()).await
     }
 
-    /// Files and directories of a path.
+    /// Lists the files and directories at a path.
     pub(crate) async fn listed(&self, path: &str) -> Value {
         let answer = self.get_at(PROXY, &[("path", path)]).await.ok();
         assert!(answer.as_object().unwrap().keys().all(|key| key == "files"), "{answer}");
         answer["files"].clone()
     }
 
-    /// Status, headers and text of the answer to a GET with these headers.
+    /// Sends a GET with these headers. Returns status, headers and body of the response.
     pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> (u16, HeaderMap, String) {
         let request = headers.iter().fold(Request::get(path), |request, (name, value)| request.header(*name, *value));
         let response = self.api.0.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Roles of users.
+//! Assignment of roles to users.
 
 use entities::unreadable;
 use key_schema::attributes::{ASSIGNMENT, ROLES, USER_ID, VERSION};
@@ -13,14 +13,15 @@ use super::roles::exists;
 use super::users::{Found, unchanged};
 use crate::parameters::Number;
 
-/// Roles that one user has at most: all of them are read with each of his requests.
+/// Maximum number of roles per user. Every request of a user reads all of the user's roles.
 const MOST_ROLES: usize = 50;
 
 impl Store {
-    /// Gives a user a role. Six requests.
+    /// Assigns a role to a user. Six requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where the user has too many.
+    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` if the
+    /// user has the maximum number of roles.
     pub(crate) async fn role_assign(&self, user: &UserName, role: &Number) -> Result<Assignment> {
         self.user_get(user).await?;
         self.role_get(role).await?;
@@ -56,7 +57,7 @@ impl Store {
             .await
     }
 
-    /// Takes a role from a user. Three requests.
+    /// Removes a role from a user. Three requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -68,7 +69,7 @@ impl Store {
         self.take(user, id).await
     }
 
-    /// The users of a role. Two requests.
+    /// Returns the users of a role, in the order of their assignment. Two requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.

@@ -1,4 +1,4 @@
-//! The roles that a workspace has from its beginning.
+//! The roles that are created together with a workspace.
 
 use entities::WorkspaceIdentity;
 use mlflow_api::Result;
@@ -10,8 +10,8 @@ use super::Store;
 use super::ids::Kind;
 use super::roles::new_role;
 
-/// The roles of a new workspace, each with its id and one grant for the workspace. Without users
-/// there are none.
+/// The roles of a new workspace. Each has an id and one grant for the workspace. Empty if users do
+/// not sign in.
 #[derive(Default)]
 pub(crate) struct FirstRoles {
     access: Option<Table>,
@@ -26,10 +26,11 @@ struct FirstRole {
 }
 
 impl Store {
-    /// Draws the ids of a new workspace's roles: name, level and description of each. Two requests for each.
+    /// Allocates the ids of a new workspace's roles, each given by name, level and description. Two
+    /// requests per role.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be written.
     pub(crate) async fn first_roles(&self, roles: &[(&'static str, Level, &'static str)]) -> Result<FirstRoles> {
         let mut first = FirstRoles { access: Some(self.access.clone()), roles: Vec::new() };
         for (name, level, description) in roles.iter().copied() {
@@ -43,7 +44,7 @@ impl Store {
 }
 
 impl FirstRoles {
-    /// The parts of the transaction that makes the workspace.
+    /// Returns the writes that create the roles, for the transaction that creates the workspace.
     pub(crate) fn writes(&self, identity: &WorkspaceIdentity) -> Vec<Write> {
         let Some(access) = &self.access else { return Vec::new() };
         let place = Place::new(identity.name(), Some(identity));

@@ -1,5 +1,5 @@
-//! Tells a form that this server has shown from one of another page. It has a token of the user and
-//! the hour that only this server can make.
+//! CSRF tokens for forms. A token is a keyed hash of the user and the hour, which only this server
+//! can compute, so it identifies forms that this server has shown.
 
 use key_schema::access_rows;
 use key_schema::attributes::SECRET;
@@ -11,11 +11,13 @@ use table::{Condition, Failure, Item, bytes};
 
 use super::Store;
 
-/// Milliseconds for which a form may be filled in.
+/// Validity period of a token in milliseconds. A token is accepted in its own and in the next
+/// period.
 const PERIOD: i64 = 3_600_000;
 
 impl Store {
-    /// A token for a form that this user is shown. One request, two the first time ever.
+    /// Returns a token for a form that is shown to this user. One request, and two the first time
+    /// ever.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -23,7 +25,7 @@ impl Store {
         Ok(token(&self.form_secret().await?, user, clock::now_ms() / PERIOD))
     }
 
-    /// Whether this is a token that this user was shown within the last hour or two.
+    /// Checks whether a token was issued to this user within the last one to two hours.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -34,21 +36,22 @@ impl Store {
         Ok([period, period - 1].into_iter().any(is_of))
     }
 
-    /// The secret of all processes, which is made once.
+    /// Returns the secret that all processes share, and creates it on first use.
     async fn form_secret(&self) -> Result<Vec<u8>> {
         let key = access_rows::Secret::key(&"forms".into());
         let read = |item: &Item| item.bytes(SECRET).map(<[u8]>::to_vec);
         if let Some(item) = self.access.get(&key).await? {
-            return read(&item).ok_or_else(|| Error::internal("the secret of forms cannot be read"));
+            return read(&item).ok_or_else(|| Error::internal("the secret of forms is unreadable"));
         }
         let secret = rand::rng().random::<[u8; 32]>().to_vec();
         let item = Item::new(key.clone()).with(SECRET, bytes(secret.clone()));
         match self.access.put(item, &Condition::item_missing()).await {
             Ok(()) => Ok(secret),
-            // Another process was faster, or this one before its answer was lost.
+            // Another process has created it first, or an earlier attempt succeeded and its
+            // response was lost.
             Err(Failure::Refused { .. }) => {
                 let item = self.access.get(&key).await?;
-                item.as_ref().and_then(read).ok_or_else(|| Error::internal("the secret of forms is gone"))
+                item.as_ref().and_then(read).ok_or_else(|| Error::internal("the secret of forms has disappeared"))
             }
             Err(failure) => Err(failure.into()),
         }
@@ -56,7 +59,7 @@ impl Store {
 }
 
 fn token(secret: &[u8], user: &UserName, period: i64) -> Vec<u8> {
-    // The key comes first and last, so that nobody can extend a text with the help of its token.
+    // The secret is hashed both first and last, which rules out length extension attacks.
     let mut hash = Sha256::new();
     hash.update(secret);
     hash.update(format!("{period} {user}"));

@@ -1,4 +1,4 @@
-//! The grants of users themselves: in the partition of each user in the table of data.
+//! Grants that users hold directly. They are stored in the data table, in one partition per user.
 
 use access::{Along, Identity, Scope};
 use entities::{closed, workspace_named};
@@ -14,10 +14,11 @@ use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update,
 
 use super::Store;
 
-/// A user's own grants are answered as a role of his own. Its id is made of his id and this.
+/// Bit that marks the ids of pseudo-roles. A user's direct grants are returned as a role of the
+/// user's own, whose id is this bit and the user's id, or a hash outside the default workspace.
 const OWN_ROLE: u32 = 1 << 31;
 
-/// One thing that a user is granted himself.
+/// A direct grant of a user.
 struct Own {
     workspace: Workspace,
     kind: GrantType,
@@ -26,8 +27,9 @@ struct Own {
 }
 
 impl Store {
-    /// The resource that a pattern names, and the id that tells it from others of its name. One
-    /// request, and none for all of a type.
+    /// Finds the resource that a pattern names, and the id that distinguishes it from other
+    /// resources of the same name. One request, and none if the pattern means all resources of a
+    /// type.
     pub(super) async fn find_resource(
         &self,
         along: &Along,
@@ -49,7 +51,7 @@ impl Store {
         };
         let Some(key) = key else { return Ok(None) };
         let Some(item) = self.data.get(&key).await? else { return Ok(None) };
-        // A name that is cut in its key may be another's.
+        // Long names are truncated in keys, so the item may belong to another name.
         let is_named = |name: &str| item.get(NAME) == Some(name);
         let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         Ok(match kind {
@@ -67,31 +69,32 @@ impl Store {
             _ if is_named(pattern) => {
                 let home = text(HOME).unwrap_or_else(|| model_key.to_attribute());
                 let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
-                // A caller may share the model that the authorizer was asked about, and no other
-                // that has its name now.
+                // A caller may share only the model that the request was authorized for. By now its
+                // name may belong to another model.
                 text(ID).filter(|id| along.is_asked_about(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
         })
     }
 
-    /// Whether there is such a resource in the workspace of a request. One or two requests.
+    /// Checks whether a resource exists in the workspace of a request. One or two requests.
     pub(crate) async fn has_resource(&self, scope: &Scope, kind: GrantType, pattern: &str) -> Result<bool> {
         let workspace = scope.workspace();
         let Some((on, _)) = self.find_resource(&Along::nothing(), workspace, kind, pattern).await? else {
             return Ok(false);
         };
-        // Neither an experiment's id nor a scorer says its workspace.
+        // The ids of experiments and scorers do not contain the workspace.
         let (Kept::Experiment(experiment) | Kept::Scorer(experiment, _)) = on else { return Ok(true) };
         let item = self.data.get(&rows::Experiment::key(&experiment)).await?;
         let of = item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()?;
         Ok(of.as_ref() == Some(workspace))
     }
 
-    /// Grants a user something. Three requests.
+    /// Grants a permission to a user. Three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user; `RESOURCE_ALREADY_EXISTS`, where he is granted anything for it already.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `RESOURCE_ALREADY_EXISTS` if the user
+    /// has a grant for the resource already.
     pub async fn grant(
         &self,
         along: &Along,
@@ -128,8 +131,8 @@ impl Store {
             let value = item.0.get(attribute)?.clone();
             Some(Condition::Not(Box::new(Condition::Equals(attribute.into(), value))))
         };
-        // A grant to an earlier user of this name, or for an earlier resource of this name, is
-        // replaced.
+        // The write replaces a grant that belongs to an earlier user or an earlier resource of the
+        // same name.
         let others = [is_other(USER_ID.name()), is_other(RESOURCE.name())].into_iter().flatten();
         let condition = Condition::Any(std::iter::once(Condition::item_missing()).chain(others).collect());
         let writes: Vec<_> = std::iter::once(Write::Put(item, condition)).chain(is_open).collect();
@@ -143,7 +146,8 @@ impl Store {
         }
     }
 
-    /// Makes a write once, although its answer may be lost: as a transaction. Whether its condition held.
+    /// Executes a write as a transaction, so that a retry after a lost response does not execute it
+    /// again. Returns whether its condition held.
     async fn once(&self, write: Write) -> Result<bool> {
         match self.data.transact(&[write]).await {
             Ok(()) => Ok(true),
@@ -194,10 +198,10 @@ impl Store {
             .await
     }
 
-    /// Takes back a user's grant. Four requests at most.
+    /// Revokes a user's grant. At most four requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or no such grant.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user or the grant does not exist.
     pub async fn revoke(&self, along: &Along, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
@@ -218,7 +222,7 @@ impl Store {
                 Some(known) => self.once(known).await?,
                 None => false,
             };
-            // It may have been granted before there was such a resource.
+            // It may have been granted before the resource existed.
             is_revoked || self.once(unknown).await?
         };
         if is_revoked {
@@ -230,12 +234,12 @@ impl Store {
         )))
     }
 
-    /// Takes back all that users are granted in a workspace, by any workspace that had the name. The
-    /// workspace is being deleted, so nothing is granted in it meanwhile. One request per user and
-    /// MB of grants, and one per user who has any there.
+    /// Revokes all grants of users in a workspace, including those from earlier workspaces of the
+    /// same name. The workspace is being deleted, so no grants are added in the meantime. One
+    /// request per user and MB of grants, and one more per user who has grants there.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// The table cannot be read or written. The call may be repeated.
     pub(crate) async fn grants_revoke_in(&self, workspace: &Workspace) -> Result<()> {
         for account in self.users().await? {
             let key = rows::TypePermissions::key(&account.user.name);
@@ -260,7 +264,7 @@ impl Store {
         Ok(())
     }
 
-    /// The valid grants of a user himself, in the order of types and resources.
+    /// Returns the valid direct grants of a user, in the order of types and resources.
     async fn own(&self, account: &Account) -> Result<Vec<Own>> {
         let name = &account.user.name;
         let items = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
@@ -286,7 +290,8 @@ impl Store {
                 own.push((place, kind, item.get(NAME).unwrap_or_default().to_owned(), level));
             }
         }
-        // A grant for one resource names its workspace without the id.
+        // Grants for single resources come first. They contain only the name of their workspace,
+        // not its id.
         let places = self.basic.places(own.iter().map(|(place, ..)| &place.workspace)).await?;
         let counts = |index: usize, place: &Place| {
             if index < of_one { places.has_named(&place.workspace) } else { places.has(place) }
@@ -301,7 +306,8 @@ impl Store {
         Ok(own)
     }
 
-    /// The roles of a user, and his own grants as one more role.
+    /// Returns the roles of a user, followed by the user's direct grants as one pseudo-role per
+    /// workspace.
     ///
     /// # Errors
     /// The tables cannot be read.
@@ -330,7 +336,7 @@ impl Store {
         Ok(roles)
     }
 
-    /// Everything that a user is granted, by roles and himself.
+    /// Returns all permissions of a user, from roles and direct grants.
     ///
     /// # Errors
     /// The tables cannot be read.
@@ -338,10 +344,10 @@ impl Store {
         Ok(self.roles_of(account).await?.into_iter().flat_map(permissions_of).collect())
     }
 
-    /// How much a user may do with a resource.
+    /// Returns the effective level of a user's permission for a resource.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn effective(
         &self,
         identity: &Identity,
@@ -355,7 +361,8 @@ impl Store {
     }
 }
 
-/// The place of a grant for one resource, which may not exist. `None` for other items.
+/// Returns the workspace of a grant for a single resource. The workspace may no longer exist.
+/// `None` for items of other types.
 fn place_of(item: &Item) -> Option<Place> {
     if let Some(grant) = KeptGrant::of(item) {
         return Some(Place::of_granted(&grant.resource)?.0);
@@ -367,7 +374,7 @@ fn place_of(item: &Item) -> Option<Place> {
     }
 }
 
-/// The grants of a role, in the form of answers about a user.
+/// Converts the grants of a role to the form in which a user's permissions are returned.
 pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission> {
     let (role_id, role_name, workspace) = (role.id, role.name, role.workspace);
     role.permissions.into_iter().map(move |permission| UserPermission {
@@ -380,7 +387,7 @@ pub(crate) fn permissions_of(role: Role) -> impl Iterator<Item = UserPermission>
     })
 }
 
-/// The id of the role with a user's own grants in a workspace.
+/// Returns the id of the pseudo-role with a user's direct grants in a workspace.
 fn own_role(user: u32, workspace: &Workspace) -> u32 {
     if *workspace == Workspace::default() {
         return OWN_ROLE + user;
@@ -389,8 +396,9 @@ fn own_role(user: u32, workspace: &Workspace) -> u32 {
     OWN_ROLE | hash.first_chunk().map_or(0, |first| u32::from_be_bytes(*first))
 }
 
-/// The id of a user's own grant. It has 52 bits, which a client's JSON can hold. It is computed
-/// from the grant, so that creating an entity needs no counter.
+/// Returns the id of a user's direct grant. It has 52 bits, because clients read JSON numbers as
+/// doubles. It is a hash of the grant, so that creating an entity does not have to update a
+/// counter.
 fn own_id(user: u32, own: &Own) -> u64 {
     let hash = Sha256::digest(format!("{user} {} {}", granted_in(&own.workspace, own.kind.name()), own.pattern));
     hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first) >> 12)

@@ -1,4 +1,5 @@
-//! Integer ids, as MLflow's clients expect them. None is given out twice, whatever was deleted.
+//! Integer ids, as MLflow's clients expect them. Ids are never reused, even after their entities
+//! are deleted.
 
 use key_schema::access_rows;
 use key_schema::attributes::COUNT;
@@ -7,7 +8,7 @@ use table::{Condition, Update, Write, number};
 
 use super::Store;
 
-/// The kinds of entities with ids.
+/// A kind of entity that has integer ids.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Users,
@@ -29,11 +30,12 @@ impl Kind {
     }
 }
 
-/// The number of administrators, which is never 0 again.
+/// Name of the counter of administrators. Once there is one, the counter never drops to 0.
 const ADMINISTRATORS: &str = "administrators";
 
 impl Store {
-    /// The next id of a kind. One request. A request that is repeated may skip one.
+    /// Allocates the next id of a kind. One request. If the request is retried, an id may be
+    /// skipped.
     pub(super) async fn next_id(&self, kind: Kind) -> Result<u32> {
         let counter = access_rows::Counter::key(&kind.name().into());
         let counter = self.access.update(&Update::upsert(counter).add(COUNT, number(1))).await?;
@@ -42,12 +44,13 @@ impl Store {
     }
 }
 
-/// Part of a transaction: there is one administrator more.
+/// Returns the write that increments the number of administrators, for a transaction.
 pub(super) fn one_administrator_more() -> Write {
     Write::Update(Update::upsert(access_rows::Counter::key(&ADMINISTRATORS.into())).add(COUNT, number(1)))
 }
 
-/// Part of a transaction: there is one administrator less, and at least one is left.
+/// Returns the write that decrements the number of administrators, for a transaction. Fails if no
+/// administrator would be left.
 pub(super) fn one_administrator_less() -> Write {
     let others = Condition::Not(Box::new(Condition::Below(COUNT.into(), number(2))));
     let counter = access_rows::Counter::key(&ADMINISTRATORS.into());

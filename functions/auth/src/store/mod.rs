@@ -1,5 +1,5 @@
-//! The data of the auth function: users and roles in the table of access, and the grants of users
-//! themselves in that of data.
+//! The store of the auth function: users and roles in the access table, and direct grants of users
+//! in the data table.
 
 mod assignments;
 mod first_roles;
@@ -25,7 +25,7 @@ pub use tokens::{MOST_TOKENS, NewToken};
 pub use users::Found;
 pub use workspaces::WorkspaceStore;
 
-/// The store.
+/// The store of users, roles and grants.
 #[derive(Clone)]
 pub struct Store {
     data: Table,
@@ -34,7 +34,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store over both tables, with the authorizer that reads them.
+    /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
     pub fn new(data: Table, access: Table, basic: Basic) -> Self {
         Self { data, access, basic }

@@ -1,4 +1,4 @@
-//! Principals of AWS who are users.
+//! The mapping of IAM principals to users.
 
 use key_schema::access_rows;
 use key_schema::attributes::{USER, USER_ID};
@@ -8,10 +8,10 @@ use table::{Condition, Item, number, text};
 use super::Store;
 
 impl Store {
-    /// Says that a principal ([`access::principal_of`]) is a user. Two requests.
+    /// Maps an IAM principal ([`access::principal_of`]) to a user. Two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn principal_map(&self, principal: &str, user: &UserName) -> Result<()> {
         let id = self.user_get(user).await?.user.id;
         let item = Item::new(access_rows::Principal::key(&principal.into()));
@@ -19,7 +19,7 @@ impl Store {
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Says that a principal is nobody: it is refused. One request.
+    /// Denies access to an IAM principal. One request.
     ///
     /// # Errors
     /// The table cannot be written.
@@ -28,7 +28,7 @@ impl Store {
         Ok(self.access.put(item, &Condition::Always).await?)
     }
 
-    /// Forgets the mapping of a principal. One request.
+    /// Removes the mapping of an IAM principal. One request.
     ///
     /// # Errors
     /// The table cannot be written.

@@ -1,4 +1,4 @@
-//! Roles.
+//! Storage of roles and their grants.
 
 use std::collections::BTreeSet;
 
@@ -15,18 +15,19 @@ use super::Store;
 use super::ids::Kind;
 use crate::parameters::Number;
 
-/// Things that one role grants at most: all of them are in one item, and read with each request of its users.
+/// Maximum number of grants per role. They are all in the role's item, which every request of its
+/// users reads.
 const MOST_GRANTS: usize = 500;
-/// Bytes of all that one role grants: DynamoDB's items have at most 400 KB.
+/// Maximum size of a role's grants in bytes. An item in DynamoDB is limited to 400 KB.
 const MOST_BYTES: usize = 300_000;
 
-/// A role that was found.
+/// A role as read from the table.
 pub struct StoredRole {
     pub(super) id: u32,
     name: String,
-    /// The name of its workspace.
+    /// Name of the role's workspace.
     pub workspace: String,
-    /// The workspace that it belongs to. `None` if its workspace cannot exist.
+    /// The role's workspace with its id. `None` if the stored name is not a valid workspace name.
     place: Option<Place>,
     description: Option<String>,
     version: u32,
@@ -50,7 +51,7 @@ impl StoredRole {
         })
     }
 
-    /// As answered.
+    /// Returns the role as the API represents it.
     #[must_use]
     pub fn answer(&self) -> Role {
         Role {
@@ -62,7 +63,7 @@ impl StoredRole {
         }
     }
 
-    /// The key under which its name is claimed.
+    /// Returns the key that reserves the role's name.
     fn name_key(&self) -> Key {
         name_key(self.place.as_ref().map_or(self.workspace.as_str(), Place::claim), &self.name)
     }
@@ -71,7 +72,7 @@ impl StoredRole {
         access_rows::Role::key(&Ordinal(self.id))
     }
 
-    /// A change of it, on condition that it is as it was read.
+    /// Starts an update of the role. It fails if the role has changed since it was read.
     fn change(&self) -> Update {
         let is_unchanged = Condition::Equals(VERSION.into(), number(self.version));
         Update::new(self.key()).add(VERSION, number(1)).only_if(is_unchanged)
@@ -88,17 +89,19 @@ fn permission(role: u32, grant: &RoleGrant) -> RolePermission {
     }
 }
 
-/// The key of a role's name. `claim` is that of its workspace ([`Place::claim`]).
+/// Returns the key that reserves a role's name. `claim` identifies the role's workspace
+/// ([`Place::claim`]).
 fn name_key(claim: &str, name: &str) -> Key {
     access_rows::RoleName::key(&Name::from(claim), &Name::from(name))
 }
 
-/// The row that claims a role's name.
+/// Returns the row that reserves a role's name.
 fn name_row(key: Key, name: &str, role: u32) -> Item {
     Item::new(key).with(NAME, text(name)).with(ROLE, number(role))
 }
 
-/// The items of a new role, its own first, with the condition that its name is free second.
+/// Returns the writes that create a role: its item, and the other writes of the transaction. The
+/// first of these reserves the name and fails if it is taken.
 pub(super) fn new_role(
     id: u32,
     place: &Place,
@@ -123,7 +126,7 @@ pub(super) fn new_role(
     (item, others)
 }
 
-/// The row that finds the role of a grant.
+/// Returns the row that maps a grant's id to its role.
 fn named_grant(grant: u32, role: u32) -> Write {
     let named = Item::new(access_rows::GrantOfRole::key(&Ordinal(grant))).with(ROLE, number(role));
     Write::Put(named, Condition::Always)
@@ -142,11 +145,12 @@ fn no_grant(grant: &Number) -> Error {
 }
 
 impl Store {
-    /// The identity of a workspace that a role may be made in; `None` for the default one. One
-    /// request, and none for the default one.
+    /// Returns the identity of a workspace in which a role may be created, or `None` for the
+    /// default workspace. One request, and none for the default workspace.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` where there is no such workspace, and `ABORTED` where it is being deleted.
+    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is being
+    /// deleted.
     async fn workspace_of(&self, workspace: &Workspace) -> Result<Option<WorkspaceIdentity>> {
         if *workspace == Workspace::default() {
             return Ok(None);
@@ -157,11 +161,13 @@ impl Store {
         Ok(Some(identity))
     }
 
-    /// The part of a transaction that checks a role's workspace: it is still there, with its id, and
-    /// is not being deleted. `None` in the default workspace. One request outside it.
+    /// Returns the part of a transaction which checks that the role's workspace still exists with
+    /// the same id and is not being deleted. `None` in the default workspace. One request outside
+    /// the default workspace.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST` where the role's workspace is gone, and `ABORTED` where it is being deleted.
+    /// `RESOURCE_DOES_NOT_EXIST` if the role's workspace is gone, and `ABORTED` if it is being
+    /// deleted.
     pub(super) async fn is_open(&self, role: &StoredRole) -> Result<Option<Write>> {
         let gone = || no_role(&Number(role.id.to_string()));
         let place = role.place.as_ref().ok_or_else(gone)?;
@@ -172,11 +178,12 @@ impl Store {
         Ok(identity.map(|identity| self.data.of_others(identity.is_open())))
     }
 
-    /// Makes a role. Two requests; three outside the default workspace.
+    /// Creates a role. Two requests, and three outside the default workspace.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`, where the workspace has one of this name; those of a workspace
-    /// that is not there, or is being deleted.
+    /// `RESOURCE_ALREADY_EXISTS` if the workspace has a role of this name,
+    /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist, and `ABORTED` if it is being
+    /// deleted.
     pub async fn role_create(&self, name: &str, workspace: &str, description: Option<&str>) -> Result<StoredRole> {
         let missing = || Error::not_found(format!("Workspace '{workspace}' not found"));
         let workspace = Workspace::parse(workspace).map_err(|_| missing())?;
@@ -198,16 +205,17 @@ impl Store {
         }
     }
 
-    /// A role. One request; two outside the default workspace, or one if that was read within the lease.
+    /// Returns a role. One request. Outside the default workspace, one more unless the workspace
+    /// was read within the lease.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, also if its workspace is gone.
+    /// `RESOURCE_DOES_NOT_EXIST`, also if the role's workspace is gone.
     pub(crate) async fn role_get(&self, role: &Number) -> Result<StoredRole> {
         let Some(id) = role.id() else { return Err(no_role(role)) };
         self.roles_with(std::iter::once(id)).await?.pop().ok_or_else(|| no_role(role))
     }
 
-    /// The workspace of a role. One request.
+    /// Returns the name of a role's workspace. One or two requests, as [`Self::role_get`].
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -215,7 +223,8 @@ impl Store {
         Ok(self.role_get(role).await?.workspace)
     }
 
-    /// The workspace of the role that has a grant. Two requests.
+    /// Returns the name of the workspace of the role that a grant belongs to. Two requests, and one
+    /// more to read the workspace.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -223,7 +232,8 @@ impl Store {
         Ok(self.role_of(grant).await?.0.workspace)
     }
 
-    /// In which workspaces the caller has roles; `None` for an administrator of the server, to whom that matters not.
+    /// Returns the workspaces in which the caller has roles, or `None` for administrators of the
+    /// server, who need no role.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -234,7 +244,8 @@ impl Store {
         }
     }
 
-    /// The workspaces that a user administers, who is no administrator of the server.
+    /// Returns the workspaces that a user administers. The user is not an administrator of the
+    /// server.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -242,8 +253,8 @@ impl Store {
         Ok(self.basic.memberships(user).await?.administered)
     }
 
-    /// All roles of workspaces that exist, in the order of their ids. One request, one for each
-    /// hundred, and one for each hundred workspaces that were not read within the lease.
+    /// Returns all roles of existing workspaces, ordered by id. One request, one more per hundred
+    /// roles, and one per hundred workspaces that were not read within the lease.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -251,14 +262,14 @@ impl Store {
         self.existing(self.all_roles().await?).await
     }
 
-    /// All roles, those included whose workspace is gone.
+    /// Returns all roles, including those whose workspace is gone.
     async fn all_roles(&self) -> Result<Vec<StoredRole>> {
         let listed = self.access.query(Query::of(access_rows::ListedRole::all())).await?;
         let ids = listed.iter().filter_map(|item| access_rows::ListedRole::parse(&item.key()?));
         self.stored_roles(ids.map(|row| row.role.0)).await
     }
 
-    /// Those of these roles that belong to workspaces that exist.
+    /// Filters out roles whose workspace is gone.
     async fn existing(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
         let workspaces = roles.iter().filter_map(|role| role.place.as_ref()).map(|place| &place.workspace);
         let places = self.basic.places(workspaces).await?;
@@ -266,7 +277,7 @@ impl Store {
         Ok(roles)
     }
 
-    /// Those of these roles that are there and belong to workspaces that exist, in the order of their ids.
+    /// Returns the roles with these ids that exist in existing workspaces, ordered by id.
     pub(super) async fn roles_with(&self, ids: impl Iterator<Item = u32>) -> Result<Vec<StoredRole>> {
         self.existing(self.stored_roles(ids).await?).await
     }
@@ -279,10 +290,10 @@ impl Store {
         Ok(roles)
     }
 
-    /// Renames or describes a role. Two requests.
+    /// Changes the name or the description of a role. Two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` where the name is another's.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `RESOURCE_ALREADY_EXISTS` if another role has the name.
     pub(crate) async fn role_change(
         &self,
         role: &Number,
@@ -319,8 +330,8 @@ impl Store {
             .await
     }
 
-    /// Takes a role from its users, and deletes it: then it grants nothing, in no process. A call that is cut off has taken it from some, and
-    /// another one goes on.
+    /// Removes a role from its users and deletes it. It is then without effect in every process. A
+    /// call that is interrupted has removed it from some users, and the next call continues.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -328,7 +339,7 @@ impl Store {
         self.remove_role(self.role_get(role).await?).await
     }
 
-    /// The same for a role that was found, whether its workspace exists or not.
+    /// Deletes a role that was read before, even if its workspace is gone.
     async fn remove_role(&self, found: StoredRole) -> Result<()> {
         let id = found.id;
         for member in self.members(found.id).await? {
@@ -352,12 +363,12 @@ impl Store {
             .await
     }
 
-    /// Takes all roles of a workspace from their users, and deletes them, until none is left. A few
-    /// requests for each. The workspace is being deleted, so no role is made in it meanwhile. Roles
-    /// that earlier workspaces of this name have left are deleted, too.
+    /// Deletes all roles of a workspace, and removes them from their users, until none is left. A
+    /// few requests per role. The workspace is being deleted, so no roles are created in it in the
+    /// meantime. Roles that remain from earlier workspaces of the same name are deleted, too.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again.
+    /// The table cannot be read or written. The call may be repeated.
     pub(crate) async fn roles_delete_of(&self, workspace: &Workspace) -> Result<()> {
         loop {
             let mut roles = self.all_roles().await?;
@@ -371,11 +382,11 @@ impl Store {
         }
     }
 
-    /// Adds a grant to a role. Four requests, one more to look up the resource.
+    /// Adds a grant to a role. Four requests, and one more to look up the resource.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` where
-    /// the role is full.
+    /// `RESOURCE_DOES_NOT_EXIST`, `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` if the
+    /// role has the maximum number of grants.
     pub(crate) async fn role_grant(
         &self,
         role: &Number,
@@ -383,7 +394,7 @@ impl Store {
         pattern: &str,
         level: Level,
     ) -> Result<RolePermission> {
-        // A request for a role that is not there is refused before an id is given out.
+        // Checks that the role exists before an id is allocated.
         let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
         let found = self.find_resource(&Along::nothing(), &workspace, kind, pattern).await?;
         let resource = found.map(|(_, id)| id).unwrap_or_default();
@@ -403,7 +414,7 @@ impl Store {
                 let bytes: usize = found.grants.iter().map(|grant| grant.written().len()).sum();
                 if found.grants.len() >= MOST_GRANTS || bytes + grant.written().len() > MOST_BYTES {
                     return Err(Error::invalid(format!(
-                        "A role grants at most {MOST_GRANTS} things, in at most {MOST_BYTES} bytes."
+                        "A role can have at most {MOST_GRANTS} grants, in at most {MOST_BYTES} bytes."
                     )));
                 }
                 let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.written()));
@@ -414,7 +425,7 @@ impl Store {
             .await
     }
 
-    /// The role of a grant, and the grant.
+    /// Returns a grant and the role that it belongs to.
     async fn role_of(&self, grant: &Number) -> Result<(StoredRole, RoleGrant)> {
         let Some(id) = grant.id() else { return Err(no_grant(grant)) };
         let named = self.access.get(&access_rows::GrantOfRole::key(&Ordinal(id))).await?;
@@ -424,7 +435,7 @@ impl Store {
         Ok((role, found.ok_or_else(|| no_grant(grant))?))
     }
 
-    /// Takes a grant out of a role. Three requests.
+    /// Removes a grant from its role. Three requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -439,10 +450,11 @@ impl Store {
             .await
     }
 
-    /// Changes how much a role grants. Three requests.
+    /// Changes the level of a role's grant. Three requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the type does not take.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_PARAMETER_VALUE` for a level that the resource type
+    /// does not support.
     pub(crate) async fn role_change_grant(&self, grant: &Number, level: &str) -> Result<RolePermission> {
         self.access
             .change("a role", async |_: Refusal| {

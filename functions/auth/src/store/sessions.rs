@@ -11,28 +11,29 @@ use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 
 use super::Store;
 
-/// For how long one stays signed in, in seconds: a day of work, however long it takes.
+/// Lifetime of a session in seconds: a day of work, however long it is. It is not extended by use.
 pub const SESSION: u64 = 24 * 3_600;
 
-/// The most sessions that a user has at a time.
+/// Maximum number of concurrent sessions per user.
 pub const MOST_SESSIONS: usize = 100;
 
-/// How many ended.
+/// The numbers of sessions and tokens that were ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
-    /// Sessions of browsers.
+    /// Number of browser sessions.
     pub sessions: usize,
-    /// Tokens of programs.
+    /// Number of API tokens.
     pub tokens: usize,
 }
 
 impl Store {
-    /// Opens a session if the password is the user's; `None` if it is not. `from` is the address of
-    /// the caller. The oldest session of a user who has [`MOST_SESSIONS`] of them ends. Three requests, and
-    /// one read unit for some 15 sessions of the user; one request more if a session ends.
+    /// Opens a session if the password is correct and the user is not disabled; otherwise returns
+    /// `None`. `from` is the caller's address. If the user already has [`MOST_SESSIONS`] sessions,
+    /// the oldest one is ended. Three requests, with about one read unit per 15 sessions of the
+    /// user, and one more request if a session is ended.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where too many sign in at a time.
+    /// `RESOURCE_EXHAUSTED` if there are too many attempts to sign in.
     pub async fn session_open(
         &self,
         name: &UserName,
@@ -59,11 +60,11 @@ impl Store {
         Ok(Some(secret))
     }
 
-    /// Ends the oldest sessions of a user, so that there is room for one more. Users who sign in at
-    /// the same time may have a few more than [`MOST_SESSIONS`].
+    /// Ends the oldest sessions of a user to make room for one more. If a user signs in several
+    /// times at once, there may briefly be a few more than [`MOST_SESSIONS`].
     async fn end_oldest(&self, name: &UserName) -> Result<()> {
         let mut sessions = self.access.query(Query::of(access_rows::Session::all(name))).await?;
-        // Each lasts equally long.
+        // All sessions have the same lifetime, so the first to expire is the oldest.
         sessions.sort_by_key(|session| session.get(EXPIRES));
         let ended = (sessions.len() + 1).saturating_sub(MOST_SESSIONS);
         let ended: Vec<_> = sessions.iter().take(ended).filter_map(Item::key).collect();
@@ -74,14 +75,15 @@ impl Store {
         Ok(self.access.write_many(Vec::new(), &ended).await?)
     }
 
-    /// Ends a session, in every process. One request.
+    /// Ends a session in every process. One request.
     ///
     /// # Errors
     /// The table cannot be written.
     pub async fn session_end(&self, secret: &Secret) -> Result<()> {
         let key = session_key(secret.user(), &secret.digest());
         match self.access.delete(&key, &Condition::item_exists()).await {
-            // There is none, or the answer to an earlier attempt was lost.
+            // The session does not exist, or an earlier attempt succeeded and its response was
+            // lost.
             Err(Failure::Refused { .. }) => {}
             outcome => {
                 outcome?;
@@ -92,7 +94,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether a request was sent by somebody who is known.
+    /// Checks whether a request has valid credentials.
     ///
     /// # Errors
     /// The tables cannot be read.
@@ -108,9 +110,10 @@ impl Store {
         }
     }
 
-    /// Ends all sessions and tokens of all users, in every process. Passwords stay. It is for a
-    /// restored table, which has those again that ended later. One request per hundred users, and
-    /// two per user. A call that is cut off has ended a part, and another one goes on.
+    /// Ends all sessions and tokens of all users, in every process. Passwords remain valid. Meant
+    /// for a restored table, which contains sessions and tokens that were ended after the backup.
+    /// One request per hundred users, and at least two per user. A call that is interrupted has
+    /// ended some of them, and the next call continues.
     ///
     /// # Errors
     /// The table cannot be read or written.
@@ -130,10 +133,11 @@ impl Store {
         Ok(ended)
     }
 
-    /// Gives a user another password and keeps this session of his: all others end, in every process. One request.
+    /// Changes a user's password and keeps the current session. All other sessions end, in every
+    /// process. One request.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user, or his session has ended.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist, or the session has ended.
     pub(crate) async fn user_set_password_in(&self, name: &UserName, password: String, digest: &str) -> Result<()> {
         let hash = self.passwords().hash(password).await?;
         let user = Update::new(access_rows::User::key(name));

@@ -1,4 +1,4 @@
-//! Tokens of users.
+//! API tokens of users.
 
 use access::Restriction;
 use key_schema::access_rows;
@@ -10,42 +10,41 @@ use table::{Condition, Item, Query, number, text};
 use super::Store;
 use super::ids::Kind;
 
-/// The most tokens that a user has at a time. Tokens that have expired do not count.
+/// Maximum number of tokens per user. Expired tokens do not count.
 pub const MOST_TOKENS: usize = 100;
-/// Bytes of the longest name of one.
+/// Maximum length of a token's name in bytes.
 const LONGEST_NAME: usize = 200;
-/// Days of the longest that ends.
+/// Maximum lifetime in days of a token that expires.
 const LONGEST_DAYS: u32 = 3_660;
 
-/// A token that is to be made.
+/// A token to be created.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// Its name, which its user has chosen.
+    /// Name of the token, chosen by its user.
     pub name: String,
-    /// Its limits.
+    /// Scope of the token.
     pub restriction: Restriction,
-    /// After how many days it ends; `None`, if it does not.
+    /// Lifetime in days. `None` for a token that does not expire.
     pub days: Option<u32>,
 }
 
 impl Store {
-    /// Makes a token: its secret is shown to nobody again. Four requests.
+    /// Creates a token. Its secret is returned only once. Four requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user; `INVALID_PARAMETER_VALUE`.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `INVALID_PARAMETER_VALUE` for an
+    /// invalid name or lifetime, or if the user has the maximum number of tokens.
     pub async fn token_create(&self, user: &UserName, new: NewToken) -> Result<(Secret, Token)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
-            return Err(Error::invalid(format!("The name of a token has 1 to {LONGEST_NAME} bytes.")));
+            return Err(Error::invalid(format!("The name of a token must have 1 to {LONGEST_NAME} bytes.")));
         }
         if new.days.is_some_and(|days| days == 0 || days > LONGEST_DAYS) {
-            return Err(Error::invalid(format!("A token ends after 1 to {LONGEST_DAYS} days, or does not.")));
+            return Err(Error::invalid(format!("A token expires after 1 to {LONGEST_DAYS} days, or never.")));
         }
         let found = self.user_get(user).await?;
         if self.tokens_of(user, found.user.id).await?.len() >= MOST_TOKENS {
-            return Err(Error::invalid(format!(
-                "There are {MOST_TOKENS} tokens of this user already. Revoke one first."
-            )));
+            return Err(Error::invalid(format!("The user already has {MOST_TOKENS} tokens. Revoke one first.")));
         }
         let secret = Secret::new(user.clone());
         let now = clock::now_ms();
@@ -74,10 +73,11 @@ impl Store {
         Ok((secret, token))
     }
 
-    /// The tokens of a user that are not over, in the order in which they were made. Two requests.
+    /// Returns the tokens of a user that have not expired, in the order of their creation. Two
+    /// requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, where there is no such user.
+    /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist.
     pub async fn tokens(&self, user: &UserName) -> Result<Vec<Token>> {
         let id = self.user_get(user).await?.user.id;
         self.tokens_of(user, id).await
@@ -91,7 +91,7 @@ impl Store {
         Ok(tokens)
     }
 
-    /// Revokes a token, in every process. Three requests.
+    /// Revokes a token in every process. Three requests.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.

@@ -1,4 +1,4 @@
-//! Users.
+//! Storage of users.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use super::Store;
 use super::ids::{Kind, one_administrator_less, one_administrator_more};
 use crate::names::new_user_name;
 
-/// A user who was found.
+/// A user as read from the table.
 pub struct Found(pub(super) Account);
 
 impl std::ops::Deref for Found {
@@ -26,7 +26,7 @@ impl std::ops::Deref for Found {
 }
 
 impl Found {
-    /// As answered.
+    /// Returns the user as the API represents it.
     #[must_use]
     pub fn answer(&self) -> User {
         let user = &self.0.user;
@@ -35,7 +35,7 @@ impl Found {
 }
 
 impl Store {
-    /// Makes a user. Two requests; the hash of his password takes some 30 ms of a processor.
+    /// Creates a user. Two requests, and about 30 ms of CPU time for the password hash.
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
@@ -44,10 +44,12 @@ impl Store {
         self.user_make(name, Some(&hash), is_admin).await
     }
 
-    /// Makes a user who has no password, and signs in with tokens only: a service. Two requests.
+    /// Creates a user without a password, which can authenticate with tokens only (a service). Two
+    /// requests.
     ///
     /// # Errors
-    /// `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` for a name that no new user may have.
+    /// `RESOURCE_ALREADY_EXISTS`, and `INVALID_PARAMETER_VALUE` for a name that new users may not
+    /// have.
     pub async fn service_create(&self, name: &UserName) -> Result<User> {
         if let Err(error) = new_user_name(name.as_str())
             && Account::find(&self.access, name).await?.is_none()
@@ -81,7 +83,7 @@ impl Store {
         }
     }
 
-    /// Whether there is a user at all. One request.
+    /// Checks whether any user exists. One request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -90,7 +92,7 @@ impl Store {
         Ok(!self.access.query_page(&listed).await?.items.is_empty())
     }
 
-    /// A user. One request.
+    /// Returns a user. One request.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -99,7 +101,7 @@ impl Store {
         account.map(Found).ok_or_else(|| UserName::not_found(name.as_str()))
     }
 
-    /// All users, in the order of their ids. One request, and one for each hundred.
+    /// Returns all users, ordered by id. One request, and one more per hundred users.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -115,17 +117,17 @@ impl Store {
         Ok(accounts)
     }
 
-    /// Whether this is the password of a user, as somebody at an address says.
+    /// Checks a user's password. `from` is the address of the caller.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED` after too many wrong ones.
+    /// `RESOURCE_EXHAUSTED` after too many wrong passwords.
     pub async fn has_password(&self, name: &UserName, password: String, from: Option<IpAddr>) -> Result<bool> {
         let account = Account::find(&self.access, name).await?;
         let hash = account.as_ref().and_then(|account| account.password.as_ref());
         self.passwords().check(name, hash, password, from).await
     }
 
-    /// Gives a user another password: the one before is refused from now on, in every process. One request.
+    /// Changes a user's password. The previous password is rejected in every process. One request.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -139,10 +141,11 @@ impl Store {
         }
     }
 
-    /// Lets a user in no longer, or again: by no password, session or token. Two requests.
+    /// Disables or enables a user. A disabled user has no access by password, session or token. Two
+    /// requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_set_disabled(&self, name: &UserName, is_disabled: bool) -> Result<()> {
         self.access
             .change("a user", async |refusal: table::Refusal| {
@@ -158,7 +161,7 @@ impl Store {
                     .add(VERSION, number(1))
                     .only_if(unchanged(&found));
                 let mut writes = vec![Write::Update(update)];
-                // One who is not let in administers nothing.
+                // Disabled users do not count as administrators.
                 if found.user.is_admin {
                     writes.push(if is_disabled { one_administrator_less() } else { one_administrator_more() });
                 }
@@ -167,10 +170,10 @@ impl Store {
             .await
     }
 
-    /// Says whether a user may do everything. Two requests.
+    /// Makes a user an administrator of the server, or revokes that. Two requests.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_set_admin(&self, name: &UserName, is_admin: bool) -> Result<()> {
         self.access
             .change("a user", async |refusal: table::Refusal| {
@@ -194,12 +197,12 @@ impl Store {
             .await
     }
 
-    /// Deletes a user's grants, sessions and tokens, and then the user. After that, his password is
-    /// refused in every process. A call that is cut off has deleted a part, and another one goes
-    /// on. Grants that he gets meanwhile stay, and have no effect.
+    /// Deletes a user's grants, sessions and tokens, and then the user. Afterwards, the password is
+    /// rejected in every process. A call that is interrupted has deleted some of them, and the next
+    /// call continues. Grants that are added in the meantime remain, but have no effect.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` where nobody else administers.
+    /// `RESOURCE_DOES_NOT_EXIST`, and `BAD_REQUEST` for the last administrator.
     pub async fn user_delete(&self, name: &UserName) -> Result<()> {
         let found = self.user_get(name).await?;
         let granted = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
@@ -229,7 +232,7 @@ impl Store {
     }
 }
 
-/// The user's item is as it was read.
+/// Returns the condition that a user has not changed since it was read.
 pub(super) fn unchanged(found: &Found) -> Condition {
     let is = |attribute: Attribute<Count>, value: u32| Condition::Equals(attribute.into(), number(value));
     is(USER_ID, found.user.id).and(is(VERSION, found.user.version))

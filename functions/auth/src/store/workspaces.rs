@@ -1,4 +1,4 @@
-//! The store of the workspaces' endpoints.
+//! The store of the endpoints for workspaces.
 
 use access::Scope;
 use entities::workspace_named;
@@ -11,7 +11,7 @@ use workspaces::Workspaces;
 
 use super::Store;
 
-/// Workspaces, and the users who may have roles in them.
+/// Workspaces, and the store of the users who have roles in them.
 #[derive(Clone)]
 pub struct WorkspaceStore {
     table: Table,
@@ -20,23 +20,25 @@ pub struct WorkspaceStore {
 }
 
 impl WorkspaceStore {
-    /// Over the table of data. Without workspaces (`is_on`) every request is refused.
+    /// Returns a store over the data table. If workspaces are disabled (`is_on` is `false`), every
+    /// endpoint returns an error. `users` is `None` if users do not sign in.
     #[must_use]
     pub fn new(table: Table, is_on: bool, users: Option<Store>) -> Self {
         Self { workspaces: is_on.then(|| Workspaces::new(table.clone())), table, users }
     }
 
-    /// The workspaces, where there are any.
+    /// Returns the workspaces, or `None` if they are disabled.
     pub(crate) fn enabled(&self) -> Option<&Workspaces> {
         self.workspaces.as_ref()
     }
 
-    /// The users, where somebody signs in.
+    /// Returns the store of users, or `None` if users do not sign in.
     pub(crate) fn users(&self) -> Option<&Store> {
         self.users.as_ref()
     }
 
-    /// The workspace of an experiment; `None` where there is no such experiment. One request.
+    /// Returns the workspace of an experiment, or `None` if the experiment does not exist. One
+    /// request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -45,7 +47,7 @@ impl WorkspaceStore {
         item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()
     }
 
-    /// In which workspaces the caller has roles; `None`, if that matters not.
+    /// Returns the workspaces in which the caller has roles, or `None` if the caller needs no role.
     pub(crate) async fn memberships(&self, scope: &Scope) -> Result<Option<Memberships>> {
         match &self.users {
             Some(users) => users.memberships(scope).await,

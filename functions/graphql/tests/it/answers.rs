@@ -1,4 +1,4 @@
-//! Queries over a table of the test's own.
+//! Tests queries over a private table.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,9 +12,10 @@ use table::Table;
 use test_site::{Answer, Api, ROOT, Site, everybody};
 use tokio::task::JoinSet;
 
-/// All that queries lead to, and GraphQL.
+/// Starts a process with GraphQL and all domains that queries call.
 async fn process(table: Table) -> Api {
-    // There are no files: the page about artifacts has the cost of listing files in a bucket.
+    // There are no artifacts. The page about artifacts includes the cost of listing files in a
+    // bucket.
     let files = Artifacts::in_directory(Path::new("/nothing is here"));
     let around = Surroundings::new(everybody(), table).with_artifacts(ROOT, files);
     let around = Surroundings { is_new_table: true, ..around };
@@ -41,7 +42,7 @@ impl Server {
         self.send(json!({ "query": query })).await.ok()
     }
 
-    /// The only error of a query without data.
+    /// Returns the only error of a query without data.
     async fn refusal(&self, query: &str) -> String {
         let mut answer = self.query(query).await;
         assert_eq!(answer["data"], Value::Null, "{query}: {answer}");
@@ -102,7 +103,7 @@ async fn errors_are_texts_beside_the_data_of_the_other_roots() {
     assert_eq!(server.query(query).await, expected);
 }
 
-/// Each query keeps a thread while it waits for the engine, which needs one as well.
+/// Each query occupies a thread while it waits for the engine, which needs one as well.
 #[test]
 fn more_queries_at_once_than_there_are_threads_end() {
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().max_blocking_threads(20).build().unwrap();
@@ -167,7 +168,8 @@ async fn each_run_of_a_search_has_its_model_versions() {
         expected.entry(run.clone()).or_default().push(version);
     }
     assert_eq!(found().await, expected);
-    // More than fits into one answer of the search for versions, but not for those of one run.
+    // More than fits into one page of the search for versions, while the versions of each run still
+    // fit.
     let tags = json!([{ "key": "long", "value": "x".repeat(95_000) }]);
     for number in 0..80 {
         let run = if number % 2 == 0 { &one } else { &two };
@@ -220,7 +222,8 @@ async fn operations_are_refused_as_mlflow_does() {
     }
 }
 
-/// Queries that grow where they are taken apart: fragments in fragments, levels without an end, fields that merge with each other.
+/// Queries that expand when they are processed: nested fragments, endless levels, and fields to be
+/// merged.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_short_query_takes_long() {
     let server = Server::new().await;
@@ -259,10 +262,10 @@ async fn no_short_query_takes_long() {
         format!("{{ test(inputString: {}\"x\"{}) {{ output }} }}", "[".repeat(60), "]".repeat(60)),
         format!("{{ {} }}", "x ".repeat(30_000)),
     ] {
-        // What was not bounded would take years.
+        // Without limits, these would take years.
         let answered = tokio::time::timeout(Duration::from_mins(5), server.send(json!({ "query": query }))).await;
         let head: String = query.chars().take(100).collect();
-        assert!(answered.is_ok(), "takes long: {head}");
+        assert!(answered.is_ok(), "takes too long: {head}");
     }
 }
 

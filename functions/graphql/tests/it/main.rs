@@ -1,4 +1,4 @@
-//! The GraphQL endpoint over a table of the test's own.
+//! Tests the GraphQL endpoint over a private table.
 #![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
 
 mod answers;

@@ -1,4 +1,5 @@
-//! A query shows what its caller may read by the endpoints that it calls, and nothing else.
+//! Permissions of queries. A query returns only what its caller may read through the endpoints that
+//! it calls.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,11 +13,11 @@ use service::{Calls, Frame};
 use table::Table;
 use test_site::{Api, Judge, ROOT, Site};
 
-/// The endpoints that queries lead to, each in a frame of its own.
+/// Returns the endpoints that queries call, each in its own frame.
 fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> Calls {
     let tracking = Frame::guarded(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
     let registry = Frame::guarded(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
-    // Nothing is there.
+    // There are no artifacts.
     let files = Artifacts::in_directory(Path::new("/nothing is here"));
     let artifacts = Frame::guarded(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
     let calls = Calls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);
@@ -49,7 +50,7 @@ async fn a_query_shows_what_its_caller_may_read() {
         made.push((id, run));
     }
     let open = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
-    // May be read and listed, and nothing else; and versions may be looked for by their runs.
+    // The caller may only read and list this experiment, and search versions by their runs.
     let open = Arc::new(HashSet::from([open]));
     let runs = Guarded::Workspace(Resource::Run);
     let guard = Judge::new(Visible::Only(Arc::clone(&open)), move |(action, what)| {

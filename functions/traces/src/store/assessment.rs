@@ -1,4 +1,4 @@
-//! Assessments of traces.
+//! Storage of assessments, which are part of a trace's document.
 
 use access::Granted;
 use entities::{StoredTrace, now_ms};
@@ -9,18 +9,18 @@ use super::change::{Change, StartingPoint, still};
 use super::draft::Draft;
 use super::store::Store;
 
-/// MLflow's error for an assessment that is not there.
+/// Returns MLflow's error for a missing assessment.
 fn no_assessment(trace: &TraceId, id: &str) -> Error {
     Error::not_found(format!("Assessment with ID '{id}' not found for trace '{trace}'"))
 }
 
-/// The assessment that another overrides, with its id.
+/// Returns the assessment that another one overrides, with its id.
 fn overridden(stored: &StoredTrace, overrides: Option<&str>) -> Result<Option<(AssessmentId, Assessment)>> {
     let Some(id) = overrides.and_then(AssessmentId::parse) else { return Ok(None) };
     Ok(stored.assessment(&id)?.map(|assessment| (id, assessment)))
 }
 
-/// Whether two say the same, whenever they were made.
+/// Checks whether two assessments are equal except for their times and validity.
 fn is_same(known: &Assessment, other: &Assessment) -> bool {
     *known == Assessment { created: known.created, updated: known.updated, is_valid: known.is_valid, ..other.clone() }
 }
@@ -36,7 +36,7 @@ impl Change for Create<'_> {
         let stored = still(stored, self.trace)?;
         let mut draft = Draft::of(stored);
         match stored.assessment(self.id)? {
-            // The same request, once more.
+            // The request is a retry.
             Some(known) if is_same(&known, self.assessment) => return Ok(draft),
             Some(_) => {
                 let trace = self.trace.id();
@@ -93,7 +93,8 @@ impl Change for Delete<'_> {
 }
 
 impl Store {
-    /// Adds an assessment to a trace, under an id that the client or the caller has chosen; returns it as it is then. One request, and one for a mark.
+    /// Adds an assessment to a trace, under an id that the client or the endpoint has chosen, and
+    /// returns it as stored. One request, and one more if the trace has to be marked.
     pub async fn assessment_create(
         &self,
         trace: &Granted<StoredTrace>,
@@ -105,7 +106,7 @@ impl Store {
         written.assessment(id)?.ok_or_else(|| no_assessment(trace.id(), id.as_str()))
     }
 
-    /// An assessment of a trace. No request.
+    /// Returns an assessment of a trace. No request.
     pub fn assessment_get(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<(AssessmentId, Assessment)> {
         let missing = || no_assessment(trace.id(), id);
         let id = AssessmentId::parse(id).ok_or_else(missing)?;
@@ -113,7 +114,7 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Changes an assessment. One request, and one for a mark.
+    /// Changes an assessment. One request, and one more if the trace has to be marked.
     pub async fn assessment_update(
         &self,
         trace: &Granted<StoredTrace>,
@@ -127,8 +128,8 @@ impl Store {
         Ok((id, assessment))
     }
 
-    /// Deletes an assessment, if it is there; the one that it overrides is valid again. One
-    /// request, and one for a mark.
+    /// Deletes an assessment if it exists. An assessment that it overrides becomes valid again. One
+    /// request, and one more if the trace has to be marked.
     pub async fn assessment_delete(&self, trace: &Granted<StoredTrace>, id: &str) -> Result<()> {
         let Some(id) = AssessmentId::parse(id) else { return Ok(()) };
         let delete = Delete { trace, id: &id };

@@ -1,4 +1,4 @@
-//! Changing a trace's document.
+//! Conditional updates of a trace's document.
 
 use access::Granted;
 use entities::{AwaitedTrace, StoredTrace, TraceItem, read_trace_item};
@@ -10,57 +10,58 @@ use super::draft::Draft;
 use super::mark::{PutMark, reliable_since};
 use super::store::Store;
 
-/// Bytes of a document for data of clients; the rest of DynamoDB's 400 KB is for data of the
-/// server.
+/// Maximum size in bytes of a document with data of clients. The rest of DynamoDB's 400 KB is
+/// reserved for data of the server.
 pub(super) const ROOM: usize = 320 << 10;
 
-/// The refusal of a change that has no room in a document.
+/// Returns the error for a change that would make a document too large.
 pub(super) fn no_room(trace: &TraceId) -> Error {
-    let message = format!("Trace {trace} has no room for this: all but its spans may take {ROOM} bytes.");
+    let message = format!("Trace {trace} would be too large: everything except its spans may take {ROOM} bytes.");
     Error::new(ErrorCode::BadRequest, message)
 }
 
-/// The known state of a document before it is changed.
+/// The known state of a document before a change.
 pub(super) enum StartingPoint {
-    /// This request has read it, or that there is none.
+    /// The document as this request has read it, or `None` if it does not exist.
     Read(Option<TraceItem>),
-    /// As this process wrote it some time ago; or it is new, as far as the process knows.
+    /// The document as this process wrote it some time ago, or `None` if the process has no record
+    /// of it.
     Remembered(Option<StoredTrace>),
 }
 
 impl StartingPoint {
-    /// The trace as the scope of this request has it.
+    /// Returns the state of a trace that the scope of this request has read.
     pub(super) fn granted(trace: &Granted<StoredTrace>) -> Self {
         Self::Read(Some(TraceItem::Trace((**trace).clone())))
     }
 }
 
-/// The trace that was read. It must still exist in the experiment that was granted: it may have
-/// been deleted since, and made again in another one.
+/// Checks that the stored trace is still in the experiment to which access was granted. In the
+/// meantime, it may have been deleted and created again in another experiment.
 pub(super) fn still<'a>(stored: Option<&'a StoredTrace>, granted: &StoredTrace) -> Result<&'a StoredTrace> {
     let stored = stored.filter(|stored| stored.experiment() == granted.experiment());
     stored.ok_or_else(|| TraceId::not_found(granted.id().as_str()))
 }
 
-/// A change of a trace's document. It may be planned several times, and must not change again what
-/// it has changed already. It has to check that the document belongs to the experiment that the
-/// request may change.
+/// A change to a trace's document. It may be planned several times, so it must be idempotent. It
+/// has to check that the document belongs to the experiment that the request may change.
 pub(super) trait Change: Sync {
-    /// Plans it, given the document as it is, if there is one.
+    /// Plans the change, given the current document, if there is one.
     fn plan(&self, store: &Store, stored: Option<&StoredTrace>) -> impl Future<Output = Result<Draft>> + Send;
 
-    /// Whether it may use the room that is kept for data of the server.
+    /// Whether the change may use the space that is reserved for data of the server.
     fn is_servers(&self) -> bool {
         false
     }
 
-    /// Whether this request has written spans of the trace: then its mark is kept even where the document stays as it is.
+    /// Whether this request has written spans of the trace. If so, its mark is renewed even if the
+    /// document does not change.
     fn brings_spans(&self) -> bool {
         false
     }
 }
 
-/// The trace of an item, or its stub from before it came.
+/// Splits an item into the trace, or the stub that stores links to a trace before it arrives.
 fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<AwaitedTrace>) {
     match item {
         Some(TraceItem::Trace(trace)) => (Some(trace), None),
@@ -70,11 +71,11 @@ fn parts(item: Option<TraceItem>) -> (Option<StoredTrace>, Option<AwaitedTrace>)
 }
 
 impl Store {
-    /// Changes a trace's document, given the known state of it and the marks that this request has
-    /// put for it. One request where the known state is right and no other request changes it. One
-    /// more where the remembered state has all of the change already, or the trace was linked to a
-    /// run before it came. One more for marks where the trace was marked more than a minute ago, or
-    /// gets another time.
+    /// Changes a trace's document, given its known state and the marks that this request has
+    /// written for it. One request if the known state is current and no other request changes the
+    /// document. One more if the remembered state already includes the change, or if the trace was
+    /// linked to a run before it arrived. One more to write marks if the trace was marked more than
+    /// a minute ago, or if its time changes.
     pub(super) async fn trace_change(
         &self,
         trace: &TraceId,
@@ -93,7 +94,8 @@ impl Store {
             let planned = change.plan(self, stored.as_ref()).await;
             let changes = planned.as_ref().is_ok_and(|draft| stored.is_none() || draft.is_changed());
             if !changes && !is_read {
-                // Nothing to do, or a refusal, as far as the process remembers: it may be another by now, or gone.
+                // According to the remembered document, there is nothing to do or the change is
+                // rejected. Read it again, because it may have changed or be gone.
                 self.known.forget_trace(trace);
                 (stored, awaited) = parts(read_trace_item(&self.table, trace).await?);
                 is_read = true;
@@ -134,11 +136,13 @@ impl Store {
         }
     }
 
-    /// Sees to it that nobody takes away the marks at the places that a trace has and gets, while it is changed; the mark at the place that it
-    /// gets, if this request has put it. One request, or none.
+    /// Makes sure that the marks at the current and the new place of a trace are not deleted while
+    /// it is changed. Returns the mark at its place after the change, if this request has written
+    /// it. One request, or none.
     async fn trace_keep_marks(&self, draft: &Draft, marked: &mut Vec<PutMark>) -> Result<Option<PutMark>> {
         let experiment = draft.experiment();
-        // A request may have slept for hours, with its machine.
+        // The process may have been suspended for hours, so even marks of this request can be too
+        // old.
         let of_request = || marked.iter().filter(|put| put.at >= reliable_since());
         let mut new = Vec::new();
         let mut own = None;

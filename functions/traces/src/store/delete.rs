@@ -1,9 +1,10 @@
-//! Deleting traces.
+//! Deletion of traces.
 //!
-//! A trace's document and its spans are deleted together, on condition that the document is what
-//! was read. Of many spans, the first go with it, and the rest after it. Its mark stays: readers
-//! who find the trace in a block learn from it that the trace is gone. The packer takes both away.
-//! Spans that arrive meanwhile do not count.
+//! A trace's document and its spans are deleted in one transaction, on condition that the document
+//! has not changed since it was read. If there are too many spans, the first ones are deleted in
+//! the transaction, and the rest after it. The mark remains: it tells readers who find the trace in
+//! a block that it has been deleted. The packer removes both later. Spans that arrive in the
+//! meantime are ignored.
 
 use access::Granted;
 use clock::Moment;
@@ -18,14 +19,15 @@ use trace_blocks::day_of;
 use super::oldest::{Oldest, Standing, There};
 use super::store::Store;
 
-/// Traces that are deleted at a time.
+/// Number of traces that are deleted concurrently.
 const AT_ONCE: usize = 8;
-/// How long one request deletes: a function has 29 seconds.
+/// Maximum duration of one request to delete traces. The function's timeout is 29 seconds.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(20);
 
 impl Store {
-    /// Deletes those of these traces that the experiment has; returns how many there were. One request per hundred, and two for each:
-    /// its spans are read and deleted; one more per 25 of their items, and one for a mark where it was put more than a minute ago.
+    /// Deletes the given traces if they belong to the experiment, and returns how many existed. One
+    /// request per hundred traces. Two more per trace, to read and delete its spans; one more per
+    /// 25 items of spans; and one to mark the trace if it was marked more than a minute ago.
     pub async fn traces_delete(&self, experiment: &Granted<ExperimentId>, ids: &[TraceId]) -> Result<u64> {
         let mut heads = self.trace_heads(&ids.iter().collect::<Vec<_>>()).await?;
         heads.retain(|_, trace| trace.experiment() == **experiment);
@@ -33,10 +35,10 @@ impl Store {
         self.traces_remove(heads.into_values().collect(), |trace| trace.experiment() == id).await
     }
 
-    /// Deletes traces of the experiment that began no later than a time, oldest first, and `most`
-    /// at most; returns how many. It deletes for 20 seconds; the same request can be sent again for
-    /// the rest. Two requests per hundred marks or block, and one for the traces of marks. Two or
-    /// three more for each deleted trace.
+    /// Deletes at most `most` traces of the experiment that began no later than `latest`, oldest
+    /// first, and returns their number. Stops after 20 seconds; the client may repeat the request
+    /// to delete the rest. Two requests per hundred marks or per block, and one for the traces of
+    /// these marks. Two or three more per deleted trace.
     pub async fn traces_delete_until(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -46,7 +48,7 @@ impl Store {
         let (begun, id) = (Moment::now(), **experiment);
         let mut left = most.unwrap_or(usize::MAX);
         let mut deleted = 0;
-        // Traces that are kept no longer count as gone; `gc` removes them.
+        // Expired traces count as deleted. `gc` removes them.
         let since = self.kept.since([id]).await?.of(id).unwrap_or(i64::MIN);
         let mut days = self.trace_days(id).await?;
         days.retain(|day| day.day <= day_of(latest) && day.day >= day_of(since));
@@ -63,15 +65,16 @@ impl Store {
                     return Ok(deleted);
                 }
                 if begun.age() > LONGEST {
-                    // An answer of none would say that there is nothing left.
-                    return Err(Error::unavailable("so many traces were deleted lately that none was found in time"));
+                    // A result of 0 would mean that no traces are left.
+                    return Err(Error::unavailable("found no trace in time, because too many were deleted recently"));
                 }
             }
         }
         Ok(deleted)
     }
 
-    /// The traces at these places. One request per hundred marks, but for those of traces that this process has deleted.
+    /// Returns the traces at these places. One request per hundred marks. Marks of traces that this
+    /// process has deleted are skipped.
     async fn traces_there(&self, places: Vec<There>) -> Result<Vec<StoredTrace>> {
         let may_be_there = |there: &There| match there.standing {
             Standing::Mark(at) => !self.known.was_deleted(&there.partition, &there.place, at),
@@ -95,13 +98,15 @@ impl Store {
         is_wanted: impl Fn(&StoredTrace) -> bool + Sync,
     ) -> Result<u64> {
         let removals: Vec<_> = traces.into_iter().map(|trace| self.trace_remove(trace, &is_wanted)).collect();
-        // All of them come to their end: one that is cut off leaves spans until the packer finds its mark.
+        // Every removal has to complete. One that is interrupted would leave spans behind until the
+        // packer processes the trace's mark.
         let removed: Vec<Result<bool>> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
         let removed = removed.into_iter().collect::<Result<Vec<_>>>()?;
         Ok(removed.into_iter().filter(|is_removed| *is_removed).count() as u64)
     }
 
-    /// The items of a trace's spans: those that are deleted with the document, and the rest. One request per MB.
+    /// Returns the keys of a trace's spans: those that are deleted in the transaction with the
+    /// document, and the rest. One request per MB.
     async fn keys_of_spans(&self, trace: &StoredTrace) -> Result<(Vec<Key>, Vec<Key>)> {
         let mut query = Query::of(rows::TraceSpans::all(&trace.experiment(), trace.id())).for_removal();
         let (mut together, mut rest, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -119,8 +124,9 @@ impl Store {
         }
     }
 
-    /// Removes a trace, spans and all, unless it has become another that is not wanted; whether it did. Two requests, one more per 25
-    /// items beyond the first hundred, per MB of spans, and for a mark.
+    /// Deletes a trace with its spans, unless it has been replaced by a trace that is not wanted.
+    /// Returns whether it was deleted. Two requests. One more per 25 items beyond the first
+    /// hundred, per MB of spans, and to write a mark.
     async fn trace_remove(
         &self,
         trace: StoredTrace,
@@ -151,14 +157,15 @@ impl Store {
                 }
                 Err(Failure::Cancelled(reasons)) => match reasons.into_iter().next() {
                     Some(Reason::Refused(Some(item))) => {
-                        // Another request has deleted it, and it has been announced again since.
+                        // If the item is a stub of links, another request has deleted the trace in
+                        // the meantime.
                         let Some(now) = TraceItem::of(item)?.trace() else { return Ok(false) };
                         trace = now;
                         if !is_wanted(&trace) {
                             return Ok(false);
                         }
                     }
-                    // Somebody else was faster.
+                    // Another request has deleted the trace first.
                     _ => return Ok(false),
                 },
                 Err(failure) => return Err(failure.into()),
@@ -167,7 +174,9 @@ impl Store {
     }
 }
 
-/// Items of spans that go with the document: a transaction has a hundred writes.
+/// Maximum number of span items in the transaction: a transaction has up to a hundred writes, and
+/// one is the document's.
 const TOGETHER: usize = 99;
-/// And their bytes: it has room for 4 MB, and each KB takes two write units of the one partition.
+/// Maximum size of these items in bytes. A transaction may have 4 MB, but each KB takes two write
+/// units, all of one partition.
 const TOGETHER_BYTES: usize = 400 << 10;

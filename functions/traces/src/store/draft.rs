@@ -1,4 +1,4 @@
-//! A trace's document on its way to the table.
+//! A new version of a trace's document that has not been written yet.
 
 use entities::attributes::{
     ASSESSMENTS, Attribute, CLIENT_REQUEST, DURATION, EDITS, EXPERIMENT, MARKED_AT, METADATA, REQUEST, RESPONSE, RUNS,
@@ -14,23 +14,24 @@ use table::{Condition, Item, Map, Value, bytes_set, map, number, text};
 
 use super::mark::PutMark;
 
-/// Bytes that an entry of a map takes besides its name and its value, as [`Item::size`] counts.
+/// Size in bytes of a map entry, in addition to its name and its value, as counted by
+/// [`Item::size`].
 const ENTRY: usize = 1;
 
-/// The new state of a document. It is written whole, on condition that the document is still as it
-/// was read.
+/// The new state of a document. The whole document is written, on condition that it has not changed
+/// since it was read.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     trace: TraceId,
     experiment: ExperimentId,
     item: Item,
     before: Option<StoredTrace>,
-    /// The edits of the stub in whose place it is put.
+    /// The edit counter of the stub that the document replaces.
     awaited: Option<i64>,
 }
 
 impl Draft {
-    /// A trace that is not there yet.
+    /// Starts a trace that does not exist yet.
     pub(super) fn new(trace: &TraceId, experiment: ExperimentId, time: i64, state: TraceState) -> Self {
         let empty = || map(Map::new());
         let item = Item::new(rows::Trace::key(trace))
@@ -43,7 +44,7 @@ impl Draft {
         Self { trace: trace.clone(), experiment, item, before: None, awaited: None }
     }
 
-    /// A trace that is there, to be changed.
+    /// Starts a change to an existing trace.
     pub(super) fn of(stored: &StoredTrace) -> Self {
         Self {
             trace: stored.id().clone(),
@@ -54,7 +55,8 @@ impl Draft {
         }
     }
 
-    /// Has the links that were made before the trace came, in whose place it is put.
+    /// Takes over the links of the stub that stored them until the trace arrived. The document
+    /// replaces the stub.
     pub(super) fn take_links(&mut self, awaited: &AwaitedTrace) {
         let runs = awaited.runs().iter().map(|run| run.clone().into_bytes());
         self.set(RUNS.name(), Some(bytes_set(runs)));
@@ -85,7 +87,7 @@ impl Draft {
         self.item.get(STATE).unwrap_or_default()
     }
 
-    /// Whether its root has not ended yet, as far as is known.
+    /// Checks whether the trace's root has not ended yet, as far as is known.
     pub(super) fn is_in_progress(&self) -> bool {
         matches!(self.state(), TraceState::InProgress | TraceState::Unspecified)
     }
@@ -98,7 +100,8 @@ impl Draft {
         self.item.has(CLIENT_REQUEST)
     }
 
-    /// Traces with such an id are in an index, so that searches need not look for them.
+    /// Sets the client's request id and its entry in an index, which lets searches find the trace
+    /// by this id.
     pub(super) fn set_client_request(&mut self, id: Option<&str>) {
         self.set(CLIENT_REQUEST.name(), id.map(text));
         let entry = client_request_entry(id.unwrap_or_default(), self.experiment, &self.trace);
@@ -145,10 +148,10 @@ impl Draft {
         let _ = self.set_entry(TAGS, key, value);
     }
 
-    /// Sets tags as long as the document is smaller than that; the others are left out.
+    /// Sets tags while the document stays below `most` bytes. Tags that do not fit are skipped.
     pub(super) fn set_tags_within<'a>(&mut self, most: usize, tags: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        // The size is kept up to date here: measuring the document for each of many thousand tags
-        // would take minutes.
+        // The size is updated incrementally, because measuring the document for each of many
+        // thousand tags would take minutes.
         let mut size = self.size();
         for (key, value) in tags {
             if size + key.len() + value.len() >= most {
@@ -180,7 +183,7 @@ impl Draft {
         self.item.map(attribute)?.get(entry_name(key).as_ref())?.as_s().ok().map(String::as_str)
     }
 
-    /// Sets an entry; how long the value is that it replaces, if it does.
+    /// Sets an entry. Returns the length of the value that it replaces, if any.
     fn set_entry(&mut self, attribute: Attribute<Texts>, key: &str, value: &str) -> Option<usize> {
         let entries = self.item.0.entry(attribute.into()).or_insert_with(|| map(Map::new()));
         let Value::M(entries) = entries else { return None };
@@ -195,37 +198,38 @@ impl Draft {
         }
     }
 
-    /// Its size, in bytes.
+    /// Returns the size of the document in bytes.
     pub(super) fn size(&self) -> usize {
         self.item.size()
     }
 
-    /// Whether it is larger than it was.
+    /// Checks whether the document is larger than before.
     pub(super) fn grows(&self) -> bool {
         self.before.as_ref().is_none_or(|before| before.item().size() < self.item.size())
     }
 
-    /// Whether it says anything new.
+    /// Checks whether the document differs from what was read.
     pub(super) fn is_changed(&self) -> bool {
         self.before.as_ref().is_none_or(|before| *before.item() != self.item)
     }
 
-    /// Whether one of its assessments is about its session, and none was before.
+    /// Checks whether the document now has an assessment of its session, and had none before.
     pub(super) fn begins_to_judge_a_session(&self) -> bool {
         judges_a_session(&self.item) && !self.before.as_ref().is_some_and(StoredTrace::judges_a_session)
     }
 
-    /// Its id.
+    /// Returns the trace's id.
     pub(super) fn trace(&self) -> &TraceId {
         &self.trace
     }
 
-    /// The document as it was read.
+    /// Returns the document as it was read.
     pub(super) fn before(&self) -> Option<&StoredTrace> {
         self.before.as_ref()
     }
 
-    /// The item to write, and the condition for it, with the mark, if this request has put it.
+    /// Returns the item to write and its condition. `mark` is the trace's mark, if this request has
+    /// written it.
     pub(super) fn finish(&self, mark: Option<&PutMark>) -> (Item, Condition) {
         let edits = self.before.as_ref().map(StoredTrace::edits).or(self.awaited);
         let next = edits.map_or_else(|| i64::from(rand::rng().random::<u32>()) << 24, |edits| edits.saturating_add(1));

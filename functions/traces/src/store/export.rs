@@ -1,7 +1,9 @@
-//! Spans that came by `POST /v1/traces`.
+//! Storage of spans from `POST /v1/traces`.
 //!
-//! First the spans and a mark for each trace that is new or was not marked lately, in one batch; then the document of each trace. A trace that
-//! turns out to be another than this process knew is marked then, at last. Whatever is cut off, the same request once more completes.
+//! The spans are written first, in one batch with a mark for each trace that is new or was not
+//! marked recently. Then each trace's document is written. If a document turns out to differ from
+//! what this process remembers, the trace is marked at that point. If the request is interrupted
+//! anywhere, repeating it completes it.
 
 use std::sync::Arc;
 
@@ -27,15 +29,15 @@ use super::mark::{PutMark, reliable_since};
 use super::portion::{Packed, Summarized, packed, portions, summarized};
 use super::store::Store;
 
-/// Traces of one request whose documents are written at a time.
+/// Number of traces of one request whose documents are written concurrently.
 const AT_ONCE: usize = 16;
 
-/// The artifact location of a trace.
+/// Returns the artifact location of a trace.
 pub(super) fn artifact_location(experiment: &str, trace: &TraceId) -> String {
     location::append(experiment, &format!("traces/{trace}/artifacts"))
 }
 
-/// The refusal to write to a trace of another experiment.
+/// Returns the error for spans of a trace that belongs to another experiment.
 pub(super) fn of_another(trace: &TraceId, experiment: ExperimentId) -> Error {
     Error::invalid(format!("Trace with ID '{trace}' does not belong to experiment {experiment}."))
 }
@@ -47,13 +49,13 @@ struct Exported {
     artifact_location: String,
     resource: Tags,
     summary: Summary,
-    /// Whether the caller may only add to a trace that is there already.
+    /// Whether the caller may only add to an existing trace.
     adds_only: bool,
-    /// That of its request.
+    /// The turn of the request, which bounds the spans in memory.
     turn: Arc<Turn>,
 }
 
-/// Where exported spans go.
+/// Where exported spans are written to.
 struct Destination<'a> {
     experiment: ExperimentId,
     artifact_location: &'a str,
@@ -63,20 +65,20 @@ struct Destination<'a> {
 }
 
 impl Exported {
-    /// The state that the root says, if it is among the spans.
+    /// Returns the state according to the root span, if it is among the spans.
     fn state(&self) -> Option<TraceState> {
         self.summary.root.as_ref().and_then(|root| TraceState::from_name(root.state.as_str()))
     }
 
-    /// A trace that a client has finalized keeps its times, tokens and cost; MLflow looks for that only where the export has a session,
-    /// tokens or cost.
+    /// Checks whether a client has finalized the trace, in which case its times, tokens and cost
+    /// are kept. MLflow checks that only if the export has a session, tokens or cost.
     fn is_final(&self, draft: &Draft) -> bool {
         let looks = self.summary.session.is_some() || !self.summary.usage.is_empty();
         looks && draft.metadata(FINALIZED).is_some()
     }
 
-    /// Its tags: those of the sender's resource, and those of the root, which win. None of those
-    /// that only the server sets.
+    /// Returns the tags of the sender's resource and of the root span, which take precedence. Tags
+    /// that only the server may set are left out.
     fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
         let of_both = self.resource.iter().chain(&self.summary.tags).map(|(key, value)| (key.as_str(), value.as_str()));
         let name = self.summary.trace_name.iter().map(|name| (NAME_TAG, name.as_str()));
@@ -144,22 +146,25 @@ impl Change for Exported {
                 draft
             }
         };
-        // Once the root has ended, later spans say nothing new about the times of the trace.
+        // If the caller may only add, later spans do not change the times of a trace whose root has
+        // ended.
         let keeps_times = self.adds_only && stored.is_some() && !draft.is_in_progress();
         if !keeps_times && !self.is_final(&draft) {
             self.take_times(&mut draft);
         }
         self.take_root(&mut draft);
-        // Which calls of models are counted by others above them only all spans can tell.
+        // Usage that a parent span already includes must not be counted twice, and only all spans
+        // together show that.
         let of_all = if stored.is_some() && !self.summary.usage.is_empty() {
-            // If its spans are too many to be read, none is counted, and the earlier counts stay.
+            // If the trace has too many spans to read, none are counted, and the previous values
+            // remain.
             Some(store.trace_usage(self.experiment, &self.trace, &self.turn).await?.unwrap_or_default())
         } else {
             None
         };
         self.take_metadata(&mut draft, of_all.as_ref().unwrap_or(&self.summary.usage));
         draft.set_tag(SPANS_LOCATION_TAG, TRACKING_STORE);
-        // Tags that do not fit are left out: the spans matter more.
+        // Tags that do not fit are dropped, because the spans are more important.
         let has = self.adds_only.then(|| draft.clone());
         let may_set = |key: &str| !has.as_ref().is_some_and(|draft| draft.has_tag(key));
         draft.set_tags_within(ROOM, self.tags().filter(|(key, _)| may_set(key)));
@@ -168,24 +173,26 @@ impl Change for Exported {
 }
 
 impl Store {
-    /// Where a trace's artifacts are. No request while a lease on its experiment lasts, else one.
+    /// Returns the artifact location of a trace. No request while a lease on its experiment is
+    /// valid, otherwise one.
     pub async fn trace_artifact_location(&self, info: &TraceInfo) -> Result<String> {
         let experiment = info.experiment;
         let state = self.experiments.state(experiment).await?.ok_or_else(|| experiment.not_found())?;
         Ok(artifact_location(&state.artifact_location, &info.id))
     }
 
-    /// Keeps exported spans, and links traces whose roots are among them to a run, if one is given.
-    /// Returns the refused spans: those of traces of another experiment, which are never shown. If
-    /// the caller may not change traces, spans and fields that are there already stay.
+    /// Stores exported spans, and links traces whose root is among them to a run, if one is given.
+    /// Returns the rejected spans, which belong to traces of another experiment. They may have been
+    /// written, but are never shown. If the caller may not change traces, existing spans and fields
+    /// are kept.
     ///
-    /// Two requests for one trace that is new or that this process wrote last; three for any other,
-    /// four if it was marked more than a minute ago. One more per 25 items beyond the first, per
-    /// further trace, and per link. One more for a day's first trace, and one for the experiment
-    /// where no lease lasts.
+    /// Two requests for one trace that is new or that this process wrote last. Three for any other
+    /// trace, and four if it was marked more than a minute ago. One more per 25 items beyond the
+    /// first, per further trace, and per link. One more for a day's first trace, and one for the
+    /// experiment if no lease is valid.
     ///
-    /// Many traces go in portions, one after another, so that the amount that is packed and planned
-    /// at a time is bounded.
+    /// A large number of traces is processed in portions, one after another, to bound the amount of
+    /// data that is packed and planned at the same time.
     pub async fn spans_log(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -196,7 +203,7 @@ impl Store {
         let id = **experiment;
         let state = self.experiments.state(id).await?.ok_or_else(|| id.not_found())?;
         check_is_active(id, state.stage)?;
-        // All are checked before any is written: an error in one refuses all of them.
+        // All spans are checked before any are written: an error in one rejects the whole request.
         let bytes = exports.iter().map(|export| export.bytes).sum();
         let summarized = clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
         let (artifact_location, turn) = (&state.artifact_location, Arc::default());
@@ -208,7 +215,7 @@ impl Store {
         Ok(rejected)
     }
 
-    /// Keeps one portion.
+    /// Stores one portion.
     async fn portion_log(&self, to: &Destination<'_>, portion: Vec<Summarized>) -> Result<Vec<Rejected>> {
         let experiment = to.experiment;
         let (mut writes, mut exported) = (Vec::new(), Vec::new());
@@ -225,7 +232,8 @@ impl Store {
             exported.push((change, known, marked));
         }
         self.put_with_marks(writes).await?;
-        // Each in its turn lets others have theirs: a document may get many thousand tags.
+        // The changes take turns, because planning a document with many thousand tags takes long
+        // and must not block other requests.
         let pace = &Mutex::new(Pace::default());
         let changes: Vec<_> = exported
             .into_iter()
@@ -234,13 +242,14 @@ impl Store {
                 self.export_log(change, known, marked, to.run).await
             })
             .collect();
-        // All of them come to their end, whatever becomes of one.
+        // All changes run to completion, even if one fails.
         let outcomes: Vec<_> = stream::iter(changes).buffer_unordered(AT_ONCE).collect().await;
         let rejected: Result<Vec<_>> = outcomes.into_iter().collect();
         Ok(rejected?.into_iter().flatten().collect())
     }
 
-    /// Writes the document of a trace whose spans are there, and links it; whether it was refused.
+    /// Writes the document of a trace whose spans have been written, and links it to the run.
+    /// Returns the spans if they were rejected.
     async fn export_log(
         &self,
         change: Exported,
@@ -250,7 +259,7 @@ impl Store {
     ) -> Result<Option<Rejected>> {
         let changed = self.trace_change(&change.trace, StartingPoint::Remembered(known), marked, &change).await;
         let trace = match changed {
-            // Of no use to send again.
+            // Sending the spans again would not help.
             Err(error) if error.code.http_status() == 400 => {
                 return Ok(Some(Rejected { spans: change.summary.spans, error }));
             }
@@ -262,7 +271,8 @@ impl Store {
         Ok(None)
     }
 
-    /// The marks that are put with the spans of a trace that begin then, as far as this process knows the trace.
+    /// Returns the marks to write together with the spans of a trace, given its start and what this
+    /// process remembers of it.
     async fn marks_of_export(
         &self,
         experiment: ExperimentId,
@@ -279,11 +289,11 @@ impl Store {
     }
 }
 
-/// Spans of one trace that were not taken, and why not.
+/// Spans of one trace that were rejected.
 #[derive(Clone, Debug)]
 pub struct Rejected {
-    /// How many.
+    /// Number of spans.
     pub spans: usize,
-    /// Why.
+    /// Reason for the rejection.
     pub error: Error,
 }

@@ -1,5 +1,5 @@
-//! This process's memory of the table. All of it may be stale: writes carry conditions, and data
-//! that only grows is read again where that matters.
+//! A per-process cache of documents and days. All of it may be stale: writes carry conditions, and
+//! data that only grows is read again where that matters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,17 +11,19 @@ use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};
 use trace_blocks::{TraceKey, TracePartition};
 
-/// For how long the number of a day's partitions is remembered. The indexer makes more of them when one gets too many traces.
+/// How long the number of a day's partitions is cached. The indexer adds partitions when one gets
+/// too many traces.
 const NUMBER: Duration = Duration::from_secs(30);
-/// Traces remembered at a time, and days.
+/// Maximum number of cached traces, and of cached days.
 const MOST: usize = 1_000;
-/// Deleted traces remembered at a time.
+/// Maximum number of deleted traces that are remembered.
 const MOST_DELETED: usize = 20_000;
-/// Largest document that is remembered, in bytes.
+/// Maximum size in bytes of a cached document.
 const LARGEST: usize = 4 << 10;
 
-/// Documents of traces that this process wrote last: spans of a trace often come by several requests. And the days that are in the table,
-/// with the number of their partitions; and the traces that it has deleted, whose marks stay for some minutes.
+/// The cache. It contains documents that this process wrote last, because the spans of a trace
+/// often arrive in several requests; days that exist in the table, with the number of their
+/// partitions; and traces that this process has deleted, whose marks remain for some minutes.
 #[derive(Clone, Default)]
 pub(super) struct Known(Arc<Mutex<Memory>>);
 
@@ -33,12 +35,12 @@ struct Memory {
 }
 
 impl Known {
-    /// A trace as this process wrote it last.
+    /// Returns a trace as this process wrote it last.
     pub(super) fn trace(&self, id: &TraceId) -> Option<StoredTrace> {
         self.with(|memory| memory.traces.get(id).cloned())
     }
 
-    /// Remembers a trace.
+    /// Caches a trace, if it is small enough.
     pub(super) fn keep_trace(&self, trace: &StoredTrace) {
         let is_small = trace.item().size() <= LARGEST;
         self.with(|memory| {
@@ -51,18 +53,18 @@ impl Known {
         });
     }
 
-    /// Forgets a trace.
+    /// Removes a trace from the cache.
     pub(super) fn forget_trace(&self, id: &TraceId) {
         self.with(|memory| memory.traces.remove(id));
     }
 
-    /// Over how many partitions a day is spread, if it is in the table.
+    /// Returns the number of partitions of a day, if the day exists and was read recently.
     pub(super) fn shards(&self, experiment: ExperimentId, day: i64) -> Option<u32> {
         let (shards, read) = self.with(|memory| memory.days.get(&(experiment, day)).copied())?;
         (read.age() < NUMBER).then_some(shards)
     }
 
-    /// Remembers a day.
+    /// Caches the number of a day's partitions.
     pub(super) fn keep_day(&self, experiment: ExperimentId, day: i64, shards: u32) {
         self.with(|memory| {
             make_room(&mut memory.days);
@@ -70,12 +72,12 @@ impl Known {
         });
     }
 
-    /// Forgets the numbers of partitions.
+    /// Removes all days from the cache.
     pub(super) fn forget_days(&self) {
         self.with(|memory| memory.days.clear());
     }
 
-    /// Remembers that a trace was deleted, by a transaction that began then, in ms.
+    /// Records that a trace was deleted. `begun` is the start of the transaction in ms.
     pub(super) fn keep_deleted(&self, trace: &StoredTrace, begun: i64) {
         self.with(|memory| {
             if memory.deleted.len() >= MOST_DELETED {
@@ -85,8 +87,8 @@ impl Known {
         });
     }
 
-    /// Whether this process has deleted the trace of a mark since the mark was put. A request that
-    /// makes the trace again puts a new mark.
+    /// Checks whether this process deleted the trace of a mark after the mark was written. A
+    /// request that creates the trace again writes a new mark.
     pub(super) fn was_deleted(&self, partition: &TracePartition, place: &TraceKey, marked_at: i64) -> bool {
         let deleted = self.with(|memory| memory.deleted.get(&(*partition, place.clone())).copied());
         deleted.is_some_and(|deleted| marked_at < deleted)

@@ -1,4 +1,4 @@
-//! Links of a trace: to runs, and to versions of prompts.
+//! Links from traces to runs and to versions of prompts.
 
 use std::collections::BTreeSet;
 
@@ -14,32 +14,34 @@ use table::{Condition, Failure, Update, bytes_set, number};
 use super::change::{ROOM, no_room};
 use super::store::Store;
 
-/// Traces that are linked at a time.
+/// Number of traces that are linked concurrently.
 const AT_ONCE: usize = 16;
-/// Runs that a trace may be linked to before it comes.
+/// Maximum number of runs that a trace may be linked to before it arrives.
 const MOST_RUNS: usize = 100;
-/// For how long the links of a trace wait that does not come, in seconds: a week.
+/// How long links to a trace that has not arrived are kept, in seconds: a week.
 const PATIENCE: i64 = 7 * 86_400;
 
-/// Whether a trace is still to be linked to a run. A full trace is not linked, rather than refusing
-/// the whole request.
+/// Checks whether a trace can still be linked to a run. Links of a trace without space for them are
+/// dropped, rather than rejecting the whole request.
 fn is_unlinked(trace: &StoredTrace, run: &str) -> bool {
     !trace.runs().iter().any(|known| known == run) && trace.item().size() + run.len() <= ROOM
 }
 
 impl Store {
-    /// Links traces to a run. One request for each that was not linked to it, and one for a mark.
+    /// Links traces to a run. One request per trace that was not linked to it, and one more if it
+    /// has to be marked.
     pub async fn trace_link_to_run(&self, traces: &[Granted<StoredTrace>], run: &str) -> Result<()> {
         let unlinked = traces.iter().filter(|trace| is_unlinked(trace, run));
         let unlinked: Vec<StoredTrace> = unlinked.map(|trace| (**trace).clone()).collect();
         self.trace_link(&unlinked, run).await
     }
 
-    /// Links traces to a run that have not come: clients export in the background, and link at once. The links wait for a week. One request for each, two
-    /// where it waits already.
+    /// Links traces that have not arrived yet to a run. Clients export traces in the background and
+    /// link them right away. The links are kept for a week. One request per trace, or two if it
+    /// already has such links.
     ///
     /// # Errors
-    /// `BAD_REQUEST`, where a trace waits with as many runs as it may.
+    /// `BAD_REQUEST` if a trace that has not arrived is linked to the maximum number of runs.
     pub async fn traces_await(&self, traces: &BTreeSet<&TraceId>, run: &Granted<RunLocation>) -> Result<()> {
         let links: Vec<_> = traces.iter().map(|trace| self.trace_await(trace, run)).collect();
         stream::iter(links).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
@@ -75,7 +77,8 @@ impl Store {
                 }
                 Some(TraceItem::Awaited(known)) => {
                     if known.runs().len() >= MOST_RUNS && !known.runs().iter().any(|known| known == id) {
-                        let message = format!("Trace {trace} has not come, and is linked to {MOST_RUNS} runs already.");
+                        let message =
+                            format!("Trace {trace} does not exist yet and is already linked to {MOST_RUNS} runs.");
                         return Err(Error::new(ErrorCode::BadRequest, message));
                     }
                     is_awaited = true;
@@ -85,15 +88,15 @@ impl Store {
         }
     }
 
-    /// The same for traces of an experiment that may be written to.
+    /// Links traces to a run. The traces' experiment must have been checked to be writable.
     pub(super) async fn trace_link(&self, traces: &[StoredTrace], run: &str) -> Result<()> {
         let links: Vec<_> = traces.iter().map(|trace| self.trace_add(trace, RUNS, vec![run.to_owned()])).collect();
         stream::iter(links).buffer_unordered(AT_ONCE).try_collect::<Vec<_>>().await?;
         Ok(())
     }
 
-    /// Links a trace to versions of prompts, given as `name/version`. One request, none if it is linked to all of them, and one for a
-    /// mark.
+    /// Links a trace to versions of prompts, given as `name/version`. One request, or none if all
+    /// links exist, and one more if the trace has to be marked.
     pub async fn trace_link_prompts(&self, trace: &Granted<StoredTrace>, prompts: Vec<String>) -> Result<()> {
         let known = trace.prompts();
         let new: Vec<_> = prompts.into_iter().filter(|prompt| !known.contains(prompt)).collect();
@@ -107,7 +110,7 @@ impl Store {
         if is_there { Ok(()) } else { Err(TraceId::not_found(trace.id().as_str())) }
     }
 
-    /// Adds to a set of a trace; false where there is no such trace.
+    /// Adds values to a set in a trace's document. Returns `false` if the trace does not exist.
     async fn trace_add(
         &self,
         trace: &StoredTrace,

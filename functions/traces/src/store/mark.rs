@@ -1,13 +1,13 @@
-//! Marks: the time order of an experiment's traces.
+//! Marks, which store the time order of an experiment's traces.
 //!
-//! A mark is written before its trace gets the time, and before the trace changes or gets spans.
-//! Readers pass over a mark without such a trace. So every trace is found as it is, whatever was
-//! cut off.
+//! A mark is written before its trace is created, moves to the mark's time, is changed, or gets
+//! spans. Readers skip a mark if no trace exists at the mark's time. Therefore every trace is found
+//! in its current state, no matter where a request was interrupted.
 //!
-//! Only the packer and the removal of traces for good delete marks, three minutes after they were
-//! written. That is longer than a writer relies on a mark ([`RELIABLE`]), and longer than a request
-//! lasts. Where the whole experiment is removed, its marks are deleted at once: it is deleted, and
-//! takes no traces.
+//! Only the packer and the permanent removal of traces delete marks, at least three minutes after
+//! they were written. That is longer than a writer relies on a mark ([`RELIABLE`]), and longer than
+//! a request lasts. If a whole experiment is removed, its marks are deleted immediately: a deleted
+//! experiment accepts no traces.
 
 use entities::attributes::{BYTES, MARKED_AT, SHARDS, TO_PACK};
 use entities::{StoredTrace, now_ms};
@@ -21,43 +21,43 @@ use super::store::Store;
 /// A day that has traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceDay {
-    /// The day, in days since 1970.
+    /// Number of days since 1970-01-01.
     pub day: i64,
-    /// Over how many partitions its marks are spread.
+    /// Number of partitions over which the day's marks are spread.
     pub shards: u32,
 }
 
-/// Marks put before this time are none that a request relies on.
+/// Returns the time before which a mark is too old for a request to rely on.
 pub(super) fn reliable_since() -> i64 {
     now_ms().saturating_sub(RELIABLE)
 }
 
-/// A mark that a request has put.
+/// A mark that a request has written.
 #[derive(Clone, Debug)]
 pub(super) struct PutMark {
     pub(super) partition: TracePartition,
     pub(super) place: TraceKey,
-    /// When, in ms.
+    /// When it was written, in ms.
     pub(super) at: i64,
 }
 
 impl PutMark {
-    /// One that is to be put now.
+    /// Returns a mark to be written now.
     fn now(partition: TracePartition, place: TraceKey) -> Self {
         Self { partition, place, at: now_ms() }
     }
 
-    /// The same, of a trace.
+    /// Returns a mark of an existing trace, to be written now.
     pub(super) fn of(trace: &StoredTrace) -> Self {
         Self::now(TracePartition::of(trace), TraceKey::of(trace))
     }
 
-    /// Whether it is that of the trace.
+    /// Checks whether the mark is at the trace's current place.
     pub(super) fn is_of(&self, trace: &StoredTrace) -> bool {
         self.partition.holds(trace, &self.place)
     }
 
-    /// Its item.
+    /// Returns the mark's item.
     pub(super) fn item(&self) -> Item {
         let item = Item::new(self.partition.mark_key(&self.place)).with(MARKED_AT, number(self.at));
         item.with(TO_PACK, number(1))
@@ -65,7 +65,8 @@ impl PutMark {
 }
 
 impl PutMark {
-    /// Its item, which says how many bytes of spans come with it, if they are counted.
+    /// Returns the mark's item. `bytes` is the size of the spans that are written with it, if sizes
+    /// are counted.
     pub(super) fn item_with(&self, bytes: Option<usize>) -> Item {
         match bytes {
             Some(bytes) => self.item().with(BYTES, number(i64::try_from(bytes).unwrap_or(i64::MAX))),
@@ -74,10 +75,10 @@ impl PutMark {
     }
 }
 
-/// A mark that was read.
+/// A mark as read from the table.
 pub(super) struct ReadMark {
     pub(super) place: TraceKey,
-    /// When it was put, in ms.
+    /// When it was written, in ms.
     pub(super) at: i64,
 }
 
@@ -87,16 +88,19 @@ impl ReadMark {
     }
 }
 
-/// The partition of a trace's mark among so many. A hash that only spreads: clients who choose ids may fill one partition of their own
-/// experiment, as they may with ids at all.
+/// Returns the partition of a trace's mark. The hash only spreads load and is not
+/// collision-resistant. A client that chooses its trace ids can put them all into one partition,
+/// but only of its own experiment.
 fn shard_of(trace: &TraceId, shards: u32) -> u32 {
     let [_, low] = halves(fnv1a_128(trace.as_str().as_bytes()));
     u32::try_from(low % u64::from(shards.max(1))).unwrap_or_default()
 }
 
 impl Store {
-    /// Over how many partitions a day is spread; makes the day where there is none, of as many as the day before has: its load is likely to
-    /// be the same. No request for a day that this process has read in the last seconds, one for any other, and one more where there was none.
+    /// Returns the number of partitions of a day. Creates the day if it does not exist, with as
+    /// many partitions as the previous day, because its load is likely similar, or with one if the
+    /// previous day has no traces. No request if this process has read the day in the last seconds,
+    /// otherwise one, and one more to create the day.
     async fn trace_shards(&self, experiment: ExperimentId, day: i64) -> Result<u32> {
         if let Some(shards) = self.known.shards(experiment, day) {
             return Ok(shards);
@@ -114,7 +118,8 @@ impl Store {
         Ok(shards)
     }
 
-    /// Makes a day of so many partitions, unless it is there; how many it has.
+    /// Creates a day with this number of partitions, unless it exists. Returns its number of
+    /// partitions.
     async fn trace_day_make(&self, experiment: ExperimentId, day: i64, shards: u32) -> Result<u32> {
         let row = Item::new(rows::TraceDay::key(&experiment, &Ascending(day))).with(SHARDS, number(shards));
         match self.table.put(row, &Condition::item_missing()).await {
@@ -124,8 +129,8 @@ impl Store {
         }
     }
 
-    /// Writes items with marks among them. A partition that gets too many of them is split. So a
-    /// throttled request forgets how many partitions there are, and reads that again.
+    /// Writes items that include marks. A partition with too many marks is split, so after a
+    /// throttled request the cached numbers of partitions are dropped and read again.
     pub(super) async fn put_with_marks(&self, items: Vec<Item>) -> Result<()> {
         let put = self.table.write_many(items, &[]).await;
         if let Err(Failure::Throttled(_)) = &put {
@@ -134,7 +139,7 @@ impl Store {
         Ok(put?)
     }
 
-    /// The mark of a trace that gets this time, to be put. It costs as much as
+    /// Returns the mark of a trace at this time, to be written. Costs as much as
     /// [`Store::trace_shards`].
     pub(super) async fn trace_mark(&self, experiment: ExperimentId, trace: &TraceId, time: i64) -> Result<PutMark> {
         let day = day_of(time);
@@ -142,7 +147,8 @@ impl Store {
         Ok(PutMark::now(TracePartition { experiment, day, shard }, TraceKey { time, trace: trace.clone() }))
     }
 
-    /// Sees to it that nobody takes the mark of a trace away while it is changed; the mark, if it had to be put. One request, or none.
+    /// Makes sure that a trace's mark is not deleted while the trace is changed. Returns the mark
+    /// if it had to be written. One request, or none.
     pub(super) async fn trace_keep_mark(&self, trace: &StoredTrace) -> Result<Option<PutMark>> {
         if trace.marked_at() >= reliable_since() {
             return Ok(None);
@@ -152,15 +158,16 @@ impl Store {
         Ok(Some(mark))
     }
 
-    /// The days that have traces, newest first; each may turn out to have none. One request, and one per 1 MB of days, which are about
-    /// 15,000.
+    /// Returns the days that have traces, newest first. Their traces may all have been removed. One
+    /// request, and one more per 1 MB of days (about 15,000).
     pub async fn trace_days(&self, experiment: ExperimentId) -> Result<Vec<TraceDay>> {
         let items = self.table.query(Query::of(rows::TraceDay::all(&experiment)).backwards()).await?;
         Ok(items.iter().filter_map(day_of_row).collect())
     }
 
-    /// Marks of a range of a partition, from its end if backwards: at most so many; and whether there are more. One request, or
-    /// one per 1 MB; a read unit per 4 KB, which are about 30 marks.
+    /// Reads up to `most` marks in a range of a partition, from its end if `is_backwards` is set.
+    /// Also returns whether there are more. One request per 1 MB, at least one, and a read unit per
+    /// 4 KB (about 30 marks).
     pub(super) async fn trace_marks(
         &self,
         range: KeyRange,

@@ -1,10 +1,10 @@
-//! The data of the traces domain in the table. Methods are named noun first.
+//! The store of the traces domain. The names of its methods begin with a noun.
 //!
-//! A trace is a document under its id, which holds all but the spans. Spans are in items of their
-//! own next to it, one per export, and are never rewritten. Marks are the time order of an
-//! experiment's traces. They are in partitions by day, so that no partition grows without bound
-//! (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are in blocks, which
-//! searches read (`docs/adr/0034-blocks-of-traces.md`).
+//! A trace is a document under its id, which contains everything except the spans. The spans are
+//! stored next to it, in separate items for each export, which are never rewritten. Marks store the
+//! time order of an experiment's traces. They are partitioned by day, so that no partition grows
+//! without bound (`docs/adr/0033-traces.md`). Traces that have not changed for some minutes are
+//! copied into blocks, which searches read (`docs/adr/0034-blocks-of-traces.md`).
 
 mod assessment;
 mod change;

@@ -1,4 +1,4 @@
-//! The places of a day from its oldest on, for deletions.
+//! Reads the places of a day from the oldest on, for deletion.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -12,7 +12,7 @@ use trace_blocks::{Block, TraceKey, TracePartition};
 use super::mark::TraceDay;
 use super::store::Store;
 
-/// Places that are handed out, and marks that are read, at a time.
+/// Number of places per page, and of marks per read.
 const PAGE: usize = 100;
 
 /// A place with a mark, or with a trace in a block.
@@ -24,25 +24,26 @@ pub(super) struct There {
 
 /// The entry at a place.
 pub(super) enum Standing {
-    /// A mark, put then (in ms).
+    /// A mark, with the time in ms when it was written.
     Mark(i64),
-    /// A trace of a block.
+    /// A trace in a block.
     Packed(StoredTrace),
 }
 
-/// The places of a day that are no newer than a time, oldest first, of equal times the greatest id first.
+/// Iterator over the places of a day up to a time, oldest first. Places of the same time are in
+/// descending order of their ids.
 pub(super) struct Oldest {
     each: Vec<Part>,
 }
 
-/// Those of one of its partitions.
+/// The iteration over one partition of the day.
 struct Part {
     partition: TracePartition,
     latest: i64,
-    /// Places that were read: all up to `before`.
+    /// Places that were read but not returned yet. Everything up to `before` has been read.
     ready: VecDeque<There>,
     before: Option<TraceKey>,
-    /// The end of the last block that was read, and whether all of its traces were handed out.
+    /// The end of the last block that was read, and whether all its traces were returned.
     block: Option<(TraceKey, bool)>,
     is_done: bool,
 }
@@ -61,7 +62,8 @@ impl Oldest {
         Self { each: each.collect() }
     }
 
-    /// The next places, at most a hundred; nothing at the end. Two requests for each partition of the day, for a hundred marks or a block.
+    /// Returns the next places, at most a hundred, or `None` at the end. Two requests per partition
+    /// of the day, for a hundred marks or one block.
     pub(super) async fn next(&mut self, store: &Store) -> Result<Option<Vec<There>>> {
         let mut next = Vec::new();
         while next.len() < PAGE {
@@ -81,8 +83,8 @@ impl Oldest {
 }
 
 impl Part {
-    /// Reads on: marks first, then the next block. Where a place has a mark, the block's copy of
-    /// the trace does not count.
+    /// Reads on: the marks first, then the next block. If a place has a mark, the block's copy of
+    /// the trace is ignored.
     async fn read(&mut self, store: &Store) -> Result<()> {
         let (partition, latest) = (self.partition, self.latest);
         let marks = partition.marks().starting(&place::time(latest));
@@ -90,7 +92,7 @@ impl Part {
             Some(place) => marks.until(&place.text()),
             None => marks,
         };
-        // The place itself comes once more.
+        // The range includes the last place, so it is read again.
         let (marks, has_more_marks) = store.trace_marks(marks, true, PAGE + 1).await?;
         let (block, has_more_blocks) = self.next_block(store).await?;
         let traces = block.as_ref().map(Block::traces).transpose()?.unwrap_or_default();
@@ -98,7 +100,7 @@ impl Part {
         let is_last = newest.as_ref().is_some_and(|newest| newest.time > latest);
         let marks_end = marks.last().filter(|_| has_more_marks).map(|mark| &mark.place);
         let block_end = newest.as_ref().filter(|_| has_more_blocks && !is_last);
-        // Up to the older of both ends, all was read.
+        // Everything up to the older of both ends has been read.
         let end = marks_end.into_iter().chain(block_end).max().cloned();
         let is_within = |place: &TraceKey| end.as_ref().is_none_or(|end| place >= end);
         let is_new =
@@ -112,27 +114,27 @@ impl Part {
             .map(|(place, standing)| There { partition, place, standing })
             .collect();
         ready.sort_by(|one, other| other.place.cmp(&one.place));
-        // A block with no trace in the range is read again: other blocks may be made before it
-        // meanwhile.
+        // A block without traces in the range is read again, because other blocks may be created
+        // before it in the meantime.
         if let Some(block) = block.filter(|block| is_within(block.end())) {
             let is_read = newest.as_ref().is_none_or(is_within);
             self.block = Some((block.end().clone(), is_read));
         }
         self.ready = ready.into();
         self.is_done = end.is_none();
-        // A block that was cut meanwhile may end before places that were handed out.
+        // A block that was split in the meantime may end before places that were already returned.
         self.before = end.map(|end| self.before.take().map_or(end.clone(), |before| before.min(end)));
         Ok(())
     }
 
-    /// The oldest block that was not read whole, and whether there may be more.
+    /// Returns the oldest block that has not been read completely, and whether there may be more.
     async fn next_block(&self, store: &Store) -> Result<(Option<Block>, bool)> {
         let all = self.partition.blocks();
         let (range, known) = match &self.block {
             Some((end, is_read)) => (all.until(&end.text()), Some(end).filter(|_| *is_read)),
             None => (all, None),
         };
-        // The block that was read comes once more.
+        // The range includes the last block, so it is read again.
         let query = Query::of(range).backwards().limit(1 + usize::from(known.is_some()));
         let page = store.table.query_page(&query).await?;
         let blocks = page.items.into_iter().map(Block::of).collect::<Result<Vec<_>>>()?;

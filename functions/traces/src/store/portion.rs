@@ -1,4 +1,4 @@
-//! Portions of an export that are written one after another.
+//! Splits an export into portions that are written one after another.
 
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use spans::{Export, Summary, Tags};
@@ -6,7 +6,8 @@ use table::Item;
 
 use super::spans::items;
 
-/// Traces in a portion, and bytes of their spans before they are packed; one trace alone may have more.
+/// Maximum number of traces in a portion, and of bytes of their spans before packing. A single
+/// trace may exceed the latter.
 const TRACES: usize = 1_000;
 const BYTES: usize = 16 << 20;
 
@@ -16,22 +17,22 @@ pub(super) struct Summarized {
     summary: Summary,
 }
 
-/// The same, ready to be written.
+/// A trace of an export, with its spans packed into items.
 pub(super) struct Packed {
     pub(super) trace: TraceId,
     pub(super) resource: Tags,
     pub(super) summary: Summary,
-    /// Its spans.
+    /// Items of its spans.
     pub(super) items: Vec<Item>,
 }
 
-/// Summarizes spans by trace; refuses all of them if one has a value that is too long.
+/// Summarizes the spans of each trace. Fails if any span has a value that is too long.
 pub(super) fn summarized(exports: Vec<Export>) -> Result<Vec<Summarized>> {
     let of_one = |export: Export| Ok(Summarized { summary: spans::summarize(&export.spans)?, export });
     exports.into_iter().map(of_one).collect()
 }
 
-/// Takes portions off, in their order.
+/// Splits traces into portions, in their order.
 pub(super) fn portions(all: Vec<Summarized>) -> impl Iterator<Item = Vec<Summarized>> {
     let mut rest = all.into_iter().peekable();
     std::iter::from_fn(move || {
@@ -45,7 +46,7 @@ pub(super) fn portions(all: Vec<Summarized>) -> impl Iterator<Item = Vec<Summari
     })
 }
 
-/// Packs a portion.
+/// Packs the traces of a portion.
 pub(super) async fn packed(experiment: ExperimentId, portion: Vec<Summarized>, adds_only: bool) -> Result<Vec<Packed>> {
     let bytes = portion.iter().map(|trace| trace.export.bytes).sum();
     let pack = move |Summarized { export, summary }: Summarized| {

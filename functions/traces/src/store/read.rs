@@ -1,4 +1,4 @@
-//! Reading traces.
+//! Reads traces and their spans.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,28 +13,30 @@ use trace_blocks::{TraceSpans, Turn};
 
 use super::store::Store;
 
-/// Traces whose spans are read at a time.
+/// Number of traces whose spans are read concurrently.
 const AT_ONCE: usize = 8;
 
 /// A trace with its spans.
 #[derive(Debug)]
 pub struct WholeTrace {
-    /// All but the spans.
+    /// Everything except the spans.
     pub info: TraceInfo,
-    /// Its spans, roots first, then by their start.
+    /// Its spans: roots first, then by start time.
     pub spans: TraceSpans,
 }
 
 impl WholeTrace {
-    /// Its JSON.
+    /// Converts the trace to JSON.
     ///
     /// # Errors
-    /// [`too_long`](mlflow_api::answer_size::too_long), where it is longer than any answer, and no more than that is made of it.
+    /// [`too_long`](mlflow_api::answer_size::too_long) if the JSON exceeds the maximum size of any
+    /// response. Conversion stops at that size.
     pub fn parts(self) -> Result<TraceParts> {
         self.parts_within(&AtomicUsize::new(LONGEST))
     }
 
-    /// The same for one of several traces, which share `room` bytes. Its own are subtracted.
+    /// Converts one of several traces that share a budget of `room` bytes. The size of its JSON is
+    /// subtracted from the budget.
     fn parts_within(self, room: &AtomicUsize) -> Result<TraceParts> {
         let mut parts = TraceParts { trace_info: self.info.json(), spans: Vec::with_capacity(self.spans.len()) };
         for span in self.spans.iter() {
@@ -46,32 +48,33 @@ impl WholeTrace {
         Ok(parts)
     }
 
-    /// Whether all spans have come that its client has announced.
+    /// Checks whether all spans that the client has announced have arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.spans.len() as u64 >= self.info.announced_spans()
     }
 }
 
-/// Whether the spans of a trace are with it, and not in a file.
+/// Checks whether the spans of a trace are stored in the table rather than in an artifact file.
 #[must_use]
 pub fn has_spans_here(info: &TraceInfo) -> bool {
     info.tag(SPANS_LOCATION_TAG) == Some(TRACKING_STORE)
 }
 
-/// MLflow's error for spans that are in a file.
+/// Returns MLflow's error for a trace whose spans are in an artifact file.
 fn elsewhere() -> Error {
     Error::new(mlflow_api::ErrorCode::BadRequest, "Trace data not stored in tracking store")
 }
 
 impl Store {
-    /// Those of these traces that are in the table: also those that are kept no longer, which clients are not shown. One request per hundred; a
-    /// read unit per 4 KB of each.
+    /// Reads those of the given traces that exist in the table, including expired ones, which must
+    /// not be shown to clients. One request per hundred traces, and a read unit per 4 KB of each.
     pub(super) async fn trace_documents(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         read_traces(&self.table, ids).await
     }
 
-    /// Those of these traces that are there. One request per hundred; a read unit per 4 KB of each.
+    /// Reads those of the given traces that exist and have not expired. One request per hundred
+    /// traces, and a read unit per 4 KB of each.
     pub async fn trace_heads(&self, ids: &[&TraceId]) -> Result<HashMap<TraceId, StoredTrace>> {
         let mut traces = self.trace_documents(ids).await?;
         if !traces.is_empty() {
@@ -81,11 +84,11 @@ impl Store {
         Ok(traces)
     }
 
-    /// A trace with its spans. One request, one more per MB of spans.
+    /// Returns a trace with its spans. One request, and one more per MB of spans.
     ///
     /// # Errors
-    /// MLflow's, where its spans are in a file, and where not all have come, unless the caller
-    /// accepts a part.
+    /// MLflow's errors if the spans are in an artifact file, or if some have not arrived and the
+    /// caller does not accept a partial trace.
     pub async fn trace_get(&self, trace: &StoredTrace, allow_partial: bool) -> Result<WholeTrace> {
         let info = trace.info()?;
         if !has_spans_here(&info) {
@@ -101,13 +104,15 @@ impl Store {
         Ok(whole)
     }
 
-    /// The JSON of traces with their spans, without those whose spans have not all come. One
-    /// request for each. At most one answer is in memory, and the spans of some small traces or of
-    /// a large one. `shown` is the part of a trace that the answer shows.
+    /// Returns traces with their spans as JSON. Traces whose spans have not all arrived are
+    /// skipped. One request per trace. Memory is bounded to one response, plus the spans of a few
+    /// small traces or of one large trace. `shown` removes the parts of a trace that the caller may
+    /// not see.
     ///
     /// # Errors
-    /// MLflow's, where the spans of one are in a file;
-    /// [`too_long`](mlflow_api::answer_size::too_long), as soon as they are longer than any answer.
+    /// MLflow's error if the spans of a trace are in an artifact file;
+    /// [`too_long`](mlflow_api::answer_size::too_long) as soon as the JSON exceeds the maximum size
+    /// of any response.
     pub async fn trace_get_many(
         &self,
         traces: &[&StoredTrace],
@@ -124,7 +129,8 @@ impl Store {
             if whole.spans.is_empty() || !whole.is_complete() {
                 return Ok(None);
             }
-            // The spans go here: those of a large trace keep other large ones waiting.
+            // The spans are dropped here. While the spans of a large trace are in memory, other
+            // large traces wait.
             whole.parts_within(&room).map(Some)
         });
         let reads: Vec<_> = reads.collect();

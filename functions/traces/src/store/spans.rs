@@ -1,6 +1,6 @@
-//! Spans in the table: an item, or several parts, for each export, which nothing rewrites. They are
-//! in a partition of the experiment that sends them. So an export that names a trace of another
-//! experiment cannot touch that trace's spans.
+//! Storage of spans. Each export of a trace's spans is an item, or several parts, and is never
+//! rewritten. The items are in a partition of the experiment that sends them, so an export that
+//! names a trace of another experiment cannot affect that trace's spans.
 
 use entities::attributes::{ADDS_ONLY, ARRIVED, CONTENT, PARTS};
 use entities::now_ms;
@@ -12,15 +12,16 @@ use trace_blocks::{TraceSpans, Turn, read_trace_spans};
 
 use super::store::Store;
 
-/// Bytes in one part: an item has room for 400 KB, its key and names included.
+/// Maximum size in bytes of one part. An item may have 400 KB, including its key and names.
 const PART: usize = 380 << 10;
 
-/// The items of one export of a trace's spans. If the sender may only add, the spans of other
-/// exports count instead of those with the same ids.
+/// Returns the items of one export of a trace's spans. If the sender may only add (`adds_only`),
+/// spans of other exports take precedence over its spans with the same ids.
 pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], adds_only: bool) -> Result<Vec<Item>> {
     let packed = spans::pack(spans, PART);
-    // Of the bytes: parts that another version has packed otherwise are those of another export.
-    // An export that only adds never has the key of one that does not.
+    // The digest covers the packed bytes, so that the same spans packed differently by another
+    // version are a separate export. The prefix ensures that an export that only adds never has the
+    // same key as one that does not.
     let prefix: &[u8] = if adds_only { b"adds only" } else { b"" };
     let digest = WideDigest::of_bytes(&[prefix, &packed.parts.concat()].concat());
     let parts = u32::try_from(packed.parts.len()).map_err(Error::internal)?;
@@ -36,16 +37,19 @@ pub(super) fn items(experiment: ExperimentId, trace: &TraceId, spans: &[Span], a
 }
 
 impl Store {
-    /// All spans of a trace of this experiment that have come, roots first, then by their start. Those of a large trace wait until the process has
-    /// no others in memory. One request, one more per MB; a read unit per 4 KB.
+    /// Returns all spans of a trace in this experiment that have arrived: roots first, then by
+    /// start time. A large trace waits until the process has no other spans in memory. One request,
+    /// and one more per MB; a read unit per 4 KB.
     ///
     /// # Errors
-    /// `BAD_REQUEST`, where they are too many for any answer; `RESOURCE_EXHAUSTED`, where they would wait for too long.
+    /// `BAD_REQUEST` if the spans exceed the maximum size of any response; `RESOURCE_EXHAUSTED` if
+    /// they would have to wait for too long.
     pub async fn trace_spans_in(&self, experiment: ExperimentId, trace: &TraceId, turn: &Turn) -> Result<TraceSpans> {
         read_trace_spans(&self.table, experiment, trace, turn).await
     }
 
-    /// Tokens and cost of all spans of a trace that have come; nothing where they are too many to be read. One request, one more per MB.
+    /// Returns the tokens and cost of all spans of a trace that have arrived, or `None` if there
+    /// are too many to read. One request, and one more per MB.
     pub(super) async fn trace_usage(
         &self,
         experiment: ExperimentId,

@@ -1,4 +1,4 @@
-//! Requests of clients about a trace as a whole: `StartTrace`, in both versions, and `EndTrace`.
+//! Requests of clients about a trace as a whole: `StartTrace` in both versions, and `EndTrace`.
 
 use access::Granted;
 use entities::{StoredTrace, read_trace_item};
@@ -18,7 +18,7 @@ use super::export::{artifact_location, of_another};
 use super::store::Store;
 use super::tag;
 
-/// Makes MLflow's checks of a trace as its client describes it.
+/// Validates a trace from a client like MLflow.
 fn check(started: &TraceInfo) -> Result<()> {
     if !proto_json::is_time(started.request_time) {
         return Err(Error::invalid("The time of the trace is not between the years 1 and 9999."));
@@ -32,7 +32,7 @@ struct Start<'a> {
     experiment: ExperimentId,
     artifact_location: String,
     is_final: bool,
-    /// Whether the caller may only add to a trace that is there already.
+    /// Whether the caller may only add to an existing trace.
     adds_only: bool,
 }
 
@@ -71,7 +71,7 @@ impl Change for Start<'_> {
 }
 
 impl Start<'_> {
-    /// Adds the fields that the trace does not have yet. Everything else stays as it is.
+    /// Adds the fields that the trace does not have yet, and keeps all others.
     fn added_to(&self, mut draft: Draft) -> Draft {
         let started = self.started;
         if draft.is_in_progress() {
@@ -108,16 +108,16 @@ impl Start<'_> {
     }
 }
 
-/// An old client's request at the end of a trace.
+/// The fields that a client of version 2 sends at the end of a trace.
 #[derive(Clone, Debug)]
 pub struct EndedTrace {
-    /// When it ended, in ms.
+    /// End time in ms.
     pub end_time: i64,
-    /// State.
+    /// Final state.
     pub state: TraceState,
-    /// Metadata that is set.
+    /// Metadata to set.
     pub metadata: Vec<(String, String)>,
-    /// Tags that are set.
+    /// Tags to set.
     pub tags: Vec<(String, String)>,
 }
 
@@ -153,7 +153,7 @@ fn set_metadata(draft: &mut Draft, metadata: &[(String, String)]) {
     }
 }
 
-/// The fields of token usage and of cost that MLflow keeps, in the order in which it prints them
+/// The fields of token usage and cost that MLflow keeps, in the order in which it prints them
 /// (`trace_analytics.py`).
 const TOKEN_KEYS: [&str; 6] = [
     "input_tokens",
@@ -165,7 +165,7 @@ const TOKEN_KEYS: [&str; 6] = [
 ];
 const COST_KEYS: [&str; 3] = ["input_cost", "output_cost", "total_cost"];
 
-/// Sets those of the numbers of an entry of the metadata that the new value has.
+/// Updates the numbers of a metadata entry with those that the new value contains.
 pub(super) fn merge_numbers(
     draft: &mut Draft,
     key: &str,
@@ -193,7 +193,7 @@ pub(super) fn merge_numbers(
     }
 }
 
-/// A whole number of 64 bits, from a number or a text (`token_count_or_none`).
+/// Converts a number or a text to a 64-bit integer (`token_count_or_none`).
 fn token_count(value: &Value) -> Option<Value> {
     let number = match value {
         Value::Number(number) => number.as_i64().map_or_else(|| whole(number.as_f64()?), Some),
@@ -209,7 +209,7 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
 }
 
-/// A finite number, from a number or a text (`finite_float_or_none`).
+/// Converts a number or a text to a finite number (`finite_float_or_none`).
 fn finite(value: &Value) -> Option<Value> {
     let number = match value {
         Value::Number(number) => number.as_f64(),
@@ -220,11 +220,11 @@ fn finite(value: &Value) -> Option<Value> {
 }
 
 impl Store {
-    /// Keeps the fields that a client sends of a trace, which may be there already. The sent fields
-    /// win, unless the caller may not change the trace: then they are only added, and the answer
-    /// has nothing of the stored trace. Two requests, one if this process wrote the trace last. One more for marks if the trace
-    /// is new, gets another time or was marked more than a minute ago. One more for the experiment
-    /// where no lease lasts.
+    /// Stores the fields of a trace that a client sends. The trace may already exist. If the caller
+    /// may change traces, the sent fields take precedence. Otherwise they are only added, and the
+    /// response contains nothing of the stored trace. Two requests, or one if this process wrote
+    /// the trace last. One more for marks if the trace is new, moves to another time, or was marked
+    /// more than a minute ago. One more for the experiment if no lease is valid.
     pub async fn trace_start(
         &self,
         experiment: &Granted<ExperimentId>,
@@ -242,13 +242,14 @@ impl Store {
         }
         let (sent, _) = start.plan(self, None).await?.finish(None);
         let mut sent = StoredTrace::of(sent)?.info()?;
-        // By this tag, clients know whether the server has the spans.
+        // This tag tells clients whether the server has the spans.
         sent.tags.extend(written.tags.into_iter().filter(|(key, _)| key == SPANS_LOCATION_TAG));
         Ok(sent)
     }
 
-    /// Starts a trace for an old client, which will say later when it has ended. Two requests, and one for the experiment where no lease
-    /// lasts. The id is new, so a client that does not know whether the trace is there must not repeat this.
+    /// Starts a trace for a client of version 2, which ends it with a later request. Two requests,
+    /// and one for the experiment if no lease is valid. Each call generates a new id, so a client
+    /// that received no response must not retry.
     pub async fn trace_start_v2(&self, experiment: &Granted<ExperimentId>, started: &TraceInfo) -> Result<TraceInfo> {
         let start = self.trace_started(experiment, started, false).await?;
         let draft = start.plan(self, None).await?;
@@ -273,7 +274,8 @@ impl Store {
         Ok(Start { started, experiment: id, artifact_location, is_final, adds_only: false })
     }
 
-    /// Ends a trace for an old client. One request, two if the trace was marked more than a minute ago.
+    /// Ends a trace for a client of version 2. One request, or two if the trace was marked more
+    /// than a minute ago.
     pub async fn trace_end_v2(&self, trace: &Granted<StoredTrace>, ended: &EndedTrace) -> Result<TraceInfo> {
         let session = ended.metadata.iter().find(|(name, _)| name == SESSION);
         session.map_or(Ok(()), |(_, session)| limits::at_most("Session ID", METADATA, session))?;

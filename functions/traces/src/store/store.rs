@@ -1,4 +1,4 @@
-//! The store.
+//! The store itself.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use table::Table;
 
 use super::known::Known;
 
-/// The traces domain's store. Cheap to clone; one a process.
+/// The store of the traces domain. Cheap to clone. Each process has one.
 #[derive(Clone)]
 pub struct Store {
     pub(super) table: Table,
@@ -18,18 +18,19 @@ pub struct Store {
     pub(super) known: Known,
     pub(super) kept: KeptTraces,
     artifacts: Artifacts,
-    /// Whether marks say how many bytes of spans came with them, for those who count that.
+    /// Whether marks record the size of the spans that are written with them, for counting usage.
     pub(super) counts_bytes: bool,
 }
 
 impl Store {
-    /// A store over the table, for traces whose artifacts are kept here.
+    /// Returns a store over the table. `artifacts` is where the files of traces are stored.
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
         Self::with_lease(table, artifacts, experiments::LEASE)
     }
 
-    /// A store whose leases on experiments are of another length; every process on one table needs the same.
+    /// Returns a store with another lease on experiments. All processes on one table must use the
+    /// same lease.
     #[must_use]
     pub fn with_lease(table: Table, artifacts: Artifacts, lease: Duration) -> Self {
         Self {
@@ -42,33 +43,33 @@ impl Store {
         }
     }
 
-    /// The same store of a server that has workspaces, whose usage is counted.
+    /// Makes the store record the sizes of spans, because usage is counted per workspace.
     #[must_use]
     pub fn in_workspaces(self) -> Self {
         Self { counts_bytes: true, ..self }
     }
 
-    /// The same store, which has read how long traces are kept. One request.
+    /// Reads the retention policies of traces into the cache. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be read.
     pub async fn prepared(self) -> Result<Self> {
         self.kept.since([]).await?;
         Ok(self)
     }
 
-    /// The same store, which shares another's cache of how long traces are kept.
+    /// Shares another store's cache of retention policies.
     #[must_use]
     pub fn knowing(self, other: &Self) -> Self {
         Self { kept: other.kept.clone(), ..self }
     }
 
-    /// The same over a table that counts its reads.
+    /// Returns the store over a table that counts its reads.
     pub(super) fn over(&self, table: Table) -> Self {
         Self { table, ..self.clone() }
     }
 
-    /// Where artifacts are kept.
+    /// Returns the location of artifacts.
     #[must_use]
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
@@ -84,7 +85,8 @@ impl service::Store for Store {
         self.clone()
     }
 
-    /// Leaves out traces that are kept no longer, whether or not they were removed. No request, or one a minute.
+    /// Removes expired traces from the scope, even if they have not been deleted yet. Takes no
+    /// request, or one per minute.
     async fn only_shown(&self, scope: Scope) -> Result<Scope> {
         let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();
         if experiments.is_empty() {

@@ -1,4 +1,4 @@
-//! Tags of traces.
+//! Storage of trace tags.
 
 use access::Granted;
 use entities::attributes::{EDITS, EXPERIMENT, MARKED_AT, SHARD, START_TIME, TAGS};
@@ -13,25 +13,25 @@ use super::change::{ROOM, no_room};
 use super::mark::reliable_since;
 use super::store::Store;
 
-/// Checks the name of a trace.
+/// Checks the length of a trace's name.
 pub(crate) fn check_name(name: Option<&str>) -> Result<()> {
     name.map_or(Ok(()), |name| limits::at_most("Trace name", TAG_VALUE, name))
 }
 
-/// Checks a tag that a client sets, and cuts its value.
+/// Checks a tag that a client sets, and truncates its value.
 pub(crate) fn check(key: &str, value: &str) -> Result<String> {
     let value = trace_tag(key, value)?;
     check_name((key == NAME_TAG).then_some(value.as_str()))?;
     Ok(value)
 }
 
-/// MLflow's error for a tag that is not there.
+/// Returns MLflow's error for a missing tag.
 pub(crate) fn no_tag(trace: &str, key: &str) -> Error {
     Error::not_found(format!("No trace tag with key '{key}' for trace with ID '{trace}'"))
 }
 
 impl Store {
-    /// Sets a tag of a trace. One request, two if the trace was marked more than a minute ago.
+    /// Sets a tag of a trace. One request, or two if the trace was marked more than a minute ago.
     pub async fn trace_set_tag(&self, trace: &Granted<StoredTrace>, key: &str, value: &str) -> Result<()> {
         let value = check(key, value)?;
         if trace.item().size() + key.len() + value.len() > ROOM {
@@ -44,7 +44,8 @@ impl Store {
             .ok_or_else(|| TraceId::not_found(trace.id().as_str()))
     }
 
-    /// Deletes a tag of a trace. One request, two if the trace was marked more than a minute ago.
+    /// Deletes a tag of a trace. One request, or two if the trace was marked more than a minute
+    /// ago.
     pub async fn trace_delete_tag(&self, trace: &Granted<StoredTrace>, key: &str) -> Result<()> {
         let name = entry_name(key);
         let path = || table::Path::from((TAGS, name.as_ref()));
@@ -54,11 +55,11 @@ impl Store {
             .ok_or_else(|| no_tag(trace.id().as_str(), key))
     }
 
-    /// Changes a part of a trace's document, whatever the rest is, given the document as it was
-    /// read. `None` where the condition does not hold. `None` also where the trace was deleted and
-    /// made again in another experiment, which this request may not change. If the answer to an
-    /// attempt was lost, the change may be made nevertheless. One request, two if the trace was
-    /// marked more than a minute ago.
+    /// Updates a part of a trace's document regardless of the rest, given the document as it was
+    /// read. Returns `None` if the condition does not hold, or if the trace was deleted and created
+    /// again in another experiment, which this request may not change. If the response to an
+    /// attempt was lost, the change may have been made nevertheless. One request, or two if the
+    /// trace was marked more than a minute ago.
     pub(super) async fn trace_update(
         &self,
         known: &StoredTrace,
@@ -74,7 +75,8 @@ impl Store {
             let since = reliable_since();
             let put = self.trace_keep_mark(&known).await?;
             let (update, is_marked) = match &put {
-                // Its mark is the one that was put now, as long as it is where it was.
+                // The mark that was just written becomes the trace's mark, provided that the trace
+                // has not moved.
                 Some(put) => (update.clone().set(MARKED_AT, number(put.at)), is_at(&known)),
                 None => (update.clone(), Condition::Not(Box::new(Condition::Below(MARKED_AT.into(), number(since))))),
             };
@@ -103,7 +105,7 @@ impl Store {
     }
 }
 
-/// Whether a trace still has the place that it had in its experiment.
+/// Returns the condition that a trace is still at its place in its experiment.
 fn is_at(known: &StoredTrace) -> Condition {
     let shard = match known.shard() {
         0 => Condition::Missing(SHARD.into()),

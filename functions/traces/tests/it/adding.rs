@@ -1,5 +1,5 @@
-//! Callers who may only add to traces, such as tokens for ingestion, neither read nor change a trace
-//! that is there already.
+//! Callers who may only add traces, such as tokens for ingestion, can neither read nor change
+//! existing traces.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use test_site::Judge;
 use crate::marks::timed;
 use crate::server::{Server, Site, id, info, span};
 
-/// A process whose callers may create traces and assessments, and may not change or read any.
+/// Starts a process whose callers may create traces and assessments, but not read or change any.
 async fn adding(site: &Site) -> Server {
     let may = |ask: &access::Ask| ask.action == Action::Create || ask.kind == Resource::Experiment;
     Server::guarded(&site.table, Arc::new(Judge::of_asks(Visible::Everything, may).looking())).await
 }
 
-/// All that a client may say about the trace with this number, with this text in each field.
+/// Returns a trace with all fields that a client may set, each with the same text.
 fn said(number: u32, text: &str) -> Value {
     let mut said = info(number, "0");
     said["client_request_id"] = text.into();
@@ -43,7 +43,7 @@ async fn a_trace_that_is_said_again_keeps_all_its_fields_and_gets_new_ones() {
     other["request_time"] = "2020-01-01T00:00:00Z".into();
     other["execution_duration"] = "9s".into();
     other["state"] = "ERROR".into();
-    // Both where the process knows nothing of the trace, and where it wrote it last.
+    // Once by a process that does not know the trace, and once by the process that wrote it last.
     for _ in 0..2 {
         let answer = adding.start(&other).await.ok();
         assert!(!answer.to_string().contains("theirs"), "{answer}");
@@ -62,7 +62,7 @@ async fn a_trace_that_is_said_again_keeps_all_its_fields_and_gets_new_ones() {
     assert_eq!(assessments(&mut after), ["theirs", "mine", "theirs"]);
     assessments(&mut expected);
     assert_eq!(after, expected);
-    // Others still change it.
+    // Other callers can still change it.
     site.server.start(&other).await.ok();
     assert_eq!(site.server.info(1).await["request_preview"], "mine");
 }
@@ -74,7 +74,8 @@ async fn a_new_trace_is_answered_and_kept_as_it_was_sent() {
     let answer = adding.start(&said(1, "mine")).await.ok()["trace"]["trace_info"].take();
     assert_eq!(answer["tags"]["mine"], "mine");
     assert_eq!(site.server.info(1).await["response_preview"], "mine");
-    // Spans first, as clients of 3.17 send them: what they do not say is added by the end.
+    // Clients of 3.17 send the spans first. The fields that the spans do not contain are added at
+    // the end.
     adding.export(&[span(2, 1, None, 0, 5)]).await.ok();
     let answer = adding.start(&said(2, "mine")).await.ok()["trace"]["trace_info"].take();
     assert_eq!(answer["tags"]["mlflow.trace.spansLocation"], "TRACKING_STORE");
@@ -118,7 +119,7 @@ fn of_two_added_spans_the_first_counts() {
             clock::sleep(Duration::from_secs(1)).await;
         }
         assert_eq!(site.other().await.spans(1).await, ["first"]);
-        // Another caller may replace it.
+        // A caller with the right to change traces can replace it.
         site.server.export(&named("third")).await.ok();
         assert_eq!(site.other().await.spans(1).await, ["third"]);
     });

@@ -1,4 +1,4 @@
-//! Assessments.
+//! Tests assessments of traces.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn changes_are_of_the_same_kind() {
     site.server.start(&info(1, "0")).await.ok();
     let named = json!({ "assessment_id": "a-1", "assessment_name": "n", "feedback": { "value": true }, "metadata": { "a": "1" } });
     create(&site.server, named.clone()).await;
-    // The same once more is the same; another under its id is refused.
+    // Repeating the request has no effect; a different assessment under the same id is rejected.
     create(&site.server, named).await;
     let change = json!({ "assessment": { "assessment_name": "m", "metadata": { "b": "2" }, "rationale": "no" }, "update_mask": "assessmentName,metadata" });
     let changed = call(&site.server, "PATCH", "/a-1", change).await.ok()["assessment"].take();
@@ -84,7 +84,7 @@ async fn changes_are_of_the_same_kind() {
     assert_eq!(refused, "Cannot update expectation value on a Feedback assessment.");
 }
 
-/// What MLflow's client says of a value that is no scalar: JSON in a text, or a value.
+/// MLflow's client sends a value that is not a scalar either as a text with JSON, or as it is.
 #[tokio::test]
 async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
     let site = Site::new().await;
@@ -115,12 +115,12 @@ async fn values_may_be_deep_and_hold_half_a_surrogate_pair() {
             r#"{{"assessment": {{"assessment_name": "n", "assessment_id": "a-7", "feedback": {{"value": {value}}}}}}}"#
         )
     };
-    // Within three objects.
+    // The value is nested in three objects.
     server.call_at("POST", &path, feedback(&deep(997))).await.ok();
     let read = server.get_at(&format!("{path}/a-7"), &[]).await;
     assert_eq!(read.status, 200);
     server.call_at("POST", &path, feedback(&deep(998))).await.refused(400, "INVALID_PARAMETER_VALUE");
-    // What is kept is shown and searched.
+    // The stored value can be read and searched.
     assert_eq!(server.get_at(&format!("{ALL}/{}", id(1)), &[]).await.status, 200);
     let places = json!([{ "mlflow_experiment": { "experiment_id": "0" } }]);
     let search = json!({ "locations": places, "filter": "feedback.n != 'x'" }).to_string();

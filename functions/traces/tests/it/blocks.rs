@@ -1,4 +1,4 @@
-//! Answers do not depend on which traces are packed.
+//! Responses must not depend on which traces are packed.
 
 use std::time::Duration;
 
@@ -9,18 +9,19 @@ use crate::marks::timed;
 use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
 
-/// When the first of the traces of these tests began, in ms.
+/// Start of the first trace of these tests, in ms.
 const BEGAN: i64 = 1_700_000_000_000;
 const HOUR: u64 = 3_600_000;
-/// Traces of a test.
+/// Number of traces per test.
 const TRACES: u32 = 45;
 
-/// Whether tests ask all searches, as in `make test-slow`, or a sample of them.
+/// Whether tests run all searches, as in `make test-slow`, or a sample of them.
 pub(crate) fn all_searches() -> bool {
     std::env::var_os("ALL_SEARCHES").is_some()
 }
 
-/// Makes traces of three days, some at the same time, with and without tags, sessions, tokens and spans.
+/// Creates traces on three days, some of them at the same time, with and without tags, sessions,
+/// tokens and spans.
 pub(crate) async fn make(server: &Server, seed: u64) {
     for number in 1..=TRACES {
         let mut state = seed ^ (u64::from(number) << 32);
@@ -53,8 +54,8 @@ pub(crate) async fn make(server: &Server, seed: u64) {
     }
 }
 
-/// The searches that both servers are sent: filters, orders and pages. In a sample, two turns send
-/// half of them each.
+/// Returns the searches that are sent to both servers, with different filters, orders and page
+/// sizes. In a sample, each of two turns sends half of them.
 fn searches() -> Vec<Value> {
     let between = format!("timestamp_ms > {} AND timestamp_ms < {}", BEGAN + 5_000_000, BEGAN + 90_000_000);
     let filters = [
@@ -84,7 +85,7 @@ fn searches() -> Vec<Value> {
         .collect()
 }
 
-/// And figures.
+/// Returns the requests for metrics that are sent to both servers.
 fn figures() -> Vec<Value> {
     let count = json!([{ "aggregation_type": "COUNT" }]);
     let median = json!([{ "aggregation_type": "PERCENTILE", "percentile_value": 50.0 }, { "aggregation_type": "AVG" }]);
@@ -114,13 +115,14 @@ fn figures() -> Vec<Value> {
     ]
 }
 
-/// The questions of a turn. A sample has every second one, and the next turn has the others.
+/// Returns the requests of a turn. In a sample, a turn has every second one, and the next turn has
+/// the others.
 fn asked_of<T>(questions: Vec<T>, turn: u64) -> impl Iterator<Item = T> {
     let is_asked = move |place: u64| all_searches() || (place + turn).is_multiple_of(2);
     (0..).zip(questions).filter(move |(place, _)| is_asked(*place)).map(|(_, question)| question)
 }
 
-/// All that a server answers in this turn.
+/// Returns all responses of a server in this turn.
 pub(crate) async fn answers(server: &Server, turn: u64) -> Vec<Value> {
     let mut all = Vec::new();
     for search in asked_of(searches(), turn) {
@@ -143,7 +145,7 @@ pub(crate) async fn answers(server: &Server, turn: u64) -> Vec<Value> {
     all
 }
 
-/// Changes some traces, the same ones on every server; and deletes some.
+/// Changes and deletes some traces, the same ones on every server.
 pub(crate) async fn change(server: &Server, seed: u64) {
     for number in 1..=TRACES {
         match (u64::from(number) * 31 + seed) % 9 {
@@ -168,7 +170,7 @@ pub(crate) async fn change(server: &Server, seed: u64) {
     }
 }
 
-/// Deletes the oldest traces; how many.
+/// Deletes the oldest traces and returns their number.
 async fn delete_oldest(server: &Server, until: i64, most: Option<u32>) -> Value {
     let asked = json!({ "experiment_id": "0", "max_timestamp_millis": until, "max_traces": most });
     server.post("traces/delete-traces", asked).await.ok()
@@ -189,7 +191,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     let site = Site::new().await;
     make(&site.server, seed).await;
     let other = site.copy().await;
-    // What is packed has not changed for two minutes.
+    // Packed traces have not changed for two minutes.
     clock::sleep(Duration::from_mins(2)).await;
     pack_some(&other, of_block, |place| kept == 0 || place % (kept + 1) != 0).await;
     let (first, second) = (seed, seed + 1);
@@ -215,7 +217,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     assert_eq!(delete_oldest(&other.server, end, None).await["traces_deleted"], 0);
 }
 
-/// How many random tables a test makes; more with `RANDOM_TABLES`, as in `make test-slow`.
+/// Number of random tables per test. Set `RANDOM_TABLES` for more, as `make test-slow` does.
 fn tables() -> u32 {
     std::env::var("RANDOM_TABLES").ok().and_then(|count| count.parse().ok()).unwrap_or(1)
 }

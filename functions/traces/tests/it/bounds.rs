@@ -1,4 +1,4 @@
-//! Requests that are small as they are sent and would become large.
+//! Requests that are small on the wire and could expand to a large amount of data.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn text(key: String, value: String) -> KeyValue {
 async fn attributes_of_a_sender_that_thousand_traces_want_are_refused() {
     let site = Site::new().await;
     let before = site.items().await.len();
-    // 28 MB, which are a hundred KB as they are sent, and 28 GB in the tags of the traces.
+    // 28 MB, which are compressed to 100 KB and would expand to 28 GB in the tags of the traces.
     let attributes = (0..3_500).map(|number| text(format!("k{number}"), "x".repeat(8_000))).collect();
     let spans = (1..=1_000).map(|trace| span(trace, 1, None, vec![])).collect();
     let answer = send(&site.server, vec![program(attributes, vec![spans])]).await;
@@ -42,7 +42,7 @@ async fn more_traces_than_a_request_takes_are_refused() {
 #[tokio::test]
 async fn spans_that_would_be_too_long_an_answer_are_refused() {
     let site = Site::new().await;
-    // In JSON, each character takes six bytes.
+    // In JSON, each of these characters takes six bytes.
     let attributes = vec![text("a".to_owned(), "\u{1}".repeat(12 << 20))];
     let events = vec![Event { attributes, ..Event::default() }];
     let long = Span { events, ..span(1, 1, None, vec![]) };
@@ -58,13 +58,14 @@ async fn spans_that_would_be_too_long_an_answer_are_refused() {
     }
 }
 
-/// The processor time of this process, which runs nothing but this test. It does not count what
-/// other programs take.
+/// Returns the CPU time of this process, which runs only this test. Other processes do not affect
+/// it.
 fn now() -> Duration {
     Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime)).unwrap()
 }
 
-/// As many roots, tags of a root, and tags of the sender of a new trace; and how long they took.
+/// Exports a new trace with this many roots, tags of a root, and tags of the sender. Returns the
+/// CPU time.
 async fn export_of(many: u32) -> (Site, Duration) {
     let site = Site::new().await;
     let tags: Vec<_> = (0..many).map(|number| text(format!("mlflow.traceTag.t{number}"), "v".to_owned())).collect();
@@ -76,14 +77,15 @@ async fn export_of(many: u32) -> (Site, Duration) {
     (site, now().saturating_sub(began))
 }
 
-/// Each root was added to all tags so far, and the document measured for each tag: sixteen times as long for four times as many.
+/// A quadratic algorithm, which would merge each root's tags into all others and measure the
+/// document for each tag, would take sixteen times as long for four times the input.
 #[tokio::test]
 async fn roots_and_tags_take_as_long_as_they_are_many() {
     let ((_, few), (site, many)) = (export_of(15_000).await, export_of(60_000).await);
     assert!(many < few * 8, "{few:?}, {many:?}");
     let trace = site.server.info(1).await;
     let tags = trace["tags"].as_object().unwrap();
-    // Those for which there is room in a document.
+    // The tags that fit into a document.
     assert!((20_000..60_000).contains(&tags.len()), "{}", tags.len());
     let bytes: usize = tags.iter().map(|(key, value)| key.len() + value.as_str().unwrap().len()).sum();
     assert!((200 << 10..320 << 10).contains(&bytes), "{bytes}");

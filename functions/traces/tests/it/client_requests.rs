@@ -1,4 +1,5 @@
-//! Searches by clients' ids of requests: they read an index in place of blocks, and find the same.
+//! Searches by clients' request ids read an index instead of blocks, and must return the same
+//! results.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::marks::timed;
 use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
 
-/// When the trace with number 0 began, in ms; each began half an hour after the one before.
+/// Start of the trace with number 0, in ms. Each further trace starts half an hour later.
 const BEGAN: i64 = 1_700_000_000_000;
 const LATER: i64 = 1_800_000;
 
@@ -37,7 +38,8 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
     let site = Site::new().await;
     let server = &site.server;
     let other = server.experiment("other").await;
-    // Of two days; every fifth trace is of the other experiment, and every seventh of no request.
+    // Two days of traces. Every fifth is in the other experiment, and every seventh has no request
+    // id.
     let long = "y".repeat(5_000);
     let request = |number: u32| match number {
         number if number.is_multiple_of(7) => None,
@@ -71,8 +73,8 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
         (&longest, &|number| matches!(number, 9 | 11)),
         (&between, &|number| number > 30 && request(number).as_deref() == Some("r# 1")),
     ];
-    // Small and large pages, in both orders. Unless all searches are asked, each gets one of these,
-    // by turns.
+    // Small and large pages, in both orders. In a sample, each search uses one of these
+    // combinations in turn.
     let ways = [(2, "", true), (2, "timestamp_ms ASC", false), (100, "", true), (100, "timestamp_ms ASC", false)];
     let mut turn = 0;
     for round in 0..3 {
@@ -104,7 +106,7 @@ async fn a_request_is_found_in_marks_in_blocks_and_in_both() {
     }
 }
 
-/// A span of a trace, at its time.
+/// Returns a span of a trace, at the trace's time.
 fn timed_span(number: u32) -> Value {
     let mut span = span(number, 1, None, 0, 5);
     let began = BEGAN + LATER * i64::from(number);
@@ -124,12 +126,12 @@ async fn blocks_are_not_read_and_few_requests_are_enough() {
     let blocks: Vec<_> =
         site.items().await.iter().map(test_site::key_of).filter(|key| key.sk.starts_with("B#")).collect();
     assert!(blocks.len() > 8);
-    // It has read how long traces are kept.
+    // The process has already read the retention policies.
     latest(&site.server, "").await;
     site.table.write_many(Vec::new(), &blocks).await.unwrap();
     site.faults.reset_calls();
     assert_eq!(latest(&site.server, "client_request_id = 'r50'").await, [id(50)]);
-    // The days, the marks of each of three, and the index; then the document.
+    // The days, the marks of each of three days, and the index; then the document.
     assert_eq!((site.faults.calls("Query"), site.faults.calls("GetItem")), (5, 1));
     assert_eq!(site.faults.calls("BatchGetItem"), 0);
 }
@@ -143,10 +145,10 @@ fn another_id_and_a_deletion_are_seen_at_once_however_late_the_index_is() {
             server.start(&started(number, "0", Some("old"))).await.ok();
         }
         pack_all(&site, 3).await;
-        // Until nobody relies on the marks any more.
+        // Wait until no process relies on the marks any more.
         clock::sleep(Duration::from_mins(5)).await;
         assert_eq!(latest(server, "client_request_id = 'old'").await, [3, 2, 1].map(id));
-        // From now on the index says what was.
+        // From now on, the index is stale.
         site.faults.freeze_global_indexes(&site.engine).unwrap();
         server.start(&started(1, "0", Some("new"))).await.ok();
         server.start(&started(2, "0", None)).await.ok();
@@ -159,7 +161,7 @@ fn another_id_and_a_deletion_are_seen_at_once_however_late_the_index_is() {
         pack_all(&site, 3).await;
         assert_eq!(latest(server, "client_request_id = 'new'").await, [id(1)]);
         assert_eq!(latest(server, "client_request_id = 'old'").await, Vec::<String>::new());
-        // Without an id, nothing is left of it.
+        // A trace that lost its id has no entry any more.
         let items = site.items().await;
         let entry = |number: u32| format!("EXP#0#{}", id(number));
         let entries = |number: u32| items.iter().filter(|item| item["gsi1sk"]["S"] == entry(number)).count();
@@ -175,7 +177,7 @@ fn a_trace_that_the_index_does_not_have_yet_is_not_packed() {
         let indexer = Indexer::new(site.faulty()).with_packing(sizes);
         site.server.start(&started(0, "0", Some("before"))).await.ok();
         site.faults.freeze_global_indexes(&site.engine).unwrap();
-        // All of one day.
+        // All on one day.
         for number in 1..=24 {
             let request = (number % 2 == 0).then(|| format!("r{}", number % 3));
             let mut started = started(number, "0", request.as_deref());
@@ -188,7 +190,7 @@ fn a_trace_that_the_index_does_not_have_yet_is_not_packed() {
         let expected: Vec<_> = [22, 16, 10, 4].map(id).into();
         assert_eq!(latest(&site.server, "client_request_id = 'r1'").await, expected);
         assert_eq!(latest(&site.server, "client_request_id = 'before'").await, [id(0)]);
-        // One that is packed gets another id.
+        // A packed trace gets another id.
         let mut changed = started(0, "0", Some("r1"));
         changed["request_time"] = time_text(BEGAN).into();
         site.server.start(&changed).await.ok();
@@ -218,7 +220,7 @@ async fn more_traces_of_a_request_than_an_index_is_asked_for_are_found() {
     }
     pack_all(&site, 128).await;
     for number in 1_000..=1_001 {
-        // A thousand, and one more.
+        // One thousand, and one more.
         if number > 1_000 {
             site.server.start(&started(number)).await.ok();
             pack_all(&site, 128).await;

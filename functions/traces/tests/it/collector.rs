@@ -1,5 +1,5 @@
-//! What the OpenTelemetry Collector's `otlphttp` exporter sends: protobuf, gzip, spans of several programs in one request, and the same request once
-//! more where an answer was lost.
+//! Requests of the OpenTelemetry Collector's `otlphttp` exporter: protobuf, gzip, spans of several
+//! programs in one request, and retries after a lost response.
 
 use std::io::Write;
 
@@ -27,7 +27,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     attribute(key, Any::StringValue(value.to_owned()))
 }
 
-/// A span of a trace, which lasts as many ms as its number says.
+/// Returns a span of a trace. Its number is also its duration in ms.
 pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, attributes: Vec<KeyValue>) -> Span {
     Span {
         trace_id: u128::from(trace).to_be_bytes().to_vec(),
@@ -44,7 +44,7 @@ pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, attributes: Vec
     }
 }
 
-/// The spans of a program, in a scope for each list.
+/// Returns the spans of a program, with a scope for each list.
 pub(crate) fn program(attributes: Vec<KeyValue>, scopes: Vec<Vec<Span>>) -> ResourceSpans {
     let scope = |(number, spans): (usize, Vec<Span>)| ScopeSpans {
         scope: Some(InstrumentationScope { name: format!("library {number}"), ..InstrumentationScope::default() }),
@@ -58,7 +58,7 @@ pub(crate) fn program(attributes: Vec<KeyValue>, scopes: Vec<Vec<Span>>) -> Reso
     }
 }
 
-/// Sends a request as the exporter does.
+/// Sends a request like the exporter.
 pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) -> Answer {
     let mut body = GzEncoder::new(Vec::new(), Compression::fast());
     body.write_all(&ExportTraceServiceRequest { resource_spans }.encode_to_vec()).unwrap();
@@ -70,7 +70,8 @@ pub(crate) async fn send(server: &Server, resource_spans: Vec<ResourceSpans>) ->
     server.send(request.body(Body::from(body.finish().unwrap())).unwrap()).await
 }
 
-/// Two programs. The second goes on with the first one's trace, and has one of its own.
+/// Returns the spans of two programs. The second program continues the trace of the first, and has
+/// a trace of its own.
 fn gathered() -> Vec<ResourceSpans> {
     let shop = vec![text("service.name", "shop"), text("telemetry.sdk.language", "go"), text("zone", "a")];
     let model = vec![text("service.name", "model"), attribute("replicas", Any::IntValue(3))];
@@ -93,14 +94,14 @@ fn gathered() -> Vec<ResourceSpans> {
 async fn what_a_collector_gathers_becomes_its_traces() {
     let site = Site::new().await;
     let answer = send(&site.server, gathered()).await;
-    // An empty message in protobuf.
+    // The response is an empty protobuf message.
     assert_eq!((answer.status, answer.body), (200, json!("")));
     let server = site.other().await;
     assert_eq!(server.spans(1).await, ["step 50", "step 20", "step 10"]);
     assert_eq!(server.spans(2).await, ["step 30"]);
     let first = server.info(1).await;
     assert_eq!((&first["state"], &first["execution_duration"]), (&json!("OK"), &json!("0.050s")));
-    // Of several programs the first that names itself.
+    // The name is that of the first program that has one.
     assert_eq!((&first["tags"]["service.name"], &first["tags"]["zone"]), (&json!("shop"), &json!("a")));
     assert!(first["tags"].get("telemetry.sdk.language").is_none() && first["tags"].get("replicas").is_none());
     assert_eq!(first["trace_metadata"]["mlflow.trace.session"], "s");
@@ -109,7 +110,7 @@ async fn what_a_collector_gathers_becomes_its_traces() {
     let second = server.info(2).await;
     assert_eq!((&second["tags"]["service.name"], &second["tags"]["replicas"]), (&json!("model"), &json!("3")));
 
-    // The answer was lost: the same once more, to another process, changes nothing.
+    // The response was lost. Retrying the request with another process changes nothing.
     let before = site.items().await.len();
     assert_eq!(send(&server, gathered()).await.status, 200);
     assert_eq!(site.items().await.len(), before);
@@ -127,7 +128,7 @@ async fn a_batch_of_more_traces_than_are_written_at_a_time_changes_nothing_when_
     Box::pin(is_taken_whole(1_300, true)).await;
 }
 
-/// A thousand are written at a time.
+/// Traces are written in portions of a thousand.
 async fn is_taken_whole(traces: u32, comes_again: bool) {
     let site = Site::new().await;
     let server = &site.server;
@@ -138,7 +139,7 @@ async fn is_taken_whole(traces: u32, comes_again: bool) {
         });
         vec![program(vec![text("service.name", "shop")], vec![spans.collect()])]
     };
-    // What is wrong with one, however late it comes, refuses all, and nothing of them is written.
+    // An error in any trace, even the last one, rejects the whole request, and nothing is written.
     let before = site.items().await.len();
     let refused = send(server, batch(Some(traces))).await.refused(400, "INVALID_PARAMETER_VALUE");
     assert!(refused.contains("Session ID"), "{refused}");

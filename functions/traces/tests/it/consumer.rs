@@ -1,4 +1,4 @@
-//! The stream brings the writes of requests to its consumer, which packs them. The answers stay the
+//! The stream delivers writes to its consumer, which packs the traces. Responses must remain the
 //! same.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::blocks::{all_searches, answers, change, make, same};
 use crate::marks::timed;
 use crate::server::Site;
 
-/// Hands over what the stream holds, waits until it is quiet, and has it packed.
+/// Delivers the records of the stream, waits until the traces are quiet, and has them packed.
 pub(crate) async fn pack(site: &Site, indexer: &Indexer) {
     carry_over(site, indexer).await;
     clock::sleep(Duration::from_mins(5)).await;
@@ -30,7 +30,7 @@ async fn carry_over(site: &Site, indexer: &Indexer) {
     }
 }
 
-/// How many blocks and marks there are.
+/// Returns the numbers of blocks and of marks.
 pub(crate) async fn counted(site: &Site) -> (usize, usize) {
     let items = site.items().await;
     let count =

@@ -1,4 +1,4 @@
-//! Deleting traces.
+//! Tests the deletion of traces.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn traces_are_deleted_by_time_oldest_first() {
 async fn nothing_but_days_and_young_marks_is_left() {
     let site = Site::new().await;
     let before = site.items().await.len();
-    // More than one transaction takes.
+    // More items than fit into one transaction.
     let spans: Vec<_> = (1..=130).map(|number| span(1, number, None, number, number)).collect();
     for span in &spans {
         site.server.export(std::slice::from_ref(span)).await.ok();

@@ -1,4 +1,5 @@
-//! Links to traces that have not come: clients export in the background, and link at once.
+//! Links to traces that do not exist yet. Clients export traces in the background, and link them
+//! right away.
 
 use serde_json::{Value, json};
 use test_site::key_of;
@@ -15,14 +16,14 @@ async fn link(server: &Server, run: &str, numbers: &[u32]) -> Answer {
     server.post("traces/link-to-run", json!({ "run_id": run, "trace_ids": ids })).await
 }
 
-/// The traces that are linked to a run, sorted.
+/// Returns the traces that are linked to a run, sorted.
 async fn linked(server: &Server, experiments: &[&str], run: &str) -> Vec<String> {
     let mut found = server.found(experiments, &format!("run_id = '{run}'"), "", 100).await;
     found.sort();
     found
 }
 
-/// The items under the ids of traces.
+/// Returns the stubs that store links to traces which do not exist yet.
 async fn stubs(site: &Site) -> Vec<Value> {
     let items = site.items().await.into_iter();
     items.filter(|item| key_of(item).sk == "T#HEAD" && item.get("ttl").is_some()).collect()
@@ -34,14 +35,15 @@ async fn a_link_waits_for_its_trace_whichever_way_it_comes() {
     let (server, later) = (&site.server, site.other().await);
     let other = server.experiment("other").await;
     let (mine, theirs) = (run(server, "0").await, run(server, &other).await);
-    // Once more is no second link.
+    // Repeating the request creates no second link.
     for _ in 0..2 {
         link(server, &mine, &[1, 2, 3, 1]).await.ok();
     }
     link(&later, &theirs, &[1, 3]).await.ok();
     assert_eq!(stubs(&site).await.len(), 3);
     assert_eq!(linked(server, &["0", &other], &mine).await, Vec::<String>::new());
-    // By spans, by the client's own request, and in another experiment than the run's.
+    // The traces arrive by spans, by the client's own request, and in another experiment than the
+    // run's.
     later.export(&[span(1, 1, None, 0, 5)]).await.ok();
     later.start(&info(2, "0")).await.ok();
     server.export_to(&other, &[span(3, 1, None, 0, 5)]).await.ok();
@@ -52,7 +54,7 @@ async fn a_link_waits_for_its_trace_whichever_way_it_comes() {
         assert_eq!(linked(server, &["0", &other], &theirs).await, [id(1), id(3)]);
         assert_eq!(server.spans(1).await, ["step 1"]);
     }
-    // The link goes with the trace.
+    // The link is deleted with the trace.
     let asked = json!({ "experiment_id": "0", "request_ids": [id(1)] });
     server.call_at("POST", &format!("{ALL}/delete-traces"), asked.to_string()).await.ok();
     later.export(&[span(1, 1, None, 0, 5)]).await.ok();
@@ -102,7 +104,7 @@ async fn a_trace_that_is_awaited_is_shown_to_nobody() {
     server.get_at(&format!("{ALL}/get"), &[("trace_id", &id(1))]).await.missing();
     let batch = server.get_at(&format!("{ALL}/batchGet"), &[("trace_ids", &id(1)), ("trace_ids", &id(2))]).await.ok();
     assert!(batch["traces"].as_array().is_none_or(Vec::is_empty), "{batch}");
-    // As stock MLflow, which takes no other word about a trace that it does not know.
+    // As in stock MLflow, all other requests about an unknown trace are rejected.
     server.call_at("PATCH", &format!("{one}/tags"), json!({ "key": "k", "value": "v" }).to_string()).await.missing();
     server.call_at("DELETE", &format!("{one}/tags"), json!({ "key": "k" }).to_string()).await.missing();
     let feedback = json!({ "assessment": { "assessment_name": "n", "feedback": { "value": 1 } } });
@@ -119,7 +121,7 @@ async fn a_trace_that_is_awaited_is_shown_to_nobody() {
 async fn what_waits_is_bounded() {
     let site = Site::new().await;
     let server = &site.server;
-    // Nobody may link to a run that nothing guards.
+    // A link to a run that does not exist is not stored, because no permission would protect it.
     link(server, "0123456789abcdef0123456789abcdef", &[1]).await.ok();
     assert_eq!(stubs(&site).await, Vec::<Value>::new());
     let first = run(server, "0").await;
@@ -131,11 +133,11 @@ async fn what_waits_is_bounded() {
         link(server, &run(server, "0").await, &[1]).await.ok();
     }
     let refused = link(server, &run(server, "0").await, &[1]).await.refused(400, "BAD_REQUEST");
-    assert_eq!(refused, format!("Trace {} has not come, and is linked to 100 runs already.", id(1)));
+    assert_eq!(refused, format!("Trace {} does not exist yet and is already linked to 100 runs.", id(1)));
     link(server, &first, &[1]).await.ok();
     server.start(&info(1, "0")).await.ok();
     assert_eq!(linked(server, &["0"], &first).await, [id(1)]);
-    // Now that it is there, it has room for more.
+    // Once the trace exists, it can have more links.
     let last = run(server, "0").await;
     link(server, &last, &[1]).await.ok();
     assert_eq!(linked(server, &["0"], &last).await, [id(1)]);

@@ -1,4 +1,4 @@
-//! Traces that are kept no longer are hidden, whether or not anybody has removed them.
+//! Expired traces are hidden, whether or not they have been removed.
 
 use entities::now_ms;
 use experiments::TraceSetting;
@@ -11,7 +11,7 @@ use crate::server::{ALL, Answer, Server, Site, id, info, span};
 pub(crate) const HOUR: i64 = 3_600_000;
 const TAG: &str = "mlflow.trace.retention";
 
-/// A trace with a span and an assessment that began so long ago, in ms.
+/// Creates a trace with a span and an assessment, which started `ago` ms ago.
 pub(crate) async fn trace(server: &Server, number: u32, experiment: &str, ago: i64) {
     let began = now_ms() - ago;
     let mut root = span(number, 1, None, 0, 5);
@@ -34,12 +34,12 @@ pub(crate) async fn set_tag(server: &Server, experiment: &str, value: &str) {
     server.post("experiments/set-experiment-tag", tag).await.ok();
 }
 
-/// What is answered under a path with its arguments.
+/// Sends a GET to a path with its query.
 async fn get(server: &Server, path: &str) -> Answer {
     server.call_at("GET", path, String::new()).await
 }
 
-/// The numbers of the first three traces that each way to read traces shows.
+/// Returns the numbers of the first three traces that are visible through each way to read traces.
 pub(crate) async fn shown(server: &Server, experiment: &str) -> Vec<(&'static str, Vec<u32>)> {
     let mut all = Vec::new();
     let by_id = async |path: &dyn Fn(u32) -> String| {
@@ -84,7 +84,8 @@ pub(crate) async fn shown(server: &Server, experiment: &str) -> Vec<(&'static st
     all
 }
 
-/// How many traces, spans and assessments are counted, and how many traces a correlation looks at.
+/// Returns how many traces, spans and assessments are counted, and how many traces a correlation
+/// covers.
 async fn counted(server: &Server, experiment: &str) -> Vec<f64> {
     let mut all = Vec::new();
     for (view, metric) in [("TRACES", "trace_count"), ("SPANS", "span_count"), ("ASSESSMENTS", "assessment_count")] {
@@ -127,7 +128,7 @@ async fn what_is_kept_no_longer_is_hidden_by_every_read_packed_or_not() {
         let server = site.other().await;
         assert_shown(shown(&server, "0").await, &[3]);
         assert_eq!(counted(&server, "0").await, [1.0; 4]);
-        // Lengthened: traces that were not removed yet are there again.
+        // After the policy is extended, traces that have not been removed yet are visible again.
         set_tag(&site.server, "0", "3h").await;
         let server = site.other().await;
         assert_shown(shown(&server, "0").await, &[2, 3]);
@@ -157,7 +158,7 @@ async fn what_is_hidden_cannot_be_changed_linked_or_deleted() {
     server.post("traces/link-to-run", json!({ "trace_ids": [id(1), id(2)], "run_id": run })).await.ok();
     let delete = async |asked: Value| server.post("traces/delete-traces", asked).await.ok()["traces_deleted"].clone();
     assert_eq!(delete(json!({ "experiment_id": "0", "request_ids": [id(1)] })).await, 0);
-    // The oldest that is shown goes first.
+    // The oldest visible trace is deleted first.
     let all = json!({ "experiment_id": "0", "max_timestamp_millis": now_ms(), "max_traces": 1 });
     assert_eq!(delete(all.clone()).await, 1);
     assert_eq!(delete(all).await, 0);

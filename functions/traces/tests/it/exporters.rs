@@ -1,5 +1,6 @@
-//! Many exporters at once, over HTTP, of a server in two processes, while the table throttles, refuses and loses answers. They repeat
-//! as OpenTelemetry's exporter does, and no span is lost.
+//! Many concurrent exporters over HTTP, with two server processes, while the table throttles
+//! requests, rejects them and loses responses. The exporters retry like OpenTelemetry's exporter,
+//! and no span may be lost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -13,25 +14,26 @@ use tokio::task::JoinSet;
 
 use crate::server::{ALL, Server, Site, export, id, span};
 
-/// Traces of each exporter alone. Every eight exporters have another one together.
+/// Number of traces that only one exporter sends. In addition, every eight exporters share a trace.
 const TRACES: u32 = 4;
 const SPANS: u64 = 5;
-/// Attempts of OpenTelemetry's exporter, and the seconds within which it makes them.
+/// Maximum number of attempts of OpenTelemetry's exporter, and the seconds within which it makes
+/// them.
 const ATTEMPTS: u32 = 6;
 const SECONDS: u32 = 10;
-/// What is a second for an exporter.
+/// Length of a second for the exporters.
 const SECOND: Duration = Duration::from_millis(5);
-/// Of each request, besides how long the table takes.
+/// Timeout of each request.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What an exporter sees of an answer.
+/// The parts of a response that an exporter uses.
 struct Heard {
     status: u16,
     retry_after: Option<u32>,
     text: String,
 }
 
-/// Sends a request as it goes over the wire, on a connection of its own.
+/// Sends a request over a new connection.
 async fn post(to: SocketAddr, body: &str) -> Heard {
     let mut connection = TcpStream::connect(to).await.unwrap();
     let head = format!(
@@ -49,7 +51,7 @@ async fn post(to: SocketAddr, body: &str) -> Heard {
     Heard { status, retry_after, text }
 }
 
-/// Exports as OpenTelemetry's exporter does: after 429, 502, 503 or 504, the request is sent again
+/// Exports like OpenTelemetry's exporter: after 429, 502, 503 or 504, the request is sent again
 /// later. Returns how often it was sent.
 async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
     let (body, mut waited) = (export(&spans), 0);
@@ -59,7 +61,7 @@ async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
             200 => return attempt,
             429 => assert!(heard.retry_after.is_some(), "{}", heard.text),
             502..=504 => {}
-            _ => panic!("an exporter drops what is answered so: {}", heard.text),
+            _ => panic!("an exporter does not retry after this response: {}", heard.text),
         }
         let seconds = heard.retry_after.unwrap_or(1 << (attempt - 1));
         waited += seconds;
@@ -69,7 +71,7 @@ async fn exports(to: SocketAddr, spans: Vec<Value>) -> u32 {
     panic!("an exporter gives up");
 }
 
-/// Has a server listen on a port of its own.
+/// Serves on a free port.
 async fn listen(server: &Server) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -78,7 +80,8 @@ async fn listen(server: &Server) -> SocketAddr {
     address
 }
 
-/// The requests of an exporter, in their order: spans below the root before the root, and a span of a trace that it shares.
+/// Returns the requests of an exporter, in order: spans below the root before the root, and a span
+/// of a shared trace.
 fn requests(exporter: u32) -> Vec<Vec<Value>> {
     let mut requests = Vec::new();
     for own in 0..TRACES {
@@ -93,12 +96,13 @@ fn requests(exporter: u32) -> Vec<Vec<Value>> {
     requests
 }
 
-/// The number of the trace that an exporter has with others.
+/// Returns the number of the trace that an exporter shares with others.
 fn shared(exporter: u32) -> u32 {
     100_000 + exporter / 8
 }
 
-/// All exporters at once, one half at each address; every third request is sent twice at the same time. How often requests were repeated.
+/// Runs all exporters concurrently, half of them against each address. Every third request is sent
+/// twice at the same time. Returns the number of retries.
 async fn all_export(to: [SocketAddr; 2], exporters: u32) -> u32 {
     let mut running = JoinSet::new();
     for exporter in 0..exporters {
@@ -119,7 +123,7 @@ async fn all_export(to: [SocketAddr; 2], exporters: u32) -> u32 {
     running.join_all().await.into_iter().sum()
 }
 
-/// The traces that a search finds, newest first.
+/// Returns the traces that a search finds, newest first.
 async fn found(server: &Server) -> Vec<Value> {
     let place = json!({ "mlflow_experiment": { "experiment_id": "0" } });
     let mut body = json!({ "locations": [place], "max_results": 100 });
@@ -134,7 +138,8 @@ async fn found(server: &Server) -> Vec<Value> {
     }
 }
 
-/// Every span of so many exporters is there once, and every trace is found and has ended.
+/// Checks that every span of the exporters exists exactly once, and that every trace is found and
+/// has ended.
 async fn check(server: &Server, exporters: u32) {
     let mut expected: BTreeMap<u32, BTreeSet<String>> = BTreeMap::new();
     for (trace, span) in (0..exporters).flat_map(requests).flatten().map(|span| {
@@ -182,13 +187,14 @@ async fn no_span_of_64_exporters_is_lost_while_every_tenth_call_of_the_table_fai
 
 async fn nothing_is_lost_while_calls_fail(exporters: u32) {
     let site = Site::new().await;
-    // They soon give up, so that exporters see it.
+    // The servers give up quickly, so that exporters see the failures.
     let pause = Duration::from_millis(1);
     let retry = Retry { attempts: 3, first_pause: pause, longest_pause: pause, ..Retry::default() };
     let impatient = site.faulty().with_retry(retry);
     let servers = [Server::on(&impatient).await, Server::on(&impatient).await];
     let to = [listen(&servers[0]).await, listen(&servers[1]).await];
-    // In turn throttled, for one of two reasons, and in conflict; and in turn cut off and failed after it was done.
+    // Alternates between two kinds of throttling and conflicts, and between requests that fail
+    // before and after they take effect.
     site.faults.refuse_every(10);
     site.faults.lose_answer_every(10);
     let repeated = all_export(to, exporters).await;

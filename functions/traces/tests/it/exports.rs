@@ -1,4 +1,4 @@
-//! Spans that exporters send.
+//! Tests spans from exporters.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ async fn spans_make_their_trace() {
     assert_eq!((&ended["state"], &ended["execution_duration"]), (&json!("OK"), &json!("0.050s")));
     assert_eq!(ended["request_time"], "2023-11-14T22:13:20Z");
     assert_eq!(server.spans(1).await, ["step 1", "step 2"]);
-    // What came last of a span counts, and a repetition is no second span.
+    // The latest version of a span counts, and a retry does not add a second span.
     let mut renamed = span(1, 2, Some(1), 10, 40);
     renamed["name"] = "other".into();
     server.export(&[renamed]).await.ok();
@@ -113,7 +113,7 @@ async fn what_a_client_says_stands() {
     let site = Site::new().await;
     let server = &site.server;
     server.start(&info(1, "0")).await.ok();
-    assert!(server.info(1).await["tags"].get("mlflow.trace.spansLocation").is_none(), "no span has come");
+    assert!(server.info(1).await["tags"].get("mlflow.trace.spansLocation").is_none(), "no span has arrived");
     let mut root = span(1, 1, None, 0, 50);
     root["attributes"] = json!([{ "key": "session.id", "value": { "stringValue": "s" } }]);
     server.export(&[root]).await.ok();
@@ -151,7 +151,7 @@ async fn a_trace_of_many_spans_and_a_long_one_come_back_whole() {
 #[ignore = "reads traces of many MB; part of `make test-slow`"]
 async fn large_traces_are_read_in_turn_and_no_more_of_them_than_an_answer_holds() {
     let site = Site::new().await;
-    // Packed, they are next to nothing.
+    // In packed form, they are tiny.
     let text = "x".repeat(20 << 20);
     for number in 1..=4 {
         let mut long = span(number, 1, None, 0, 1);
@@ -216,7 +216,7 @@ async fn a_deleted_experiment_takes_no_spans() {
     let refused = site.server.start(&info(1, &experiment)).await.refused(400, "INVALID_PARAMETER_VALUE");
     site.server.export_to(&experiment, &[span(1, 1, None, 0, 5)]).await.refused(400, "INVALID_PARAMETER_VALUE");
     assert!(refused.contains("must be in the 'active' state"), "{refused}");
-    // Nor does a trace move to another experiment.
+    // A trace cannot move to another experiment, either.
     site.server.start(&info(2, "0")).await.ok();
     let other = site.server.experiment("other").await;
     let refused = site.server.start(&info(2, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");

@@ -1,4 +1,5 @@
-//! Figures that stock MLflow takes of traces (`tests/compare/record_trace_metrics.py`), taken of the same traces here.
+//! Compares metrics with those that stock MLflow computed for the same traces
+//! (`tests/compare/record_trace_metrics.py`).
 
 use std::collections::HashMap;
 
@@ -30,7 +31,8 @@ async fn call(server: &Server, call: &Value, known: &mut Known) {
     }
 }
 
-/// Whether both say the same. Floats may differ in the last digits, as the logarithm does from library to library.
+/// Checks whether two values are equal. Floats may differ in the last digits, because logarithms
+/// differ between libraries.
 fn is_same(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Number(found), Value::Number(expected)) => {
@@ -49,8 +51,8 @@ fn is_same(found: &Value, expected: &Value) -> bool {
     }
 }
 
-/// How the answer differs from the one recorded, if it does. Requests that raise an exception in
-/// MLflow are refused here.
+/// Returns how a response differs from the recorded one, if it does. Requests that cause an
+/// exception in MLflow are rejected here.
 fn difference(answer: &Answer, status: u64, expected: &Value, known: &Known) -> Option<String> {
     let (found, is_alike) = match status {
         500.. => (&answer.body["message"], (400..500).contains(&answer.status)),
@@ -81,7 +83,8 @@ async fn they_are_where_all_traces_are_packed() {
     are_those_of_mlflow(async |site| pack_all(site, 128).await).await;
 }
 
-/// MLflow counts no span by a type that only attributes of other SDKs say; here it is counted by the type that is shown.
+/// In MLflow, span types that are only in attributes of other SDKs are not counted. Here, spans are
+/// counted by the type that is shown.
 fn leave_out_translated_types(body: &mut Value) {
     if let Some(points) = body.get_mut("data_points").and_then(Value::as_array_mut) {
         points.retain(|point| point["dimensions"]["span_type"] != "CHAT_MODEL");

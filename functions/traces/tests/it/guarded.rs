@@ -1,4 +1,5 @@
-//! What belongs to one experiment, or to one life of a trace, is not another's.
+//! Data that belongs to one experiment, or to one incarnation of a trace, must not leak into
+//! another.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +8,8 @@ use test_site::key_of;
 
 use crate::server::{ALL, Answer, Server, Site, id, info, span};
 
-/// The items in the partitions of traces, of their spans, and of an experiment's marks and blocks,
-/// without those of the other experiment.
+/// Returns the items in the partitions of traces, of their spans, and of an experiment's marks and
+/// blocks, without those of the other experiment.
 async fn held(site: &Site, other: &str) -> BTreeMap<String, Value> {
     let items = site.items().await.into_iter().map(|item| (key_of(&item), item));
     let of_traces = items.filter(|(key, _)| {
@@ -38,7 +39,7 @@ async fn spans_for_a_trace_of_another_experiment_are_never_shown() {
     assert_eq!(message, format!("Trace with ID '{}' does not belong to experiment {other}.", id(1)));
     assert_eq!(server.spans(1).await, ["step 1"]);
     assert_eq!(server.info(1).await["execution_duration"], "0.005s");
-    // What is refused of one trace is taken of others, and the answer says how much it is.
+    // The spans of the other trace are accepted, and the response reports how many were rejected.
     let said = server.export_to(&other, &[forged, span(2, 1, None, 0, 5)]).await.ok();
     assert_eq!(said, json!({ "partialSuccess": { "rejectedSpans": "1", "errorMessage": message } }));
     assert_eq!(server.spans(1).await, ["step 1"]);
@@ -53,7 +54,7 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
     one.export(&[span(1, 1, None, 0, 5), span(2, 1, None, 0, 5)]).await.ok();
     let before = held(&site, &other).await;
     assert!(before.keys().any(|key| key.contains("T#SPANS")) && before.keys().any(|key| key.contains("T#HEAD")));
-    // Both by a process that knows whose the trace is, and by one that does not.
+    // Both by a process that knows the trace's experiment, and by one that does not.
     for server in [&one, &two] {
         for number in [1, 2] {
             server.export_to(&other, &[span(number, 7, None, 0, 9)]).await.refused(400, "INVALID_PARAMETER_VALUE");
@@ -61,15 +62,15 @@ async fn an_export_changes_nothing_of_a_trace_of_another_experiment() {
         server.start(&info(1, &other)).await.refused(400, "INVALID_PARAMETER_VALUE");
         assert_eq!(held(&site, &other).await, before);
     }
-    // Items of the trace's experiment are removed with the trace, and those of the other one do not
-    // hinder that.
+    // Items in the trace's experiment are deleted with the trace, regardless of those in the other
+    // one.
     assert_eq!(delete(&one, "0", 1).await, 1);
     let left = held(&site, &other).await;
     assert!(!left.keys().any(|key| key.contains(&id(1)) && !key.contains(" M#")), "{left:?}");
 }
 
-/// Each kind of change, while another request deletes the trace and makes it again in another
-/// experiment. That happens between the check of the caller's rights and the write.
+/// Tries each kind of change while another request deletes the trace and creates it again in
+/// another experiment. That happens between the check of the caller's rights and the write.
 #[tokio::test]
 async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
     type Change = fn(&str) -> (&'static str, String, Value);
@@ -125,7 +126,7 @@ async fn a_change_that_was_granted_in_one_experiment_is_none_in_another() {
             answer.body
         );
         let after = held(&site, "none").await;
-        // The granted experiment may have one more mark, which does not count.
+        // The experiment to which access was granted may have one more mark, which has no effect.
         let document = |items: &BTreeMap<String, Value>| items.get(&format!("TRACE#{} T#HEAD", id(1))).cloned();
         assert_eq!(document(&after), document(&before), "{number}");
     }
@@ -202,7 +203,7 @@ async fn a_document_keeps_room_for_what_the_server_adds() {
     let feedback = json!({ "assessment": { "assessment_name": "n", "feedback": {}, "rationale": "x".repeat(20_000) } });
     let path = format!("{ALL}/{}/assessments", id(1));
     let refused = server.call_at("POST", &path, feedback.to_string()).await.refused(400, "BAD_REQUEST");
-    assert!(refused.contains("has no room for this"), "{refused}");
+    assert!(refused.contains("would be too large"), "{refused}");
     server.export(&[span(1, 1, None, 0, 5)]).await.ok();
     assert_eq!(server.spans(1).await, ["step 1"]);
 }

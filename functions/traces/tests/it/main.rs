@@ -1,4 +1,4 @@
-//! The traces function over the embedded engine.
+//! Tests the traces function over the embedded engine.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
 
 mod adding;
@@ -26,6 +26,6 @@ mod search;
 mod server;
 mod traces;
 
-/// A fifth of the time of such tests went to the allocator of libc.
+/// With libc's allocator, these tests spend a fifth of their time in it.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

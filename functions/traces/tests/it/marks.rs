@@ -1,8 +1,8 @@
-//! Before a trace changes, or gets spans, there is a mark at its place, and it is not deleted
-//! meanwhile.
+//! Before a trace changes or gets spans, there must be a mark at its place, which is not deleted in
+//! the meantime.
 //!
-//! A packer deletes marks that were put two minutes ago, and has packed their traces as they were
-//! then. Each test does so.
+//! A packer deletes marks that are older than two minutes after packing their traces in the state
+//! of that time. Each test does so.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use test_site::key_of;
 
 use crate::server::{ALL, Server, Site, export, id, info, span};
 
-/// When the trace of these tests began, in ms.
+/// Start of the trace in these tests, in ms.
 const BEGAN: i64 = 1_700_000_000_000;
 
-/// Runs a test on a clock that jumps to where somebody waits for.
+/// Runs a test with a simulated clock that jumps to the next timer.
 pub(crate) fn timed(test: impl Future<Output = ()>) {
     let simulation = Simulation::begin();
     let test = Box::pin(test);
@@ -25,7 +25,7 @@ pub(crate) fn timed(test: impl Future<Output = ()>) {
     });
 }
 
-/// What changes a trace.
+/// A request that changes a trace.
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Tag,
@@ -61,12 +61,12 @@ const ALL_OPS: [Op; 13] = [
 ];
 
 impl Op {
-    /// Whether what it writes are spans, which are there before anybody has looked whose they are.
+    /// Whether the request writes spans, which happens before the trace's experiment is checked.
     fn is_export(self) -> bool {
         matches!(self, Self::MoreSpans | Self::SpansThatChangeNothing | Self::EarlierSpans | Self::SpansOfARun)
     }
 
-    /// Does it; the status of the answer.
+    /// Sends the request and returns the status of the response.
     async fn act(self, server: &Server, named: &Named) -> u16 {
         let Named { run, assessment: known } = named;
         let (tags, of_trace) = (format!("traces/{}/tags", id(1)), format!("{ALL}/{}", id(1)));
@@ -115,14 +115,15 @@ impl Op {
     }
 }
 
-/// The entities of a site other than its traces.
+/// Ids of a site's entities other than traces.
 struct Named {
     run: String,
-    /// The first trace's.
+    /// Id of the first trace's assessment.
     assessment: String,
 }
 
-/// A site with two traces, with a tag, a judgement, and a span; the second began a second later than its spans say. And a run.
+/// Creates a site with two traces that have a tag, an assessment and a span, and with a run. The
+/// second trace starts a second later than its spans indicate.
 async fn site() -> (Site, Named) {
     let site = Site::new().await;
     let server = &site.server;
@@ -139,7 +140,7 @@ async fn site() -> (Site, Named) {
     (site, named)
 }
 
-/// Two minutes pass, and all marks are taken away: the traces are packed.
+/// Lets two minutes pass, and deletes all marks, as if the traces had been packed.
 async fn pack(site: &Site) {
     clock::sleep(Duration::from_mins(2)).await;
     let marks: Vec<_> = site.items().await.iter().map(key_of).filter(|key| key.sk.starts_with("M#")).collect();
@@ -147,7 +148,7 @@ async fn pack(site: &Site) {
     site.table.write_many(Vec::new(), &marks).await.unwrap();
 }
 
-/// What is left of an item when the mark it remembers and the number of its edits are left aside.
+/// Returns an item without the time of its mark and without its edit counter.
 fn said(item: &Value) -> Value {
     let mut item = item.clone();
     for attribute in ["marked", "edits"] {
@@ -156,7 +157,8 @@ fn said(item: &Value) -> Value {
     item
 }
 
-/// Fails unless there is a young mark wherever a document is, or was, that has changed; or its spans, if they count.
+/// Fails unless there is a recent mark at the place of each document that has changed, and at its
+/// previous place. If `with_spans` is set, the same applies to changed spans.
 fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
     let find = |items: &[Value], key: &key_schema::Key| items.iter().find(|item| key_of(item) == *key).cloned();
     let number = |item: &Value, name: &str| item[name]["N"].as_str().unwrap().parse::<i64>().unwrap();
@@ -185,7 +187,7 @@ fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
             assert!(number(mark, "marked") > now_ms() - 60_000, "{what}: an old mark");
             let is_now = now.as_ref().is_some_and(|now| number(now, "start_time") == time);
             if let Some(now) = now.as_ref().filter(|_| is_now) {
-                assert!(number(now, "marked") <= number(mark, "marked"), "{what}: a mark that was never put");
+                assert!(number(now, "marked") <= number(mark, "marked"), "{what}: a mark that was never written");
             }
         }
     }
@@ -195,7 +197,7 @@ fn check(before: &[Value], after: &[Value], with_spans: bool, what: &str) {
 fn every_change_of_a_packed_trace_is_marked() {
     timed(async {
         for op in ALL_OPS {
-            // One process remembers the traces, and another does not.
+            // Once by a process that has cached the traces, and once by one that has not.
             for is_known in [true, false] {
                 let (site, named) = site().await;
                 pack(&site).await;
@@ -227,7 +229,7 @@ fn what_is_cut_off_is_marked_before_it_changed() {
                 if status == 200 {
                     break;
                 }
-                // The same request once more completes it.
+                // Repeating the request completes it.
                 let again = op.act(&copy.server, &named).await;
                 assert!(again == 200 || matches!(op, Op::Untag), "{op:?} {again}");
                 check(&before, &copy.items().await, op.is_export(), &format!("{op:?} once more after {cut}"));

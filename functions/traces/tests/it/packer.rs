@@ -1,4 +1,4 @@
-//! Searches while the packer runs: their answers do not depend on whether it has run, is running,
+//! Searches while the packer is running. Results must not depend on whether it has run, is running,
 //! or never runs.
 
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl Packer {
         Self { indexer, stream: site.engine.stream(TABLE).await.unwrap().unwrap() }
     }
 
-    /// Asks for all partitions to be twin, and hands over what the stream holds.
+    /// Requests packing of all partitions, and delivers the records of the stream.
     async fn pack(&self, site: &Site) {
         let keys = site.items().await.iter().map(key_of).collect::<Vec<_>>();
         let partitions: BTreeSet<_> = keys.iter().filter_map(TracePartition::of_key).collect();
@@ -52,7 +52,7 @@ async fn blocks(site: &Site) -> usize {
     site.items().await.iter().filter(|item| key_of(item).sk.starts_with("B#")).count()
 }
 
-/// The traces that neither a mark nor the block of their place knows.
+/// Returns the traces that are neither marked nor in the block at their place.
 async fn lost(site: &Site) -> Vec<String> {
     let items = site.items().await;
     let keys: BTreeSet<_> = items.iter().map(key_of).collect();
@@ -91,7 +91,7 @@ async fn beside_a_packer(seed: u64, most: usize) {
         same(&expected, &answers(&twin.server, round).await, "after");
         assert_eq!(lost(&twin).await, Vec::<String>::new(), "changed, round {round}");
         change(&site.server, seed + round).await;
-        // Some while it packs once more.
+        // Some traces are changed while the packer runs again.
         let ((), ()) = tokio::join!(packer.pack(&twin), change(&twin.server, seed + round));
     }
     same(&answers(&site.server, rounds).await, &answers(&twin.server, rounds).await, "changed beside");

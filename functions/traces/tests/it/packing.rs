@@ -1,4 +1,4 @@
-//! Traces in blocks, as a packer leaves them.
+//! Packs traces into blocks, with the same result as the packer.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use mlflow_api::TraceId;
 use test_site::{Site, key_of};
 use trace_blocks::{SpansToPack, ToPack, TraceKey, TracePartition, Turn, pack, read_trace_spans};
 
-/// Packs all traces that are wanted, by their place among those of their partition, newest first, into blocks of so many; the others keep
-/// their marks. Blocks from before go.
+/// Packs the traces for which `is_wanted` returns `true` into blocks of `of_block` traces. Its
+/// argument is the index of a trace in its partition, newest first. The other traces keep their
+/// marks. Previous blocks are deleted.
 pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(usize) -> bool) {
     let keys: Vec<_> = site.items().await.iter().map(key_of).collect();
     let old: Vec<_> = keys.iter().filter(|key| key.sk.starts_with("B#")).cloned().collect();
@@ -40,7 +41,7 @@ pub(crate) async fn pack_some(site: &Site, of_block: usize, is_wanted: impl Fn(u
     }
 }
 
-/// Packs all traces, and deletes marks that do not count.
+/// Packs all traces, and deletes all marks, including those without a trace.
 pub(crate) async fn pack_all(site: &Site, of_block: usize) {
     pack_some(site, of_block, |_| true).await;
     let marks = site.items().await.iter().map(key_of).filter(|key| key.sk.starts_with("M#")).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! The partitions of a day, which become more.
+//! Days whose number of partitions grows.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use test_site::key_of;
 use crate::server::{Site, id, span};
 
 const DAY_MS: u64 = 86_400_000;
-/// The day on which traces of these tests begin.
+/// The day on which the traces of these tests start.
 const DAY: i64 = 19_675;
 
-/// The partitions that have marks.
+/// Returns the partitions that have marks.
 async fn partitions(site: &Site) -> BTreeSet<(i64, u32)> {
     let items = site.items().await;
     let marks = items.iter().filter_map(|item| rows::TraceMark::parse(&key_of(item)));
@@ -40,7 +40,8 @@ async fn traces_are_found_in_all_partitions_and_stay_where_they_began() {
         other.export(&[span(trace, 1, None, u64::from(trace), 100)]).await.ok();
     }
     assert_eq!(partitions(&site).await, (0..4).map(|shard| (DAY, shard)).collect());
-    // Earlier traces stay in the first, whoever changes them.
+    // Earlier traces stay in the first partition, even if a process changes them that knows the new
+    // number.
     for trace in 0..10 {
         let tag = json!({ "key": "k", "value": "v" });
         other.call("PATCH", &format!("traces/{}/tags", id(trace)), tag).await.ok();
@@ -62,7 +63,7 @@ async fn a_day_begins_with_as_many_partitions_as_the_day_before() {
     site.server.export(&[span(99, 1, None, 0, 10)]).await.ok();
     make(&site, DAY, 4).await;
     let other = site.other().await;
-    // After a day without traces, the load is another.
+    // After a day without traces, the load is assumed to be different.
     for (days, shards) in [(0, 4), (1, 4), (3, 1)] {
         let traces = (0..24).map(|number| u32::try_from(days).unwrap() * 100 + number);
         for trace in traces {

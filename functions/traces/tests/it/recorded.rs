@@ -1,4 +1,5 @@
-//! Searches of traces that stock MLflow's own store was asked (`tests/compare/record_trace_searches.py`), over the table.
+//! Searches for traces whose results were recorded from stock MLflow's own store
+//! (`tests/compare/record_trace_searches.py`), run against the table.
 
 use std::collections::HashMap;
 
@@ -13,14 +14,14 @@ use crate::server::{Server, Site};
 
 const RECORDED: &str = include_str!("../../../../shared/language/search/tests/trace_searches.json");
 
-/// Whether the search is about ids of traces and runs, which differ here, also within spans. Or it
-/// is about the JSON of a whole number, which is that of a float where a client sends it.
+/// Whether a search depends on values that differ here: ids of traces and runs, also within spans,
+/// or the JSON of an integer, which is a float if a client sends it.
 fn is_of_other_values(search: &Value) -> bool {
     let written = search.to_string();
     ["request_id", "tr-", "run", "experiment_id", "4$'", "= '5'", "= '3'"].iter().any(|word| written.contains(word))
 }
 
-/// The id that a trace has here.
+/// Returns the id of a trace in this test.
 fn id(number: usize) -> String {
     format!("tr-{number:032x}")
 }
@@ -117,7 +118,7 @@ async fn make(server: &Server, experiments: &[String], number: usize, trace: &Va
     }
 }
 
-/// What a search finds, page by page, or the message.
+/// Returns the results of a search, read page by page, or the error message.
 async fn search(server: &Server, experiments: &[String], search: &Value, page: u64) -> Result<Vec<String>, String> {
     let place = |number: &Value| {
         let experiment = &experiments[usize::try_from(number.as_u64().unwrap()).unwrap()];
@@ -157,7 +158,8 @@ async fn they_do_so_where_all_traces_are_packed() {
     find_what_mlflow_finds(2, async |site| pack_all(site, 128).await).await;
 }
 
-/// How many shares the searches have. Each test asks another one, unless it asks all.
+/// Number of shares into which the searches are divided. Each test runs another share, or all
+/// searches in slow tests.
 const SHARES: usize = 8;
 
 async fn find_what_mlflow_finds(share: usize, pack: impl AsyncFn(&Site)) {

@@ -1,4 +1,4 @@
-//! Traces that are kept no longer are removed, with all that hangs on them, and no others.
+//! Expired traces are removed with all their data, and no others are.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::marks::timed;
 use crate::packing::{pack_all, pack_some};
 use crate::server::{ALL, Server, Site, id, info, span};
 
-/// Keeps what was reported.
+/// Records what was reported.
 #[derive(Default)]
 struct Log(Mutex<(u64, Vec<String>)>);
 
@@ -39,7 +39,7 @@ impl Report for Log {
     }
 }
 
-/// Removes what is kept no longer; how many traces that were.
+/// Removes expired traces and returns their number.
 async fn remove(table: &Table, artifacts: &Artifacts) -> mlflow_api::Result<u64> {
     let (retention, log) = (Retention::new(table.clone(), artifacts.clone()), Log::default());
     retention.remove_expired_traces(&Workspace::default(), &log).await?;
@@ -54,13 +54,14 @@ async fn would_remove(table: &Table) -> bool {
     !retention.expired_traces(&Workspace::default()).await.unwrap().is_empty()
 }
 
-/// The keys of all that names one of these traces.
+/// Returns all keys that contain the id of one of these traces.
 async fn named(site: &Site, numbers: &[u32]) -> Vec<String> {
     let keys = site.dump().await.into_keys();
     keys.filter(|key| numbers.iter().any(|number| key.contains(&id(*number)))).collect()
 }
 
-/// Two traces of four days ago and one of now; some time later.
+/// Creates two traces that started four days ago, and one that starts now. Then lets some time
+/// pass.
 async fn make(server: &Server) {
     for (number, ago) in [(1, 96 * HOUR), (2, 95 * HOUR), (3, 0)] {
         trace(server, number, "0", ago).await;
@@ -88,13 +89,13 @@ fn a_trace_goes_with_all_that_hangs_on_it() {
             set_tag(&site.server, "0", "1d").await;
             assert!(would_remove(&site.table).await);
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 2);
-            assert!(!would_remove(&site.table).await, "days are listed, but they hold nothing");
+            assert!(!would_remove(&site.table).await, "days are listed, but are empty");
             assert_eq!(named(&site, &[1, 2]).await, Vec::<String>::new());
             assert_eq!(named(&site, &[3]).await, kept);
             let blocks = site.dump().await.into_keys().filter(|key| key.contains(" B#")).count();
             assert_eq!(blocks, usize::from(how > 0));
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 0);
-            // What is gone stays gone.
+            // Removed traces do not reappear.
             set_tag(&site.server, "0", "off").await;
             assert_shown(shown(&site.other().await, "0").await, &[3]);
         }
@@ -112,7 +113,7 @@ fn a_removal_may_stop_anywhere() {
             let whole = site.copy().await;
             remove(&whole.table, &Artifacts::default()).await.unwrap();
             let expected = whole.dump().await;
-            // A sample cuts off at every third call, and at others where all are packed.
+            // A sample interrupts every third call, and different ones if all traces are packed.
             let (first, step) = if all_troubles() { (1, 1) } else { (u64::from(how), 3) };
             let mut cuts = 0;
             for call in (first..).step_by(step) {
@@ -124,7 +125,7 @@ fn a_removal_may_stop_anywhere() {
                 let is_whole = outcome.is_ok();
                 remove(&copy.table, &Artifacts::default()).await.unwrap();
                 let mut left = copy.dump().await;
-                // The lease of the process that was cut off has run out, or does.
+                // The lease of the interrupted process has expired, or will.
                 left.retain(|key, _| !key.ends_with(" L"));
                 assert_eq!(left, expected, "cut off at {call}");
                 if is_whole {
@@ -142,7 +143,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_removed() {
     timed(async {
         let site = Site::new().await;
         let odd = site.server.experiment("odd").await;
-        // This server can make nothing of the location. Earlier versions took it from clients.
+        // This location is invalid. Earlier versions accepted it from clients.
         let key = rows::Experiment::key(&ExperimentId::parse(&odd).unwrap());
         let item = site.table.get(&key).await.unwrap().unwrap().with("location", text("mlflow-artifacts:/a\\b"));
         site.table.put(item, &Condition::Always).await.unwrap();
@@ -177,11 +178,11 @@ fn what_was_changed_or_has_moved_stays() {
             make(&site.server).await;
             pack(&site, how).await;
             let before = named(&site, &[1, 2, 3]).await;
-            // It begins now, as its client says.
+            // The client has moved the trace to the current time.
             let mut moved = info(1, "0");
             moved["request_time"] = time_text(entities::now_ms()).into();
             site.server.start(&moved).await.ok();
-            // It was changed a moment ago, by a process that has not read the policy yet.
+            // The trace was changed recently, by a process that has not read the policy yet.
             let tag = json!({ "key": "k", "value": "v" });
             site.server.call("PATCH", &format!("traces/{}/tags", id(2)), tag).await.ok();
             set_tag(&site.server, "0", "1d").await;
@@ -216,7 +217,8 @@ fn files_go_with_their_traces() {
             std::fs::write(file(number), "{}").unwrap();
         }
         std::fs::write(directory.path().join("1/other"), "x").unwrap();
-        // Of a run of another experiment, whose artifacts are kept in `traces` of this one; and somebody gives a trace the same id.
+        // The files of another experiment's run, whose artifacts are in this experiment's directory
+        // `traces`. A client uses the run's id for a trace.
         let run = "0123456789abcdef0123456789abcdef";
         let of_run = directory.path().join(format!("1/traces/{run}/artifacts/model"));
         std::fs::create_dir_all(of_run.parent().unwrap()).unwrap();
@@ -245,7 +247,8 @@ fn spans_that_came_lately_leave_nothing_behind() {
             let site = Site::new().await;
             make(&site.server).await;
             pack(&site, how).await;
-            // More spans of a trace that is there, some of them on the strength of the mark that the first have put; and of one whose export is cut off.
+            // More spans for an existing trace, some of which rely on the mark of earlier ones, and
+            // spans of a trace whose export was interrupted.
             let began = u64::try_from(entities::now_ms() - 96 * HOUR - 1_700_000_000_000).unwrap();
             for (number, span_id) in [(1, 2), (1, 3), (9, 1)] {
                 site.server.export(&[span(number, span_id, None, began, began + 5)]).await.ok();

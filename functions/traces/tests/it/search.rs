@@ -1,4 +1,4 @@
-//! Searching what changes.
+//! Searches of traces that change.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,8 @@ async fn a_trace_that_begins_at_another_time_is_found_once_and_at_that_time() {
     for number in 1..=5_u32 {
         server.export(&[span(number, 1, None, u64::from(number) * 10, 1_000)]).await.ok();
     }
-    // The third is now the newest, a day later; the fourth began before them all.
+    // The third trace is now the newest, a day later. The fourth trace now starts before all
+    // others.
     for (number, time) in [(3, "2023-11-15T23:00:00.000Z"), (4, "2023-11-13T00:00:00.000Z")] {
         let mut info = info(number, "0");
         info["request_time"] = time.into();
@@ -74,11 +75,12 @@ async fn a_search_reads_no_further_than_its_times() {
     site.server.export(&spans).await.ok();
     site.faults.reset_calls();
     assert_eq!(site.server.found(&["0"], "timestamp > 1700000002970", "", 10).await, [300, 299, 298].map(id));
-    // The days, the first marks, and where blocks would be.
+    // The days, the first marks, and the range where blocks would be.
     assert_eq!(site.faults.calls("Query"), 3);
 }
 
-/// What the page shows is found, however its sender wrote it as JSON, in documents and in blocks.
+/// Texts are found as the page shows them, in documents and in blocks, regardless of how the sender
+/// escaped them in JSON.
 #[test]
 fn texts_are_found_without_the_escapes_of_json() {
     timed(unescaped());
@@ -87,7 +89,8 @@ fn texts_are_found_without_the_escapes_of_json() {
 async fn unescaped() {
     let site = Site::new().await;
     let (number, other) = (1, 2);
-    // As Python's `json.dumps` writes it, and as most other languages do; and JSON within that.
+    // As written by Python's `json.dumps`, as written by most other languages, and as JSON within
+    // JSON.
     let inputs = [
         r#"{"question": "Eine \u00dcbung: \"yes\"\nor no?", "path": "C:\\new"}"#.to_owned(),
         json!({ "question": "Eine Übung: \"yes\"\nor no?", "path": "C:\\new" }).to_string(),
@@ -119,7 +122,7 @@ async fn unescaped() {
             "span.attributes.city ILIKE '%KÖLN%'",
             "feedback.note LIKE '%süß \"so\"%'",
             "feedback.note ILIKE '%SÜ%'",
-            // As MLflow has it.
+            // As in MLflow.
             "feedback.note LIKE '%\\u00fc%'",
         ] {
             let mut found = site.server.found(&["0"], filter, "", 100).await;

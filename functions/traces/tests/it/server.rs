@@ -1,4 +1,4 @@
-//! The function over a table of the test's own.
+//! The function over a private table.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,19 +10,20 @@ use table::Table;
 pub(crate) use test_site::Answer;
 use test_site::{Api, ROOT};
 
-/// Short, as most tests only wait for it.
+/// A short lease, because most tests only wait for it to expire.
 const LEASE: Duration = Duration::from_millis(20);
-/// The traces, in the third version.
+/// Path of the traces in version 3 of the API.
 pub(crate) const ALL: &str = "/api/3.0/mlflow/traces";
 
-/// One process of the server: this function, and the one that keeps experiments.
+/// A process of the server, with this function and the tracking function, which creates
+/// experiments.
 #[derive(Clone)]
 pub(crate) struct Server(pub(crate) Api);
 
-/// A server over a table of its own, with faults between them.
+/// A server over a private table, with fault injection in between.
 pub(crate) struct Site {
     base: test_site::Site,
-    /// The server whose requests meet the faults.
+    /// The server whose requests are subject to the faults.
     pub(crate) server: Server,
 }
 
@@ -42,14 +43,14 @@ impl Site {
         Self { base: site, server }
     }
 
-    /// A copy as it is now, with a process of its own whose requests meet the faults of the copy.
+    /// Returns a copy of the site in its current state, with its own process and fault injection.
     pub(crate) async fn copy(&self) -> Self {
         let base = self.base.copy();
         let server = Server::on(&base.faulty()).await;
         Self { base, server }
     }
 
-    /// Another process on the same table, whose requests meet no fault.
+    /// Starts another process on the same table, without faults.
     pub(crate) async fn other(&self) -> Server {
         Server::on(&self.table).await
     }
@@ -63,12 +64,12 @@ impl Deref for Server {
     }
 }
 
-/// The id of a trace with this number.
+/// Returns the id of the trace with this number.
 pub(crate) fn id(number: u32) -> String {
     format!("tr-{number:032x}")
 }
 
-/// A span of the trace with this number: from and to are in ms after a time in 2023.
+/// Returns a span of the trace with this number. `from` and `to` are in ms after a time in 2023.
 pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, from: u64, to: u64) -> Value {
     let nanos = |ms: u64| ((1_700_000_000_000 + ms) * 1_000_000).to_string();
     let mut span = json!({
@@ -81,12 +82,12 @@ pub(crate) fn span(trace: u32, number: u64, parent: Option<u64>, from: u64, to: 
     span
 }
 
-/// An export of these spans.
+/// Returns an export of these spans.
 pub(crate) fn export(spans: &[Value]) -> String {
     json!({ "resourceSpans": [{ "scopeSpans": [{ "spans": spans }] }] }).to_string()
 }
 
-/// What a client says about the trace with this number.
+/// Returns the trace with this number as a client sends it.
 pub(crate) fn info(number: u32, experiment: &str) -> Value {
     json!({
         "trace_id": id(number),
@@ -98,12 +99,12 @@ pub(crate) fn info(number: u32, experiment: &str) -> Value {
 }
 
 impl Server {
-    /// One process on this table.
+    /// Starts a process on this table.
     pub(crate) async fn on(table: &Table) -> Self {
         Self::guarded(table, test_site::everybody()).await
     }
 
-    /// One process on this table, whose traces are guarded by this authorizer.
+    /// Starts a process on this table, with this authorizer for traces.
     pub(crate) async fn guarded(table: &Table, authorizer: Arc<dyn access::Authorizer>) -> Self {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
@@ -131,18 +132,19 @@ impl Server {
         self.send(request.body(axum::body::Body::from(export(spans))).unwrap()).await
     }
 
-    /// Says something about a trace.
+    /// Sends a trace without its spans.
     pub(crate) async fn start(&self, info: &Value) -> Answer {
         self.call_at("POST", ALL, json!({ "trace": { "trace_info": info } }).to_string()).await
     }
 
-    /// A trace without its spans.
+    /// Returns a trace without its spans.
     pub(crate) async fn info(&self, number: u32) -> Value {
         let path = format!("{ALL}/{}", id(number));
         self.get_at(&path, &[]).await.ok()["trace"]["trace_info"].take()
     }
 
-    /// The ids of all traces that a search of these experiments finds, in pages of so many.
+    /// Returns the ids of all traces that a search of these experiments finds, read in pages of
+    /// this size.
     pub(crate) async fn found(&self, experiments: &[&str], filter: &str, order: &str, page: u64) -> Vec<String> {
         let places: Vec<_> =
             experiments.iter().map(|id| json!({ "mlflow_experiment": { "experiment_id": id } })).collect();
@@ -160,7 +162,7 @@ impl Server {
         }
     }
 
-    /// The names of a trace's spans.
+    /// Returns the names of a trace's spans.
     pub(crate) async fn spans(&self, number: u32) -> Vec<String> {
         let asked = [("trace_id", id(number)), ("allow_partial", "true".to_owned())];
         let asked = asked.each_ref().map(|(name, value)| (*name, value.as_str()));

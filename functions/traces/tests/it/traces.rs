@@ -64,7 +64,7 @@ async fn reads_name_what_is_there() {
     let infos = server.call_at("POST", &format!("{ALL}/batchGetInfos"), ids.to_string()).await.ok();
     let found: Vec<_> = infos["trace_infos"].as_array().unwrap().iter().map(|info| info["trace_id"].clone()).collect();
     assert_eq!(found, [id(2), id(1)]);
-    // One of the two spans of the second has not come.
+    // One of the two spans of the second trace has not arrived.
     let (one, two) = (id(1), id(2));
     let whole = server.get_at(&format!("{ALL}/batchGet"), &[("trace_ids", &two), ("trace_ids", &one)]).await.ok();
     assert_eq!(whole["traces"].as_array().unwrap().len(), 1);

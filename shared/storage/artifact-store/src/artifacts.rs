@@ -1,4 +1,4 @@
-//! From the location of an experiment, a run or a model to the place where its artifacts are.
+//! Maps the location of an experiment, a run or a model to the backend that stores its artifacts.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::directory::{self, Directory};
 use crate::path::ArtifactPath;
 use crate::prefix::Prefix;
 
-/// The artifacts of a server. Cheap to clone; the same for all functions.
+/// The artifacts of a server. Cheap to clone; all functions share it.
 #[derive(Clone, Debug, Default)]
 pub struct Artifacts {
     kept: Option<Kept>,
@@ -29,8 +29,9 @@ enum Kept {
 }
 
 impl Artifacts {
-    /// Those below an artifact root, if it is a directory of this machine (a path, or a `file:` URI) or an S3 URI. Of any other, the server
-    /// can read nothing. A bucket is asked for nothing yet.
+    /// Returns the artifacts below an artifact root that is a local directory (a path, or a `file:`
+    /// URI) or an S3 URI. For any other root, the server cannot access artifacts. No requests to
+    /// the bucket.
     #[must_use]
     pub fn below(root: &str) -> Self {
         if let Some(prefix) = Prefix::of_uri(root) {
@@ -39,8 +40,9 @@ impl Artifacts {
         local_path(root).map_or_else(Self::default, |root| Self::in_directory(&root))
     }
 
-    /// Those of a function: below `ARTIFACTS_DESTINATION` of its environment, or below the artifact root where that is not set.
-    /// `ARTIFACTS_PRESIGNED_ONLY=true` asks clients to use presigned URLs only.
+    /// Returns the artifacts of a function: below `ARTIFACTS_DESTINATION` of its environment, or
+    /// below the artifact root if that is not set. `ARTIFACTS_PRESIGNED_ONLY=true` makes clients
+    /// use only presigned URLs.
     #[must_use]
     pub fn from_environment(artifact_root: &str) -> Self {
         let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -50,26 +52,27 @@ impl Artifacts {
         Self::below(destination.as_deref().unwrap_or(artifact_root)).presigned_only(is_presigned_only)
     }
 
-    /// Those in a directory of this machine. `mlflow-artifacts:/` is this directory.
+    /// Returns the artifacts in a local directory. `mlflow-artifacts:/` is this directory.
     #[must_use]
     pub fn in_directory(root: &Path) -> Self {
         let kept = Kept::Directory { root: root.into(), place: Directory::new(root) };
         Self { kept: Some(kept), is_presigned_only: false }
     }
 
-    /// Those below a prefix of a bucket, which is `mlflow-artifacts:/`.
+    /// Returns the artifacts below a prefix of a bucket. `mlflow-artifacts:/` is this prefix.
     #[must_use]
     pub fn in_bucket(prefix: Prefix) -> Self {
         Self { kept: Some(Kept::Bucket(prefix)), is_presigned_only: false }
     }
 
-    /// The same artifacts. Clients that know how to are asked to send and read by presigned URLs only.
+    /// Sets whether clients that support it are told to use only presigned URLs.
     #[must_use]
     pub fn presigned_only(self, is_presigned_only: bool) -> Self {
         Self { is_presigned_only, ..self }
     }
 
-    /// The same artifacts, for a server without a bound on a call: a bucket may take this long to join the parts of an upload.
+    /// Sets how long a bucket may take to join the parts of an upload, for a server without a time
+    /// limit per call.
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         let kept = self.kept.map(|kept| match kept {
@@ -79,7 +82,8 @@ impl Artifacts {
         Self { kept, ..self }
     }
 
-    /// Whether clients that know how to are to use presigned URLs only: never where there are none.
+    /// Whether clients that support it must use only presigned URLs. Always `false` if the backend
+    /// has none.
     #[must_use]
     pub fn is_presigned_only(&self) -> bool {
         self.is_presigned_only && self.has_urls()
@@ -91,13 +95,13 @@ impl Artifacts {
         matches!(self.kept, Some(Kept::Bucket(_)))
     }
 
-    /// Whether the server keeps any.
+    /// Whether the server stores artifacts.
     #[must_use]
     pub fn are_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// The directory, where there is one.
+    /// Returns the directory, if the artifacts are in one.
     #[must_use]
     pub fn directory(&self) -> Option<&Directory> {
         match &self.kept {
@@ -106,7 +110,7 @@ impl Artifacts {
         }
     }
 
-    /// The prefix of a bucket, where the server keeps its artifacts there.
+    /// Returns the prefix of a bucket, if the artifacts are below one.
     #[must_use]
     pub fn prefix(&self) -> Option<&Prefix> {
         match &self.kept {
@@ -115,25 +119,25 @@ impl Artifacts {
         }
     }
 
-    /// Whether an S3 URI leads to a file that this server keeps, so that the server reads it with
-    /// its own rights.
+    /// Checks whether an S3 URI is below the server's artifacts, and is therefore read with the
+    /// server's own rights.
     #[must_use]
     pub fn keeps_object(&self, uri: &str) -> bool {
         self.prefix().is_some_and(|prefix| prefix.below(uri).is_some())
     }
 
-    /// The location of `mlflow-artifacts:/`.
+    /// Returns the location of `mlflow-artifacts:/`.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED`, where the server keeps no artifacts.
+    /// `NOT_IMPLEMENTED` if the server stores no artifacts.
     pub fn root(&self) -> Result<Location> {
         self.at("mlflow-artifacts:/")
     }
 
-    /// The target of a location: `mlflow-artifacts:/…`, a path on this machine, or an S3 URI.
+    /// Resolves a location: `mlflow-artifacts:/…`, a local path, or an S3 URI.
     ///
     /// # Errors
-    /// `NOT_IMPLEMENTED` for a target that this server does not keep.
+    /// `NOT_IMPLEMENTED` if this server does not store artifacts there.
     pub fn at(&self, location: &str) -> Result<Location> {
         let not_here = || not_read(location);
         let kept = self.kept.as_ref().ok_or_else(not_here)?;
@@ -155,16 +159,17 @@ impl Artifacts {
     }
 }
 
-/// A location that this server does not read.
+/// Returns the error for a location that this server cannot access.
 #[must_use]
 pub fn not_read(location: &str) -> Error {
     let message = format!(
-        "This server cannot read or write artifacts in '{location}'. Clients do it themselves, with rights of their own."
+        "This server cannot read or write artifacts in '{location}'. Clients access it themselves, with their own credentials."
     );
     Error::new(ErrorCode::NotImplemented, message)
 }
 
-/// Whether a variable is `true`. Any value but that and `false` is logged, and counts as `false`.
+/// Parses a boolean environment variable. Values other than `true` and `false` are logged and count
+/// as `false`.
 fn is_true(variable: &str) -> bool {
     let is_true = variable.eq_ignore_ascii_case("true");
     if !is_true && !variable.eq_ignore_ascii_case("false") {
@@ -173,7 +178,8 @@ fn is_true(variable: &str) -> bool {
     is_true
 }
 
-/// The path after `mlflow-artifacts:`; `None` with a host, which is another server's.
+/// Returns the path after `mlflow-artifacts:`, or `None` if the URI has a host, which refers to
+/// another server.
 fn proxied_path(rest: &str) -> Option<&str> {
     let path = rest.split(['?', '#']).next().unwrap_or_default();
     let path = match path.strip_prefix("//") {
@@ -183,7 +189,7 @@ fn proxied_path(rest: &str) -> Option<&str> {
     Some(path.trim_start_matches('/'))
 }
 
-/// The absolute path of a location, which is that path or a `file:` URI without a host.
+/// Returns the absolute path of a location that is a path or a `file:` URI without a host.
 fn local_path(location: &str) -> Option<PathBuf> {
     let path = match location.strip_prefix("file:") {
         Some(rest) => percent_decode_str(rest.strip_prefix("//").unwrap_or(rest)).decode_utf8().ok()?,
@@ -194,7 +200,7 @@ fn local_path(location: &str) -> Option<PathBuf> {
     (path.is_absolute() && !goes_up).then(|| path.to_owned())
 }
 
-/// The artifacts below one location. All paths are below it.
+/// The artifacts below one location. All paths are relative to it.
 #[derive(Clone)]
 pub struct Location {
     place: Arc<dyn ArtifactBackend>,
@@ -202,23 +208,22 @@ pub struct Location {
 }
 
 impl Location {
-    /// Its path below `mlflow-artifacts:/`.
+    /// Returns the location's path below `mlflow-artifacts:/`.
     #[must_use]
     pub fn path(&self) -> &ArtifactPath {
         &self.below
     }
 
-    /// The location of a path below this one.
+    /// Returns the location of a path below this one.
     #[must_use]
     pub fn below(self, path: &ArtifactPath) -> Self {
         Self { below: self.below.join(path), ..self }
     }
 
-    /// The entries of a directory, each with its path below the location
-    /// ([`ArtifactBackend::list`]).
+    /// Lists a directory, with paths relative to the location ([`ArtifactBackend::list`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn list(&self, path: &ArtifactPath) -> Result<Vec<FileInfo>> {
         let mut files = self.place.list(self.below.join(path)).await?;
         if !path.parts().is_empty() {
@@ -229,19 +234,19 @@ impl Location {
         Ok(files)
     }
 
-    /// A file as an answer ([`ArtifactBackend::send`]).
+    /// Returns a file as an answer ([`ArtifactBackend::send`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn send(&self, path: &ArtifactPath) -> Result<Answer> {
         self.place.send(self.below.join(path)).await
     }
 
-    /// A file as an answer, or where the client reads it itself, if that is asked for and can be done
+    /// Returns a file as an answer, or its URL, if `presigned` is set and the backend has URLs
     /// ([`ArtifactBackend::download_url`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn answer(&self, path: &ArtifactPath, presigned: bool) -> Result<Answer> {
         if !presigned || !self.place.has_urls() {
             return self.send(path).await;
@@ -250,10 +255,10 @@ impl Location {
         Answer::json(&FileUrl::new(found.url, found.length))
     }
 
-    /// Writes a file ([`ArtifactBackend::write`]); returns its length in bytes.
+    /// Writes a file and returns its length in bytes ([`ArtifactBackend::write`]).
     ///
     /// # Errors
-    /// Those of the place, and those of the chunks.
+    /// The errors of the backend, and of the chunks.
     pub async fn write(&self, path: &ArtifactPath, chunks: Chunks) -> Result<u64> {
         self.place.write(self.below.join(path), chunks).await
     }
@@ -261,16 +266,16 @@ impl Location {
     /// Deletes a file or a directory ([`ArtifactBackend::delete`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn delete(&self, path: &ArtifactPath) -> Result<()> {
         self.place.delete(self.below.join(path)).await
     }
 
-    /// Begins an upload of so many parts ([`ArtifactBackend::start_upload`]).
+    /// Starts a multipart upload ([`ArtifactBackend::start_upload`]).
     ///
     /// # Errors
-    /// Those of the place, and `INVALID_PARAMETER_VALUE` for more parts than a file of `longest` bytes has: whether the parts together are
-    /// longer is only seen when all of them are there.
+    /// The errors of the backend, and `INVALID_PARAMETER_VALUE` if there are more parts than a file
+    /// of `longest` bytes can have. The total size of the parts can only be checked on completion.
     pub async fn start_upload(&self, path: &ArtifactPath, parts: i64, longest: Option<u64>) -> Result<StartedUpload> {
         let most = longest.map(|longest| longest.div_ceil(SMALLEST_PART as u64).max(1));
         let is_too_long = |most: u64| u64::try_from(parts).is_ok_and(|parts| parts > most);
@@ -280,10 +285,10 @@ impl Location {
         self.place.start_upload(self.below.join(path), parts).await
     }
 
-    /// Makes a file of its parts ([`ArtifactBackend::complete_upload`]).
+    /// Completes a multipart upload ([`ArtifactBackend::complete_upload`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn complete_upload(
         &self,
         path: &ArtifactPath,
@@ -294,18 +299,19 @@ impl Location {
         self.place.complete_upload(self.below.join(path), id, parts, longest).await
     }
 
-    /// Ends an upload ([`ArtifactBackend::abort_upload`]).
+    /// Aborts a multipart upload ([`ArtifactBackend::abort_upload`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn abort_upload(&self, path: &ArtifactPath, id: String) -> Result<()> {
         self.place.abort_upload(self.below.join(path), id).await
     }
 
-    /// Where a client reads a file itself, for so long ([`ArtifactBackend::download_url`]).
+    /// Returns a URL from which a client reads a file directly, valid for `expiration`
+    /// ([`ArtifactBackend::download_url`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn download_url(
         &self,
         path: &ArtifactPath,
@@ -315,10 +321,11 @@ impl Location {
         self.place.download_url(self.below.join(path), expiration, what).await
     }
 
-    /// Where a client writes a file itself, for so long ([`ArtifactBackend::upload_url`]).
+    /// Returns a URL to which a client writes a file directly, valid for `expiration`
+    /// ([`ArtifactBackend::upload_url`]).
     ///
     /// # Errors
-    /// Those of the place.
+    /// The errors of the backend.
     pub async fn upload_url(&self, path: &ArtifactPath, expiration: Duration) -> Result<UploadUrl> {
         self.place.upload_url(self.below.join(path), expiration).await
     }

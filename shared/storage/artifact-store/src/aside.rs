@@ -1,5 +1,5 @@
-//! Answers that no Lambda can carry, in the bucket of the artifacts, for as long as a client needs to read them. The bucket's lifecycle removes
-//! them after a day.
+//! Offloads responses that are too large for a Lambda to the bucket of the artifacts, until the
+//! client has read them. The bucket's lifecycle rules remove them after a day.
 
 use std::sync::Arc;
 
@@ -14,11 +14,12 @@ use crate::backend::{DOWNLOAD, failed};
 use crate::path::HIDDEN;
 use crate::prefix::Prefix;
 
-/// In ms.
+/// One day in ms.
 const DAY: i64 = 86_400_000;
 
 impl Artifacts {
-    /// The place for long answers: next to the artifacts, if these are in a bucket.
+    /// Returns the store for large responses, which is next to the artifacts, if they are in a
+    /// bucket.
     #[must_use]
     pub fn aside(&self) -> Option<Arc<dyn Aside>> {
         self.prefix().map(|prefix| Arc::new(prefix.clone()) as Arc<dyn Aside>)
@@ -26,7 +27,7 @@ impl Artifacts {
 }
 
 impl Aside for Prefix {
-    /// One request where the answer was given before on this day, else two.
+    /// One request if the same response was offloaded before on this day, otherwise two.
     fn put(&self, answer: LongAnswer) -> BoxFuture<'_, Result<String>> {
         Box::pin(async move {
             let LongAnswer { body, content_type, encoding, disposition } = answer;
@@ -43,20 +44,22 @@ impl Aside for Prefix {
 }
 
 impl Prefix {
-    /// Whether an answer is there already. Where the bucket does not say, it is put once more.
+    /// Checks whether a response is already in the bucket. If the check fails, the response is
+    /// written again.
     async fn has(&self, key: &str, body: &Bytes) -> bool {
         match self.bucket().head(key).await {
             Ok(object) => object.is_some_and(|object| usize::try_from(object.length) == Ok(body.len())),
             Err(failure) => {
-                tracing::warn!(%failure, "the bucket does not say whether it has an answer");
+                tracing::warn!(%failure, "failed to check whether a response is already in the bucket");
                 false
             }
         }
     }
 }
 
-/// The name of a long answer: repeated requests are sent to the same object. Only a caller who has
-/// the answer knows its name, and reads it by a signed URL. An answer that was put aside today is
+/// Returns the name of an offloaded response. It is a digest, so that repeated requests are
+/// redirected to the same object. Only a caller who has the response could compute its name, and
+/// reading it takes a signed URL. The day is part of the digest, so that an object written today is
 /// not removed today.
 fn name(body: &Bytes, now: i64) -> String {
     let digest = Sha256::new().chain_update(now.div_euclid(DAY).to_be_bytes()).chain_update(body).finalize();
@@ -76,11 +79,11 @@ mod tests {
 
     use super::*;
 
-    /// A bucket that keeps how long its objects are, and counts its requests.
+    /// A bucket that records the lengths of its objects, and its requests.
     #[derive(Clone, Debug, Default)]
     struct Kept(Arc<Mutex<State>>);
 
-    /// Objects with their lengths, and methods.
+    /// Lengths of the objects by key, and methods of the requests.
     type State = (BTreeMap<String, usize>, Vec<String>);
 
     impl HttpConnector for Kept {

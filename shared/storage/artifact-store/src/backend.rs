@@ -1,4 +1,4 @@
-//! The operations of a place of artifacts.
+//! The interface of artifact backends.
 
 use std::time::Duration;
 
@@ -12,111 +12,117 @@ use service::Answer;
 
 use crate::path::ArtifactPath;
 
-/// Bytes of one list in JSON. There are no pages: MLflow's client asks for a directory as a whole.
+/// Maximum size in bytes of one list as JSON. Lists have no pages, because MLflow's client requests
+/// a directory as a whole.
 pub(crate) const LONGEST_LIST: usize = 4 << 20;
-/// Bytes of an entry of a list without its name, at most.
+/// Maximum size in bytes of a list entry without its name.
 pub(crate) const ENTRY: usize = 64;
 
-/// The bytes of a file on their way to a place, piece by piece.
+/// A stream with the content of a file.
 pub type Chunks = BoxStream<'static, Result<Bytes>>;
 
-/// For how long a client that was sent elsewhere may begin to read a file there (MLflow's `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
+/// How long a download URL is valid, within which the client must start reading (MLflow's
+/// `MLFLOW_PRESIGNED_DOWNLOAD_URL_TTL_SECONDS`).
 pub const DOWNLOAD: Duration = Duration::from_mins(5);
 
-/// A file has more bytes than this server takes.
+/// Returns the error for a file that exceeds the server's maximum size.
 #[must_use]
 pub fn too_large(longest: u64) -> Error {
     Error::invalid(format!("Artifact size is too large. Max size is {longest} bytes."))
 }
 
-/// An upload whose parts a client sends to the place itself.
+/// A multipart upload whose parts a client sends directly to the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedUpload {
-    /// The place's id of it.
+    /// The backend's id of the upload.
     pub id: String,
-    /// Where each part goes, from part 1 on.
+    /// The URL for each part, starting with part 1.
     pub urls: Vec<String>,
 }
 
 /// A part that a client has sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentPart {
-    /// From 1 on.
+    /// Part number, starting at 1.
     pub number: i64,
-    /// The tag that the place gave it.
+    /// The ETag that the backend assigned to the part.
     pub etag: String,
 }
 
-/// Where a client reads a file itself.
+/// A URL from which a client reads a file directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DownloadUrl {
-    /// Good for this file and for reading.
+    /// The URL, which is valid only for reading this file.
     pub url: String,
-    /// Of the file, in bytes.
+    /// Length of the file in bytes.
     pub length: u64,
 }
 
-/// Where a client writes a file itself.
+/// A URL to which a client writes a file directly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadUrl {
-    /// Good for this file and for writing.
+    /// The URL, which is valid only for writing this file.
     pub url: String,
-    /// The type that the client has to send the file with.
+    /// The content type that the client has to send.
     pub content_type: &'static str,
 }
 
-/// A place where artifacts are kept. Paths are below it. Not every place has the methods that
-/// follow [`ArtifactBackend::has_urls`]. Their answer is then `NOT_IMPLEMENTED` in MLflow's words.
-/// After that, its client sends and reads files through the server.
+/// A backend that stores artifacts. Paths are relative to its root. The methods after
+/// [`ArtifactBackend::has_urls`] are optional. By default, they return `NOT_IMPLEMENTED` with
+/// MLflow's message, which makes MLflow's client fall back to transferring files through the
+/// server.
 pub trait ArtifactBackend: Send + Sync {
-    /// The entries of a directory, by name, each with its name as its path; none if it is a file,
-    /// or not there.
+    /// Lists a directory, sorted by name. The path of each entry is its name. The list is empty if
+    /// the path is a file or does not exist.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if it is more than one answer can list; internal ones, here and
-    /// below, if the place fails.
+    /// `INVALID_PARAMETER_VALUE` if the directory has more entries than one response can list. Here
+    /// and below, an internal error if the backend fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
-    /// A file as an answer: its bytes, piece by piece, or a URL at which the client reads it.
+    /// Returns a file as an answer: a stream of its content, or a URL from which the client reads
+    /// it.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, `INVALID_PARAMETER_VALUE` for a directory.
+    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for a directory.
     fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>>;
 
-    /// Writes a file, in the place of one that was there before, and returns its length in bytes. It is seen whole or not at all, and
-    /// stays once this is done.
+    /// Writes or replaces a file and returns its length in bytes. The write is atomic, and durable
+    /// once this returns.
     ///
     /// # Errors
-    /// That of the chunks, and nothing is written; `INVALID_PARAMETER_VALUE` where no file can be.
+    /// The error of the chunks, in which case nothing is written; `INVALID_PARAMETER_VALUE` if the
+    /// path cannot be a file.
     fn write(&self, path: ArtifactPath, chunks: Chunks) -> BoxFuture<'static, Result<u64>>;
 
-    /// Deletes a file, or a directory with everything in it. A path without either counts as
-    /// deleted.
+    /// Deletes a file, or a directory with its content. Deleting a path that does not exist is a
+    /// no-op.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for the place itself.
+    /// `INVALID_PARAMETER_VALUE` for the root.
     fn delete(&self, path: ArtifactPath) -> BoxFuture<'static, Result<()>>;
 
-    /// Whether it has the following methods.
+    /// Whether the backend supports the following methods.
     fn has_urls(&self) -> bool {
         false
     }
 
-    /// Begins an upload of so many parts.
+    /// Starts an upload with this number of parts.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` where no file can be, or for a number of parts that the place does not take.
+    /// `INVALID_PARAMETER_VALUE` if the path cannot be a file, or if the backend does not support
+    /// this number of parts.
     fn start_upload(&self, path: ArtifactPath, parts: i64) -> BoxFuture<'static, Result<StartedUpload>> {
         let _ = (path, parts);
         refused("Multipart upload")
     }
 
-    /// Makes a file of the parts that were sent, of at most `longest` bytes. Until then it is not seen. Completing an upload again changes
-    /// nothing.
+    /// Joins the uploaded parts into a file of at most `longest` bytes. The file is not visible
+    /// before. Completing an upload again is a no-op.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for parts that were not sent, or are too many or too long; `RESOURCE_DOES_NOT_EXIST` for an upload that is
-    /// not there.
+    /// `INVALID_PARAMETER_VALUE` if parts were not sent, or if they are too many or too long;
+    /// `RESOURCE_DOES_NOT_EXIST` if the upload does not exist.
     fn complete_upload(
         &self,
         path: ArtifactPath,
@@ -128,19 +134,20 @@ pub trait ArtifactBackend: Send + Sync {
         refused("Multipart upload")
     }
 
-    /// Ends an upload and forgets its parts; one that is not there has ended already.
+    /// Aborts an upload and discards its parts. Aborting an upload that does not exist is a no-op.
     ///
     /// # Errors
-    /// Internal ones.
+    /// Internal errors.
     fn abort_upload(&self, path: ArtifactPath, id: String) -> BoxFuture<'static, Result<()>> {
         let _ = (path, id);
         refused("Multipart upload")
     }
 
-    /// Where a client reads a file itself, for so long. `what` is this in MLflow's words.
+    /// Returns a URL from which a client reads a file directly, valid for `expiration`. `what` is
+    /// MLflow's name of the operation, for error messages.
     ///
     /// # Errors
-    /// Those of [`ArtifactBackend::send`].
+    /// The errors of [`ArtifactBackend::send`].
     fn download_url(
         &self,
         path: ArtifactPath,
@@ -151,17 +158,18 @@ pub trait ArtifactBackend: Send + Sync {
         refused(what)
     }
 
-    /// Where a client writes a file itself, for so long.
+    /// Returns a URL to which a client writes a file directly, valid for `expiration`.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` where no file can be.
+    /// `INVALID_PARAMETER_VALUE` if the path cannot be a file.
     fn upload_url(&self, path: ArtifactPath, expiration: Duration) -> BoxFuture<'static, Result<UploadUrl>> {
         let _ = (path, expiration);
         refused("Presigned upload")
     }
 }
 
-/// The refusal of an operation that a place lacks, in MLflow's words: its client looks for them.
+/// Returns the error for an operation that a backend does not support. MLflow's client depends on
+/// the wording.
 #[must_use]
 pub fn unsupported(what: &str) -> Error {
     let message = format!("{what} is not supported for the current artifact repository");
@@ -173,7 +181,7 @@ fn refused<T: Send + 'static>(what: &str) -> BoxFuture<'static, Result<T>> {
 }
 
 pub(crate) fn too_long() -> Error {
-    Error::invalid("The directory holds more files than one answer can list.")
+    Error::invalid("The directory has more files than one response can list.")
 }
 
 pub(crate) fn is_directory(path: &ArtifactPath) -> Error {
@@ -186,11 +194,11 @@ pub(crate) fn not_there(path: &ArtifactPath) -> Error {
 
 pub(crate) fn no_file_there(path: &ArtifactPath) -> Error {
     Error::invalid(format!(
-        "No file can be at '{path}': its name is too long, a directory is there, or a file is where a directory would have to be."
+        "Cannot write a file at '{path}': its name is too long, it is a directory, or a parent is not a directory."
     ))
 }
 
-/// A client's error after a failure: it only says whether to try again.
+/// Converts a failure to an error for the client, which only learns whether to retry.
 pub(crate) fn failed(failure: Failure) -> Error {
     match failure {
         Failure::Unavailable(cause) => Error::unavailable(cause),
@@ -198,7 +206,8 @@ pub(crate) fn failed(failure: Failure) -> Error {
     }
 }
 
-/// The same chunks, an error in the place of the one with which they are longer than this, in bytes.
+/// Limits a stream to a number of bytes. The chunk that exceeds the limit is replaced with the
+/// error.
 #[must_use]
 pub fn at_most(chunks: Chunks, bytes: u64, error: Error) -> Chunks {
     let mut left = bytes;

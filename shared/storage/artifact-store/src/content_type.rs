@@ -1,7 +1,7 @@
-//! Types of files by their names.
+//! Content types of files, derived from their names.
 
-/// The extensions that MLflow shows as text (`get_text_extensions`), and whole names of files
-/// without one.
+/// Extensions of files that MLflow shows as text (`get_text_extensions`), and full names of files
+/// without an extension.
 const TEXTS: [&str; 26] = [
     "txt",
     "log",
@@ -30,7 +30,7 @@ const TEXTS: [&str; 26] = [
     "MLmodel",
     "MLproject",
 ];
-/// Other types that the user interface shows.
+/// Content types of other files that the user interface shows.
 const TYPES: [(&str, &str); 10] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -44,7 +44,7 @@ const TYPES: [(&str, &str); 10] = [
     ("pdf", "application/pdf"),
 ];
 
-/// The type of a file by its name (`_guess_mime_type`).
+/// Returns the content type of a file by its name (`_guess_mime_type`).
 pub(crate) fn content_type(name: &str) -> &'static str {
     let extension = match name.rsplit_once('.') {
         Some((stem, extension)) if !stem.is_empty() => extension,
@@ -57,8 +57,9 @@ pub(crate) fn content_type(name: &str) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == lower).map_or("application/octet-stream", |(_, content_type)| content_type)
 }
 
-/// The type of a file that a browser gets from elsewhere. There, only this header says what the
-/// browser may do with it. So a file that it might run is sent as plain bytes.
+/// Returns the content type of a file that a browser loads directly from the backend. There, no
+/// other header restricts what the browser may do with it, so files that could run scripts are sent
+/// as plain bytes.
 pub(crate) fn inert_type(name: &str) -> &'static str {
     match content_type(name) {
         "text/html" | "image/svg+xml" => "application/octet-stream",

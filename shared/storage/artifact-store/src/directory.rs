@@ -1,4 +1,4 @@
-//! A directory of this machine.
+//! The artifact backend for a local directory.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -22,25 +22,26 @@ use crate::path::ArtifactPath;
 use crate::staging::{self, Staged};
 use crate::walk;
 
-/// Bytes read at a time. Longer ones are no faster, and the allocator would keep pages of 4 MB for them.
+/// Number of bytes per read. Larger reads are no faster, and the allocator would retain pages of 4
+/// MB for them.
 const CHUNK: usize = 64 << 10;
 
-/// Artifacts in a directory of this machine. It is made when the first of them is written.
+/// Artifacts in a local directory, which is created on the first write.
 #[derive(Clone, Debug)]
 pub struct Directory(Arc<Path>);
 
 impl Directory {
-    /// The artifacts in this directory.
+    /// Returns the backend for this directory.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self(root.into())
     }
 
-    /// Deletes leftovers of killed servers' uploads and deletions, but nothing that a running
-    /// server is still busy with. Returns their number.
+    /// Deletes the leftovers of interrupted uploads and deletions, except those that a running
+    /// server is working on. Returns their number.
     ///
     /// # Errors
-    /// An internal one, if the disk fails.
+    /// An internal error if the disk fails.
     pub async fn remove_leftovers(&self) -> Result<usize> {
         self.blocking(|root| staging::remove_leftovers(root).map_err(Error::internal)).await
     }
@@ -118,7 +119,7 @@ fn find(root: &Path, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     walk::root(root)?.map_or(Ok(None), |root| walk::directory(root, parts))
 }
 
-/// The entries of a directory; `None` if they are too many.
+/// Lists a directory, or returns `None` if it has too many entries.
 fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     let mut files = Vec::new();
     let mut length = 0;
@@ -141,7 +142,8 @@ fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     Ok(Some(files))
 }
 
-/// A file as an attachment. A file that takes its place has another number on the disk, and so another tag.
+/// Returns a file as an attachment. A file that replaces it has another inode number, and therefore
+/// another ETag.
 fn attachment(name: &str, file: File) -> io::Result<Attachment> {
     let metadata = file.metadata()?;
     let length = metadata.len();
@@ -149,7 +151,8 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
     let read = move |range: Range<u64>| {
         let left = range.end - range.start;
         let chunks = stream::try_unfold((file, Some(range.start), left), |state| async move {
-            // Here, since the allocator keeps memory for each thread, and there are many that wait for the disk.
+            // Allocated here rather than on the blocking thread, because the allocator retains
+            // memory per thread, and there are many blocking threads.
             let bytes = BytesMut::zeroed(usize::try_from(state.2).unwrap_or(usize::MAX).min(CHUNK));
             tokio::task::spawn_blocking(move || chunk(state, bytes)).await?
         });
@@ -158,10 +161,11 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
     Ok(Attachment::new(name, content_type(name), length, tag, read))
 }
 
-/// A file, where to begin if that is not done yet, and the bytes that are left to read.
+/// A file, the position to seek to if that has not been done, and the number of bytes left to read.
 type Reading = (File, Option<u64>, u64);
 
-/// The next piece of a file, and the state for the one after it; `None` at its end.
+/// Reads the next chunk of a file, and returns it with the state for the one after it. `None` at
+/// the end.
 fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Option<(Bytes, Reading)>> {
     if let Some(begin) = begin {
         file.seek(SeekFrom::Start(begin))?;
@@ -172,7 +176,7 @@ fn chunk((mut file, begin, left): Reading, mut bytes: BytesMut) -> io::Result<Op
     Ok((length > 0).then(|| (bytes.freeze(), (file, None, left))))
 }
 
-/// Refuses a path where no file can be, before its bytes have come.
+/// Rejects a path that cannot be a file, before its content is read.
 fn check_target(root: &Path, path: &ArtifactPath) -> Result<()> {
     let Some((name, parents)) = path.split_last() else { return Err(no_file_there(path)) };
     let Some(opened) = walk::root(root).map_err(Error::internal)? else { return Ok(()) };
@@ -196,7 +200,7 @@ fn publish(root: &Path, path: &ArtifactPath, staged: Staged) -> Result<()> {
     })
 }
 
-/// The part of a path that is below the root.
+/// Returns the part of a path below the root.
 pub(crate) fn below(root: &Path, path: &Path) -> Option<PathBuf> {
     path.strip_prefix(root).ok().map(Path::to_path_buf)
 }
@@ -251,7 +255,7 @@ mod tests {
         for name in ["pipe", "link", "same", "socket", "device", "out", "out/secret", "file/x", &"n".repeat(300)] {
             let answer = tokio::time::timeout(Duration::from_mins(1), directory.send(path(name))).await;
             let code =
-                answer.unwrap_or_else(|_| panic!("{name} is waited for")).map(|_| ()).map_err(|error| error.code);
+                answer.unwrap_or_else(|_| panic!("reading {name} blocks")).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::ResourceDoesNotExist), "{name}");
             assert_eq!(listed(&directory, name).await, [""; 0], "{name}");
         }
@@ -259,7 +263,7 @@ mod tests {
             let code = directory.write(path(name), chunks(&["x"])).await.map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::InvalidParameterValue), "{name}");
         }
-        // Links themselves are replaced or deleted, and their targets stay.
+        // Links themselves are replaced or deleted; their targets are not touched.
         directory.write(path("same"), chunks(&["new"])).await.unwrap();
         directory.delete(path("out")).await.unwrap();
         directory.delete(path("device")).await.unwrap();
@@ -277,14 +281,14 @@ mod tests {
         let staging = root.join(".artifact.uploading.here");
         assert_eq!(directory.write(path("a/b/c"), chunks(&["one ", "two"])).await, Ok(7));
         assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");
-        // Bytes that end in an error leave the existing file.
+        // A stream that ends in an error leaves the existing file.
         let broken = stream::iter([Ok("half".into()), Err(Error::invalid("broken"))]).boxed();
         assert_eq!(directory.write(path("a/b/c"), broken).await.unwrap_err().message, "broken");
         assert_eq!(fs::read_to_string(root.join("a/b/c")).unwrap(), "one two");
         let broken = stream::iter([Err(Error::invalid("broken"))]).boxed();
         directory.write(path("new/x"), broken).await.unwrap_err();
         assert!(!root.join("new").exists());
-        // A writer that is no longer waited for.
+        // A write that is cancelled.
         let endless = stream::iter([Ok("half".into())]).chain(stream::pending()).boxed();
         let writing = tokio::time::timeout(Duration::from_millis(200), directory.write(path("a/d"), endless));
         assert!(writing.await.is_err());

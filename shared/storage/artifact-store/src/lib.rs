@@ -1,10 +1,10 @@
-//! Where artifacts are kept. [`Artifacts`] says which place a location leads to. An
-//! [`ArtifactBackend`] lists, sends, takes and deletes files below an [`ArtifactPath`].
+//! Storage of artifacts. [`Artifacts`] maps a location to its backend. An [`ArtifactBackend`]
+//! lists, reads, writes and deletes files by [`ArtifactPath`].
 //!
-//! There are two kinds of places: a directory of this machine, walked without following links, and
-//! a prefix of a bucket. Clients read and write all other locations themselves. A method that a
-//! directory cannot offer has MLflow's refusal as its default, because MLflow's client looks for
-//! these words.
+//! There are two kinds of backends: a local directory, which is traversed without following links,
+//! and a prefix of a bucket. Clients access all other locations themselves. Methods that a
+//! directory does not support return MLflow's error by default, because MLflow's client depends on
+//! its wording.
 
 mod artifacts;
 mod aside;

@@ -7,40 +7,42 @@ use percent_encoding::percent_decode_str;
 
 use crate::staging;
 
-/// Bytes of a path, decoded.
+/// Maximum length of a decoded path in bytes.
 const LONGEST: usize = 4_096;
-/// Parts of a path.
+/// Maximum number of parts.
 const MOST_PARTS: usize = 100;
 
-/// The directory of answers that no function could carry: no path of a client leads there, and no list shows it. `template.yaml` names it, too.
+/// The directory of offloaded responses. Paths of clients cannot refer to it, and lists do not show
+/// it. Its name is also in `template.yaml`.
 pub(crate) const HIDDEN: &str = ".answers";
 
-/// Whether a path leads to files that clients only read by URLs of the server's own.
+/// Checks whether a path leads to files that clients may read only by URLs that the server has
+/// signed.
 pub(crate) fn is_hidden(path: &ArtifactPath) -> bool {
     path.first() == Some(HIDDEN)
 }
 
-/// A path below some place or location: its parts. None of them leads elsewhere. It is only made
-/// from checked texts, so a [`crate::ArtifactBackend`] need not check it again.
+/// A relative path below a backend or a location, as a list of parts. None of them leads outside.
+/// It is created only from validated text, so an [`crate::ArtifactBackend`] need not validate it
+/// again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArtifactPath(Vec<String>);
 
 impl ArtifactPath {
-    /// Reads a path as a client sends it, in MLflow's way ([`artifact_path::checked`]). Layers of
-    /// encoding are taken off before it is checked, and `.` and empty parts are left out. The empty
-    /// path is the place or the location itself.
+    /// Parses a path from a client in MLflow's way ([`artifact_path::checked`]). Layers of
+    /// percent-encoding are removed before validation, and `.` and empty parts are dropped. The
+    /// empty path is the backend or the location itself.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for an absolute path, one with a step upwards, a backslash, a
-    /// drive or a fragment in whatever encoding. The same for one that is too long, and for names
-    /// that the store keeps for itself.
+    /// `INVALID_PARAMETER_VALUE` for an absolute path, for one with `..`, a backslash, a drive or a
+    /// fragment in any encoding, for one that is too long, and for reserved names.
     pub fn parse(sent: &str) -> Result<Self> {
         let invalid = || Error::invalid("Invalid path");
         if sent.len() > 3 * LONGEST {
             return Err(invalid());
         }
         let checked = artifact_path::checked(sent)?;
-        // To clients on Windows, a backslash separates.
+        // Clients on Windows treat a backslash as a separator.
         if checked.len() > LONGEST || checked.contains('\\') {
             return Err(invalid());
         }
@@ -57,11 +59,12 @@ impl ArtifactPath {
         Ok(Self(parts))
     }
 
-    /// Reads a path for writing, as HTTP has decoded it.
+    /// Parses a path to be written, after HTTP decoding.
     ///
     /// # Errors
-    /// As [`ArtifactPath::parse`], and for a path with a layer of encoding left. MLflow's way to
-    /// read it makes `a b` of a file called `a%20b`, over another one of that name.
+    /// The errors of [`ArtifactPath::parse`], and an error for a path that is still
+    /// percent-encoded. MLflow's decoding would turn the name `a%20b` into `a b`, and could
+    /// overwrite another file.
     pub fn to_write(sent: &str) -> Result<Self> {
         let path = Self::parse(sent)?;
         if percent_decode_str(sent).ne(sent.bytes()) && path.to_string() != sent {
@@ -72,19 +75,19 @@ impl ArtifactPath {
         Ok(path)
     }
 
-    /// Reads the path of a file to write: as [`ArtifactPath::to_write`].
+    /// Parses the path of a file to be written, like [`ArtifactPath::to_write`].
     ///
     /// # Errors
-    /// Also for a path that cannot be a file's.
+    /// The errors of [`ArtifactPath::to_write`], and an error for a path that cannot be a file.
     pub fn of_new_file(sent: &str) -> Result<Self> {
         let path = Self::of_file(sent)?;
         Self::to_write(sent).map(|_| path)
     }
 
-    /// Reads the path of a file.
+    /// Parses the path of a file.
     ///
     /// # Errors
-    /// As [`ArtifactPath::parse`], and for a path that cannot be a file's.
+    /// The errors of [`ArtifactPath::parse`], and an error for a path that cannot be a file.
     pub fn of_file(sent: &str) -> Result<Self> {
         let path = Self::parse(sent)?;
         if path.0.is_empty() || sent.ends_with('/') {
@@ -93,36 +96,36 @@ impl ArtifactPath {
         Ok(path)
     }
 
-    /// The path of something below this one.
+    /// Returns the path `below` relative to this one.
     #[must_use]
     pub fn join(&self, below: &Self) -> Self {
         Self(self.0.iter().chain(&below.0).cloned().collect())
     }
 
-    /// The same path below these directories.
+    /// Returns this path below the given directories.
     #[must_use]
     pub fn below(&self, directories: &[&str]) -> Self {
         Self(directories.iter().map(|part| (*part).to_owned()).chain(self.0.iter().cloned()).collect())
     }
 
-    /// The path below its first parts.
+    /// Returns the path without its first parts.
     #[must_use]
     pub fn without_first(&self, parts: usize) -> Self {
         Self(self.0.iter().skip(parts).cloned().collect())
     }
 
-    /// The first part; `None` for the empty path.
+    /// Returns the first part, or `None` for the empty path.
     #[must_use]
     pub fn first(&self) -> Option<&str> {
         self.0.first().map(String::as_str)
     }
 
-    /// The last part, and the parts before it; `None` for the empty path.
+    /// Returns the last part and the parts before it, or `None` for the empty path.
     pub(crate) fn split_last(&self) -> Option<(&str, &[String])> {
         self.0.split_last().map(|(last, before)| (last.as_str(), before))
     }
 
-    /// Its parts.
+    /// Returns the parts of the path.
     #[must_use]
     pub fn parts(&self) -> &[String] {
         &self.0

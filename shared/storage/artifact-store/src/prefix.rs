@@ -1,5 +1,5 @@
-//! A prefix of a bucket as a place. Files are sent and read by presigned URLs; only uploads of
-//! clients that know no other way go through the server.
+//! The artifact backend for a prefix of a bucket. Files are transferred by presigned URLs; only
+//! uploads of clients that do not support them pass through the server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::content_type::inert_type;
 use crate::path::{ArtifactPath, is_hidden};
 use crate::proxied;
 
-/// For how long the parts of a file may be sent: it may be large, and the line slow.
+/// How long the URLs for the parts of a file are valid. Files may be large, and connections slow.
 const PARTS: Duration = Duration::from_hours(1);
-/// Keys on a page of a list.
+/// Number of keys per page of a list.
 const PAGE: u32 = 1_000;
-/// Bytes of a key (S3's limit).
+/// Maximum length of a key in bytes (S3's limit).
 const LONGEST_KEY: usize = 1_024;
 
-/// The artifacts below a prefix of a bucket, a directory in effect. Cheap to clone.
+/// The artifacts below a prefix of a bucket, which is used like a directory. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Prefix {
     bucket: Bucket,
-    /// Ends with a slash, unless it is empty.
+    /// The prefix, which ends with a slash unless it is empty.
     prefix: String,
 }
 
 impl Prefix {
-    /// The prefix that an S3 URI names, such as `s3://bucket/path`; `None` for any other URI.
+    /// Parses an S3 URI, such as `s3://bucket/path`. Returns `None` for any other URI.
     #[must_use]
     pub fn of_uri(uri: &str) -> Option<Self> {
         let (bucket, prefix) = split(uri)?;
@@ -42,28 +42,30 @@ impl Prefix {
         Some(Self { bucket: Bucket::new(bucket), prefix })
     }
 
-    /// All of a bucket that is not in the environment, for tests.
+    /// Returns the backend for a whole bucket that is not configured by the environment, for tests.
     #[must_use]
     pub fn whole(bucket: Bucket) -> Self {
         Self { bucket, prefix: String::new() }
     }
 
-    /// The same place, for a server without a bound on a call: its bucket may take this long to join the parts of an upload.
+    /// Sets how long the bucket may take to join the parts of an upload, for a server without a
+    /// time limit per call.
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         Self { bucket: self.bucket.completing_within(completion), ..self }
     }
 
-    /// Scheme and host of its URLs, as a browser knows them.
+    /// Returns scheme and host of the bucket's URLs, which is their origin in a browser.
     ///
     /// # Errors
-    /// An internal one, where no region or no credentials are configured.
+    /// An internal error if no region or no credentials are configured.
     pub async fn origin(&self) -> Result<String> {
         self.bucket.origin().await.map_err(failed)
     }
 
-    /// The path of a location below this place; `None` for any other. A path that this server would read in another way than clients do,
-    /// since they decode nothing, is none.
+    /// Returns the path of a location below this prefix, or `None` for any other location. Also
+    /// returns `None` for a location that this server would decode, because clients use the key as
+    /// it is written.
     pub(crate) fn below(&self, location: &str) -> Option<ArtifactPath> {
         let (bucket, path) = split(location)?;
         if bucket != self.bucket.name() {
@@ -73,13 +75,13 @@ impl Prefix {
         ArtifactPath::parse(below).ok().filter(|parsed| parsed.to_string() == below)
     }
 
-    /// The key of a file; `None` where it is longer than one may be.
+    /// Returns the key of a file, or `None` if it would be too long.
     fn key(&self, path: &ArtifactPath) -> Option<String> {
         let key = self.key_of(&path.to_string());
         (key.len() <= LONGEST_KEY && !path.parts().is_empty() && !is_hidden(path)).then_some(key)
     }
 
-    /// The key of a path below this place.
+    /// Returns the key of a path below this prefix.
     pub(crate) fn key_of(&self, below: &str) -> String {
         format!("{}{below}", self.prefix)
     }
@@ -88,12 +90,12 @@ impl Prefix {
         &self.bucket
     }
 
-    /// The beginning of the keys of a directory's files.
+    /// Returns the prefix of the keys of a directory's files.
     fn directory(&self, path: &ArtifactPath) -> String {
         if path.parts().is_empty() { self.prefix.clone() } else { format!("{}{path}/", self.prefix) }
     }
 
-    /// Key and length of a file. One request, and one more where it is none.
+    /// Returns key and length of a file. One request, and one more if it does not exist.
     async fn find(&self, path: &ArtifactPath) -> Result<(String, u64)> {
         if path.parts().is_empty() {
             return Err(is_directory(path));
@@ -125,8 +127,8 @@ impl Prefix {
             let directories = page.prefixes.iter().map(|key| (names(key), None));
             let entries = page.objects.iter().map(|object| (names(&object.key), Some(object.length)));
             for (name, file_size) in directories.chain(entries) {
-                // Other programs may have left such keys: they end with a slash, or no path leads
-                // to them.
+                // Other programs may have created such keys: they end with a slash, or cannot be
+                // expressed as a path.
                 let Some(name) = name.filter(|name| !matches!(name.as_str(), "" | "." | "..")) else { continue };
                 if ArtifactPath::parse(&name).is_ok_and(|name| is_hidden(&path.join(&name))) {
                     continue;
@@ -160,11 +162,12 @@ impl Prefix {
         }
     }
 
-    /// Bytes of the file that these parts make. They are the parts that the bucket lists: it would also join one that was sent in the place of
-    /// another since, whose length nobody has seen.
+    /// Returns the total length of the parts in bytes. Each part must match the bucket's list by
+    /// number and ETag. Otherwise a part that was replaced after the list was read, and whose
+    /// length is unknown, would be joined as well.
     async fn length_of(&self, key: &str, id: &str, parts: &[Part]) -> Result<u64> {
         let sent = match self.bucket.uploaded_parts(key, id).await {
-            // Complete already, perhaps.
+            // The upload may already be complete.
             Err(failure) if failure.is_missing() => return Ok(0),
             outcome => outcome.map_err(failed)?,
         };
@@ -193,7 +196,7 @@ impl Prefix {
         }
         self.bucket.complete_upload(key, id, &parts).await.map_err(|failure| {
             if failure.is_missing() {
-                Error::not_found("There is no such upload, or it was aborted.")
+                Error::not_found("The upload does not exist or was aborted.")
             } else if failure.is_of_parts() {
                 not_those_parts()
             } else {
@@ -203,13 +206,13 @@ impl Prefix {
     }
 }
 
-/// The bucket's tag of a part, without its quotes.
+/// Returns the ETag of a part without its quotes.
 fn unquoted(etag: &str) -> &str {
     etag.trim_matches('"')
 }
 
 fn not_those_parts() -> Error {
-    Error::invalid("The parts are not those that were sent, or one but the last has less than 5 MB.")
+    Error::invalid("The parts do not match the uploaded parts, or a part other than the last is smaller than 5 MB.")
 }
 
 impl ArtifactBackend for Prefix {
@@ -230,7 +233,8 @@ impl ArtifactBackend for Prefix {
         let this = self.clone();
         Box::pin(async move {
             let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
-            // In a task of its own, which goes on where the client hangs up: somebody has to clear up.
+            // The write runs in its own task, which continues if the client disconnects, in order
+            // to clean up.
             let written = tokio::spawn(async move { proxied::write(&this.bucket, &key, chunks).await });
             written.await.map_err(Error::internal)?
         })
@@ -250,7 +254,8 @@ impl ArtifactBackend for Prefix {
         Box::pin(async move {
             let key = this.key(&path).ok_or_else(|| no_file_there(&path))?;
             let count = u32::try_from(parts).ok().filter(|count| (1..=MOST_PARTS).contains(count));
-            let count = count.ok_or_else(|| Error::invalid(format!("num_parts has to be from 1 to {MOST_PARTS}.")))?;
+            let count =
+                count.ok_or_else(|| Error::invalid(format!("num_parts must be between 1 and {MOST_PARTS}.")))?;
             let id = this.bucket.create_upload(&key).await.map_err(failed)?;
             let urls = this.bucket.presigned_parts(&key, &id, count, PARTS).await.map_err(failed)?;
             Ok(StartedUpload { id, urls })
@@ -276,7 +281,7 @@ impl ArtifactBackend for Prefix {
         Box::pin(async move {
             let Some(key) = this.key(&path) else { return Ok(()) };
             match this.bucket.abort_upload(&key, &id).await {
-                // A name that this server did not make.
+                // The name was not created by this server.
                 Err(failure) if failure.is_missing() => Ok(()),
                 outcome => outcome.map_err(failed),
             }
@@ -307,7 +312,7 @@ impl ArtifactBackend for Prefix {
     }
 }
 
-/// Bucket and path of an S3 URI; the path without slashes at its ends.
+/// Splits an S3 URI into bucket and path, without slashes at the ends of the path.
 fn split(uri: &str) -> Option<(&str, &str)> {
     let rest = uri.strip_prefix("s3://").filter(|rest| !rest.contains(['?', '#']))?;
     let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -344,7 +349,7 @@ mod tests {
             ("s3://b/p", "s3://b"),
             ("s3://b/p", "s3://c/p/1"),
             ("s3://b/p", "s3://b/p/../q"),
-            // To a client, these are the keys as they are written.
+            // Clients use these keys as they are written.
             ("s3://b/p", "s3://b/p/%2e%2e/q"),
             ("s3://b/p", "s3://b/p/a%20b"),
             ("s3://b/p", "s3://b/p//1"),
@@ -359,19 +364,19 @@ mod tests {
         }
     }
 
-    /// None of these asks the bucket.
+    /// None of these calls sends a request to the bucket.
     #[tokio::test]
     async fn uploads_of_too_many_parts_are_refused() {
         let place = Prefix::of_uri("s3://b/p").unwrap();
         let path = ArtifactPath::parse("1/f").unwrap();
         for parts in [-1, 0, 10_001] {
             let message = place.start_upload(path.clone(), parts).await.unwrap_err().message;
-            assert_eq!(message, "num_parts has to be from 1 to 10000.");
+            assert_eq!(message, "num_parts must be between 1 and 10000.");
         }
         let parts = vec![SentPart { number: 1, etag: "e".to_owned() }; 10_001];
         let message = place.complete_upload(path.clone(), "n.id".to_owned(), parts, None).await.unwrap_err().message;
         assert_eq!(message, "An upload has at most 10000 parts.");
-        // A file of 11 MB has no more than three parts.
+        // A file of 11 MB has at most three parts.
         let location = crate::Artifacts::below("s3://b/p").at("s3://b/p/1").unwrap();
         let message = location.start_upload(&path, 4, Some(11 << 20)).await.unwrap_err().message;
         assert_eq!(message, "Artifact size is too large. Max size is 11534336 bytes.");
@@ -400,7 +405,7 @@ mod tests {
         for (number, etag, longest, expected) in [
             (1, "\"e\"", 5, Ok(vec!["GET", "POST"])),
             (1, "e", 5, Ok(vec!["GET", "POST"])),
-            // One that comes in its place as soon as the parts were listed, and one that comes then.
+            // Parts that replace or follow the listed one after the list was read.
             (1, "\"longer\"", 5, Err(not_those_parts())),
             (2, "\"e\"", 5, Err(not_those_parts())),
             (1, "\"e\"", 4, Err(too_large(4))),
@@ -422,7 +427,7 @@ mod tests {
         assert_eq!(prefix.key(&path("1//r/./é")).as_deref(), Some("p/1/r/é"));
         assert_eq!((prefix.directory(&path("1")), prefix.directory(&path(""))), ("p/1/".to_owned(), "p/".to_owned()));
         assert_eq!(prefix.key(&path("")), None);
-        // Answers that were put aside are read by their URLs only.
+        // Offloaded responses are only read by their URLs.
         assert_eq!((prefix.key(&path(".answers/x")), prefix.key(&path(".answers"))), (None, None));
         assert!(prefix.key(&path(&"n".repeat(1_022))).is_some() && prefix.key(&path(&"n".repeat(1_023))).is_none());
         assert_eq!(Prefix::of_uri("s3://b").unwrap().key(&path("1")).as_deref(), Some("1"));

@@ -1,5 +1,6 @@
-//! Uploads through the server into a bucket: a few megabytes are in memory at a time, whatever the file's length; where many clients send slowly, 5 MB
-//! of each of them, and only so many are taken (`room.rs`).
+//! Uploads through the server into a bucket. Regardless of the file's size, only a few megabytes
+//! are in memory at a time. If many clients send slowly, it is 5 MB for each of them, and the
+//! number of concurrent uploads is limited (`room.rs`).
 
 use std::time::Duration;
 
@@ -12,14 +13,16 @@ use tokio::time::timeout;
 use crate::backend::{Chunks, failed};
 use crate::room::{PATIENCE, PieceRoom, UNTIL_TAKEN, UploadRoom};
 
-/// For how long a refused body is read: a client that is refused while it sends may not see the
-/// answer.
+/// How long a rejected body is read, because a client that is rejected while it sends may not see
+/// the response.
 const DRAINED: Duration = Duration::from_secs(5);
 
-/// Writes an object and returns its length in bytes: in one request, or in parts, if it is longer than one. It is seen whole or not at all.
+/// Writes an object and returns its length in bytes. Uses one request, or a multipart upload if the
+/// content exceeds one part. The object becomes visible as a whole or not at all.
 ///
 /// # Errors
-/// Those of the chunks and of the bucket; `RESOURCE_EXHAUSTED`, where too many uploads are under way for too long, and nothing was written.
+/// The errors of the chunks and of the bucket; `RESOURCE_EXHAUSTED` if there are too many
+/// concurrent uploads for too long, in which case nothing is written.
 pub(crate) async fn write(bucket: &Bucket, key: &str, mut chunks: Chunks) -> Result<u64> {
     let _room = match UploadRoom::take(UNTIL_TAKEN).await {
         Ok(room) => room,
@@ -41,7 +44,7 @@ pub(crate) async fn write(bucket: &Bucket, key: &str, mut chunks: Chunks) -> Res
     if outcome.is_err()
         && let Err(failure) = bucket.abort_upload(key, &upload).await
     {
-        tracing::warn!(%failure, "parts of an unfinished upload stay until the bucket's lifecycle removes them");
+        tracing::warn!(%failure, "failed to abort an upload; the bucket's lifecycle rules will remove its parts");
     }
     outcome
 }
@@ -58,21 +61,22 @@ async fn in_parts(bucket: &Bucket, key: &str, upload: &str, first: Bytes, mut pi
             return Ok(length);
         }
     }
-    Err(Error::invalid("The file is too long to be sent through the server. Send it in parts."))
+    Err(Error::invalid("The file is too large to be sent through the server. Use a multipart upload."))
 }
 
-/// The bytes of a file, cut into other pieces.
+/// Regroups a stream into pieces of equal size.
 struct Pieces {
     chunks: Chunks,
     rest: Bytes,
-    /// Of the piece that was made last.
+    /// The memory of the last piece.
     room: Option<PieceRoom>,
-    /// How long it waits for room: not again, if it has waited in vain.
+    /// How long to wait for memory. Zero once waiting was in vain.
     patience: Duration,
 }
 
 impl Pieces {
-    /// As many bytes as the smallest part has; fewer at the end, and none after it. Waits for room in memory before it reads them.
+    /// Returns the next piece, which has the size of the smallest part, or less at the end. Returns
+    /// an empty piece after that. Waits for memory before reading.
     async fn next(&mut self) -> Result<Bytes> {
         let (room, mut piece) = PieceRoom::take(self.patience).await;
         if !room.is_counted() {
@@ -90,7 +94,7 @@ impl Pieces {
         }
     }
 
-    /// Makes room for others, now that a piece was sent.
+    /// Releases the memory of a piece that was sent.
     fn give_back(&mut self, piece: Bytes) {
         if let Some(room) = self.room.take() {
             room.give_back(piece);

@@ -1,4 +1,4 @@
-//! Room for pieces of files in memory, for all uploads of the process together.
+//! Limits the memory for pieces of files, across all uploads of the process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,15 +9,17 @@ use mlflow_api::{Error, ErrorCode, Result};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Uploads that are taken at a time, each with one piece in memory: 160 MB, where all of them are slow.
+/// Maximum number of concurrent uploads, each with one piece in memory: 160 MB if all of them are
+/// slow.
 const UPLOADS: usize = 32;
-/// How long another upload waits until it is taken. Clients, and proxies between, wait a minute and
+/// How long another upload waits to be admitted. Clients, and proxies in between, wait a minute or
 /// more.
 pub(crate) const UNTIL_TAKEN: Duration = Duration::from_secs(30);
 
-/// Pieces that are in memory at a time, unless uploads are slow.
+/// Maximum number of pieces in memory, unless uploads are slow.
 const PIECES: usize = 4;
-/// How long an upload waits for others to make room, once. Then it takes more: a few clients that send slowly must not hold up all others.
+/// How long an upload waits for memory, once. After that, it exceeds the limit, so that a few
+/// clients that send slowly do not block all others.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 static TAKEN: Semaphore = Semaphore::const_new(UPLOADS);
@@ -26,50 +28,52 @@ static SHARED: Shared = Shared { free: Semaphore::const_new(PIECES), buffers: Mu
 
 struct Shared {
     free: Semaphore,
-    /// Memory that is used again. If it were freed and allocated again, the process would keep the
-    /// old memory for a while, in addition to the new one. It is a std mutex, as nothing is awaited
-    /// while it is held.
+    /// Buffers for reuse. If they were freed and allocated again, the process would retain the old
+    /// memory for a while in addition to the new. A std mutex suffices, because it is not held
+    /// across an await.
     buffers: Mutex<Vec<BytesMut>>,
 }
 
-/// A place among the running uploads, until it is dropped. An upload has it before its first byte
-/// is read and keeps it to its end. So no upload is refused when much of it has been sent.
+/// A permit for one of the concurrent uploads, released on drop. It is acquired before the first
+/// byte is read and held to the end, so that no upload is rejected after a large part of it has
+/// been sent.
 pub(crate) struct UploadRoom(#[expect(dead_code, reason = "kept until it is dropped")] SemaphorePermit<'static>);
 
 impl UploadRoom {
-    /// Waits until there is a place, but no longer than `patience`.
+    /// Waits for a permit, for at most `patience`.
     ///
     /// # Errors
-    /// `RESOURCE_EXHAUSTED`, where there is none for so long.
+    /// `RESOURCE_EXHAUSTED` if none becomes available in time.
     pub(crate) async fn take(patience: Duration) -> Result<Self> {
         let permit = timeout(patience, TAKEN.acquire()).await.ok().and_then(std::result::Result::ok);
-        let message = "There are too many uploads at this time. Try again later.";
+        let message = "Too many concurrent uploads. Try again later.";
         permit.map(Self).ok_or_else(|| Error::new(ErrorCode::ResourceExhausted, message))
     }
 }
 
-/// Room for one piece, until it is dropped.
+/// A permit for the memory of one piece, released on drop.
 pub(crate) struct PieceRoom(Option<SemaphorePermit<'static>>);
 
 impl PieceRoom {
-    /// Waits until there is room, but no longer than `patience`; with it, memory for a piece.
+    /// Waits for a permit, for at most `patience`, and returns it with a buffer. After the timeout,
+    /// the permit is not counted.
     pub(crate) async fn take(patience: Duration) -> (Self, BytesMut) {
         let permit = timeout(patience, SHARED.free.acquire()).await;
         let mut buffer = SHARED.buffers().pop().unwrap_or_default();
         buffer.clear();
-        // Reserved memory that is not filled takes none, while a buffer that grows by doubling
-        // would take twice as much.
+        // Reserved memory takes no space until it is written to, while a buffer that grows by
+        // doubling would take twice as much.
         buffer.reserve(SMALLEST_PART);
         (Self(permit.ok().and_then(std::result::Result::ok)), buffer)
     }
 
-    /// Whether it is one of the few, and not more.
+    /// Whether the permit counts towards the limit, rather than exceeding it.
     pub(crate) fn is_counted(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Makes room. It keeps the memory of the piece for the next one, if nobody reads the piece any
-    /// more and others have pieces meanwhile.
+    /// Releases the permit. The piece's buffer is reused if there are no other references to it,
+    /// and if other pieces are in memory at the moment.
     pub(crate) fn give_back(self, piece: Bytes) {
         let is_counted = self.is_counted();
         drop(self);
@@ -105,7 +109,7 @@ mod tests {
         room.give_back(buffer.freeze());
         let (room, buffer) = waiting.await;
         assert!(room.is_counted() && buffer.is_empty() && buffer.capacity() >= SMALLEST_PART);
-        // Nobody makes room.
+        // No other upload releases memory.
         let (more, buffer) = PieceRoom::take(Duration::from_millis(1)).await;
         assert!(!more.is_counted());
         more.give_back(buffer.freeze());

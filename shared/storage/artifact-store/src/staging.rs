@@ -1,7 +1,7 @@
 //! The directory of files that are being written, and the removal of leftovers of killed servers.
 //!
-//! It is at the root of the place, on the same file system as the final paths. Each file is locked
-//! by the process that writes it. So another process that clears up does not take it for a
+//! It is in the root of the artifact directory, on the same file system as the final paths. Each
+//! file is locked by the process that writes it, so that another process does not remove it as a
 //! leftover.
 
 use std::fs::{File, TryLockError};
@@ -15,7 +15,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::walk;
 
-/// Beginning of names that no artifact has. MLflow's client writes files under such names before they get theirs.
+/// Prefix of reserved names. MLflow's client writes temporary files under such names.
 pub(crate) const RESERVED: &str = ".artifact.uploading.";
 const DIRECTORY: &str = ".artifact.uploading.here";
 
@@ -23,20 +23,20 @@ pub(crate) fn is_reserved(name: &str) -> bool {
     name.starts_with(RESERVED)
 }
 
-/// A name in the staging directory that nobody else uses.
+/// Returns a unique name in the staging directory.
 fn new_name() -> String {
     format!("{:032x}", rand::random::<u128>())
 }
 
-/// The staging directory of a place, which is made where it is missing; the place, too.
+/// Opens the staging directory of a root. Creates both if they do not exist.
 fn open(root: &Path) -> io::Result<OwnedFd> {
     std::fs::create_dir_all(root)?;
     let root = walk::root(root)?;
     let directory = root.map(|root| walk::make_directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten();
-    directory.ok_or_else(|| io::Error::other("something else is in the place of the staging directory"))
+    directory.ok_or_else(|| io::Error::other("the staging directory is not a directory"))
 }
 
-/// A file that is being written. Dropped before it is published, it is deleted.
+/// A file that is being written. If it is dropped before it is published, it is deleted.
 pub(crate) struct Staged {
     directory: OwnedFd,
     name: String,
@@ -45,7 +45,7 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// A new, empty file. Waits for the disk.
+    /// Creates an empty file. Blocks on the disk.
     pub(crate) fn create(root: &Path) -> io::Result<Self> {
         let directory = open(root)?;
         loop {
@@ -53,25 +53,26 @@ impl Staged {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let file = File::from(rustix::fs::openat(&directory, &name, flags, Mode::from_raw_mode(0o666))?);
             file.lock()?;
-            // Otherwise, it was taken for a leftover before it was locked.
+            // If the file has no links left, another process has removed it as a leftover before it
+            // was locked.
             if file.metadata()?.nlink() > 0 {
                 return Ok(Self { directory, name, file: tokio::fs::File::from_std(file), is_published: false });
             }
         }
     }
 
-    /// Writes further bytes.
+    /// Appends bytes.
     pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes).await
     }
 
-    /// Has the disk keep the written bytes.
+    /// Flushes the file to the disk.
     pub(crate) async fn sync(&mut self) -> io::Result<()> {
         self.file.flush().await?;
         self.file.sync_all().await
     }
 
-    /// Gives the file its name in a directory, for good. Waits for the disk.
+    /// Moves the file to its name in a directory, durably. Blocks on the disk.
     pub(crate) fn publish(mut self, directory: &OwnedFd, name: &str) -> io::Result<()> {
         rustix::fs::renameat(&self.directory, &self.name, directory, name)?;
         self.is_published = true;
@@ -85,12 +86,13 @@ impl Drop for Staged {
             return;
         }
         if let Err(error) = walk::remove(self.directory.as_fd(), &self.name) {
-            tracing::warn!(%error, "an unfinished upload stays until the next start");
+            tracing::warn!(%error, "failed to delete an unfinished upload; the next start will remove it");
         }
     }
 }
 
-/// Deletes something: it is gone at once, and a directory emptied after. Waits for the disk.
+/// Deletes an entry. It disappears atomically, and the content of a directory is removed
+/// afterwards. Blocks on the disk.
 pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result<()> {
     let staging = open(root)?;
     let trash = new_name();
@@ -102,8 +104,8 @@ pub(crate) fn delete(root: &Path, directory: &OwnedFd, name: &str) -> io::Result
     walk::remove(staging.as_fd(), &trash)
 }
 
-/// Deletes leftovers of killed processes' uploads and deletions; returns their number. Waits for
-/// the disk.
+/// Deletes the leftovers of uploads and deletions of killed processes, and returns their number.
+/// Blocks on the disk.
 pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
     let Some(staging) =
         walk::root(root)?.map(|root| walk::directory(root, &[DIRECTORY.to_owned()])).transpose()?.flatten()
@@ -117,7 +119,7 @@ pub(crate) fn remove_leftovers(root: &Path) -> io::Result<usize> {
         match file.as_ref().map(File::try_lock) {
             Some(Err(TryLockError::WouldBlock)) => continue,
             Some(Err(TryLockError::Error(error))) => return Err(error),
-            // A directory is one whose deletion has begun.
+            // A directory is the leftover of an interrupted deletion.
             Some(Ok(())) | None => walk::remove(staging.as_fd(), &name)?,
         }
         removed += 1;

@@ -1,6 +1,6 @@
-//! Steps through directories, one name at a time from an open directory on. So neither a link nor a
-//! change of the tree meanwhile leads elsewhere. Anything but files and directories (links, pipes,
-//! sockets, devices) counts as absent.
+//! Traverses directories one name at a time, relative to an open directory, so that neither links
+//! nor concurrent changes to the tree lead outside. Everything except files and directories (links,
+//! pipes, sockets, devices) is treated as absent.
 
 use std::fs::File;
 use std::io;
@@ -11,14 +11,15 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// A pipe would wait for a writer, and a terminal become this process's own.
+/// Without `NONBLOCK`, opening a pipe would wait for a writer. Without `NOCTTY`, a terminal could
+/// become the controlling terminal of this process.
 const FILE: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
-/// Times that a directory is made again which somebody else has deleted meanwhile.
+/// Maximum number of times that a directory is created again after another process has deleted it.
 const ATTEMPTS: usize = 10;
 
-/// The result of a system call; `None` where there is nothing of this name. That includes a link or
-/// a file in the place of a directory, and names that no file system takes.
+/// Converts the result of a system call to `None` if the name does not exist. That includes a link
+/// or a file in place of a directory, and names that the file system does not support.
 fn present<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -27,7 +28,7 @@ fn present<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The root itself, where links lead to it: it is the operator's choice.
+/// Opens the root. Links in its path are followed, because it is configured by the operator.
 pub(crate) fn root(path: &Path) -> io::Result<Option<OwnedFd>> {
     present(rustix::fs::open(path, DIRECTORY, Mode::empty()))
 }
@@ -36,7 +37,7 @@ fn child(directory: BorrowedFd<'_>, name: &str) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(directory, name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// The directory that these parts lead to.
+/// Opens the directory at a path.
 pub(crate) fn directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     let mut at = from;
     for part in parts {
@@ -48,8 +49,8 @@ pub(crate) fn directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<Ow
     Ok(Some(at))
 }
 
-/// The directory that these parts lead to, made where it is missing, so that a power cut does not take it away; `None` where something
-/// else is in the way, or a name is none.
+/// Opens the directory at a path, and creates missing directories so that they survive a power cut.
+/// Returns `None` if a path component is invalid, or is not a directory.
 pub(crate) fn make_directory(from: OwnedFd, parts: &[String]) -> io::Result<Option<OwnedFd>> {
     let mut at = from;
     for part in parts {
@@ -76,7 +77,7 @@ fn make_child(directory: BorrowedFd<'_>, name: &str) -> rustix::io::Result<Owned
     Err(Errno::NOENT)
 }
 
-/// Whether something that is no directory is in the way of these parts.
+/// Checks whether a component of a path exists and is not a directory.
 pub(crate) fn is_blocked(from: OwnedFd, parts: &[String]) -> io::Result<bool> {
     let mut at = from;
     for part in parts {
@@ -90,7 +91,7 @@ pub(crate) fn is_blocked(from: OwnedFd, parts: &[String]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The status of a name itself, a link not followed.
+/// Returns the status of a name, without following a link.
 pub(crate) fn stat(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<Stat>> {
     present(rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW))
 }
@@ -99,19 +100,19 @@ pub(crate) fn kind(stat: &Stat) -> FileType {
     FileType::from_raw_mode(stat.st_mode)
 }
 
-/// A file, open for reading.
+/// Opens a file for reading.
 pub(crate) fn file(directory: BorrowedFd<'_>, name: &str) -> io::Result<Option<File>> {
-    // Opening a device could have effects, so it is not opened.
+    // Opening a device could have side effects, so the type is checked first.
     if !stat(directory, name)?.is_some_and(|stat| kind(&stat) == FileType::RegularFile) {
         return Ok(None);
     }
     let Some(file) = present(rustix::fs::openat(directory, name, FILE, Mode::empty()))? else { return Ok(None) };
     let file = File::from(file);
-    // Something else may have taken the file's place meanwhile.
+    // The file may have been replaced in the meantime.
     Ok(file.metadata()?.is_file().then_some(file))
 }
 
-/// The names in a directory; those that are no text are left out.
+/// Returns the names in a directory, without those that are not UTF-8.
 pub(crate) fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item = io::Result<String>>> {
     let entries = Dir::read_from(directory)?;
     Ok(entries.filter_map(|entry| match entry {
@@ -122,8 +123,7 @@ pub(crate) fn names(directory: BorrowedFd<'_>) -> io::Result<impl Iterator<Item 
     }))
 }
 
-/// Deletes the entry of this name, if there is one: a directory with everything in it, and of a
-/// link only the link.
+/// Deletes an entry, if it exists: a directory with its content, and a link without its target.
 pub(crate) fn remove(directory: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     match stat(directory, name)? {
         None => return Ok(()),

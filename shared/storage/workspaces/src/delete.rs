@@ -1,4 +1,4 @@
-//! Deleting a workspace.
+//! Deletion of workspaces.
 
 use std::time::Duration;
 
@@ -11,22 +11,22 @@ use table::{Condition, Failure, Item, Query, Update, Write, text};
 use crate::document::{Document, key_of};
 use crate::store::{Workspaces, former_key, listed_key};
 
-/// The treatment of a workspace's contents (`WorkspaceDeletionMode`).
+/// How the contents of a deleted workspace are treated (`WorkspaceDeletionMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It must hold nothing.
+    /// The workspace must be empty.
     Restrict,
-    /// It goes to the default workspace.
+    /// The contents are moved to the default workspace.
     SetDefault,
-    /// It is removed.
+    /// The contents are removed.
     Cascade,
 }
 
 impl Mode {
-    /// All, in MLflow's order.
+    /// All modes, in MLflow's order.
     pub const ALL: [Self; 3] = [Self::SetDefault, Self::Cascade, Self::Restrict];
 
-    /// MLflow's name.
+    /// Returns MLflow's name of the mode.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,25 +37,25 @@ impl Mode {
     }
 }
 
-/// The contents of a workspace, by the names of MLflow's tables.
+/// The names of one kind of contents, under MLflow's name of the table.
 struct Contents {
     table: &'static str,
     names: Vec<String>,
 }
 
 impl Workspaces {
-    /// Begins to delete a workspace: checks that this is possible, and closes it for all writes. A
-    /// second deletion goes on. It answers when no process relies on an earlier read of the
-    /// workspace; `lease` is for how long they do. A few requests per thousand names.
+    /// Starts to delete a workspace: checks that this is possible, and closes the workspace to all
+    /// writes. Calling it again resumes the deletion. Returns after `lease`, when no process relies
+    /// on an earlier read of the workspace any more. A few requests per thousand names.
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`, and `INVALID_STATE` where it has contents, or a name that the
-    /// default workspace has, too: then nothing has changed.
+    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_STATE` if the workspace has contents, or a name that
+    /// also exists in the default workspace. In these cases, nothing has changed.
     pub async fn begin_deletion(&self, name: &Workspace, mode: Mode, lease: Duration) -> Result<Document> {
         let found = self.get(name).await?;
         self.check(&found, mode).await?;
         let goes_to = match (mode, &found.goes_to) {
-            // Contents that have gone there never come back.
+            // Contents that have already been moved there stay there.
             (_, Some(before)) if before.is_for_removal() => before.clone(),
             (Mode::Cascade, _) => Workspace::for_removal(&found.id),
             (Mode::SetDefault | Mode::Restrict, _) => Workspace::default(),
@@ -81,7 +81,7 @@ impl Workspaces {
         Ok(Document { goes_to: Some(goes_to), ..found })
     }
 
-    /// Lets a workspace be written to again.
+    /// Opens a workspace to writes again.
     async fn give_back(&self, found: &Document) -> Result<()> {
         let is_it = Condition::Equals(ID.into(), text(&found.id));
         let update = Update::new(key_of(&found.name)).only_if(is_it).remove(GOES_TO);
@@ -91,13 +91,13 @@ impl Workspaces {
         }
     }
 
-    /// Moves the contents of a workspace, and deletes it. A request for each entity.
+    /// Moves the contents of a workspace, and deletes it. One request per entity.
     ///
     /// # Errors
-    /// Those of the table; then it may be done again. `INVALID_STATE`, where a name was taken
-    /// meanwhile.
+    /// The table cannot be read or written, in which case the call may be repeated. `INVALID_STATE`
+    /// if a name was taken in the meantime.
     pub async fn finish_deletion(&self, begun: &Document) -> Result<()> {
-        let Some(to) = &begun.goes_to else { return Err(Error::internal("a deletion was not begun")) };
+        let Some(to) = &begun.goes_to else { return Err(Error::internal("the deletion was not started")) };
         self.move_all(&begun.name, to).await?;
         self.table.delete_range(rows::WorkspaceDay::all(&begun.name.as_str().into()).range()).await?;
         let is_it = Condition::Equals(ID.into(), text(&begun.id));
@@ -107,20 +107,23 @@ impl Workspaces {
             Write::Put(Item::new(former_key(&begun.name)), Condition::Always),
         ];
         match self.table.transact(&writes).await {
-            // Somebody else was faster, and perhaps made another of the name.
+            // A concurrent deletion has finished first, and another workspace of this name may have
+            // been created.
             Ok(()) | Err(Failure::Cancelled(_)) => Ok(()),
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// Refuses a deletion that cannot be done.
+    /// Checks that a workspace can be deleted.
     async fn check(&self, found: &Document, mode: Mode) -> Result<()> {
         let name = &found.name;
         match mode {
             Mode::Cascade => Ok(()),
             _ if found.goes_to.as_ref().is_some_and(Workspace::is_for_removal) => Err(Error::new(
                 ErrorCode::InvalidState,
-                format!("Cannot delete workspace '{name}': it is being deleted in mode CASCADE. Repeat that."),
+                format!(
+                    "Cannot delete workspace '{name}': it is being deleted in mode CASCADE. Repeat the deletion in that mode."
+                ),
             )),
             Mode::Restrict => {
                 for Contents { table, names } in self.contents(name).await? {
@@ -147,7 +150,7 @@ impl Workspaces {
         }
     }
 
-    /// The contents of a workspace that keep it from being deleted.
+    /// Returns the contents that prevent a workspace from being deleted.
     async fn contents(&self, workspace: &Workspace) -> Result<Vec<Contents>> {
         let here = Name::from(workspace.as_str());
         let models = [ModelKind::Model, ModelKind::Prompt].map(|kind| rows::ModelName::all(&here).kind(&kind).range());
@@ -179,7 +182,8 @@ impl Workspaces {
         }
     }
 
-    /// The names of a workspace that the default one has, too, by MLflow's names of tables.
+    /// Returns the names in a workspace that also exist in the default workspace, with MLflow's
+    /// names of their tables.
     async fn conflicts(&self, workspace: &Workspace) -> Result<Vec<(&'static str, String)>> {
         let default = Name::from(Workspace::default().as_str());
         let mut conflicts = Vec::new();
@@ -191,7 +195,7 @@ impl Workspaces {
                     "registered_models" => [ModelKind::Model, ModelKind::Prompt]
                         .map(|kind| rows::ModelName::key(&default, &kind, &name))
                         .to_vec(),
-                    // Names of datasets are nobody's own here.
+                    // Names of datasets are not unique.
                     _ => Vec::new(),
                 }
             };
@@ -208,7 +212,7 @@ impl Workspaces {
     }
 }
 
-/// MLflow's refusal of names that are taken (`_check_set_default_conflicts`).
+/// Returns MLflow's error for names that are taken (`_check_set_default_conflicts`).
 pub(crate) fn conflict(workspace: &Workspace, taken: &[(&'static str, String)]) -> Error {
     let line = |(table, name): &(&str, String)| format!("  - {table}: {}", mlflow_api::python::repr(name));
     let lines: Vec<_> = taken.iter().map(line).collect();

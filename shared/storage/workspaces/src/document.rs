@@ -13,36 +13,36 @@ pub struct Document {
     pub name: Workspace,
     /// Description.
     pub description: Option<String>,
-    /// Where new experiments keep their artifacts, if not below the server's own place.
+    /// Artifact root of new experiments, if it is not below the server's own.
     pub artifact_root: Option<String>,
-    /// Where MLflow's archive of traces would be.
+    /// Location of MLflow's archive of traces. Stored, but not used.
     pub archive: Option<String>,
-    /// After what time MLflow would archive traces.
+    /// Time after which MLflow would archive traces. Stored, but not used.
     pub archive_after: Option<String>,
-    /// Tells it from every other workspace. It is empty for the default one without a document.
+    /// Unique id. Empty for a default workspace without a document.
     pub id: String,
-    /// Its directory of artifacts below `workspaces/`, if that is not its name.
+    /// Name of its artifact directory below `workspaces/`, if it differs from the workspace's name.
     pub directory: Option<String>,
-    /// Where its contents go, if it is being deleted.
+    /// Where the contents are moved to, if the workspace is being deleted.
     pub goes_to: Option<Workspace>,
 }
 
-/// A change of a workspace: fields that are `None` stay as they are. An empty text removes a field,
+/// A change to a workspace. Fields that are `None` stay as they are. An empty text removes a field,
 /// except the description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Description.
     pub description: Option<String>,
-    /// Where new experiments keep their artifacts.
+    /// Artifact root of new experiments.
     pub artifact_root: Option<String>,
-    /// Where MLflow's archive of traces would be.
+    /// Location of MLflow's archive of traces.
     pub archive: Option<String>,
-    /// After what time MLflow would archive traces.
+    /// Time after which MLflow would archive traces.
     pub archive_after: Option<String>,
 }
 
 impl Change {
-    /// The attributes that it is about.
+    /// Returns the attributes to be changed, with their new values.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (Attribute<Text>, &str)> {
         let all = [
             (DESCRIPTION, &self.description),
@@ -54,14 +54,14 @@ impl Change {
     }
 }
 
-/// The key of the item of a workspace.
+/// Returns the key of a workspace's item.
 #[must_use]
 pub(crate) fn key_of(workspace: &Workspace) -> Key {
     rows::Workspace::key(&workspace.as_str().into())
 }
 
 impl Document {
-    /// The default workspace without a document, with MLflow's description.
+    /// Returns the default workspace without a document, with MLflow's description.
     pub(crate) fn default_workspace() -> Self {
         Self {
             name: Workspace::default(),
@@ -75,10 +75,10 @@ impl Document {
         }
     }
 
-    /// The workspace of an item.
+    /// Parses the item of a workspace.
     ///
     /// # Errors
-    /// An internal one, if it cannot be read.
+    /// An internal error if the item is malformed.
     pub(crate) fn of(item: &Item) -> Result<Self> {
         let text = |attribute: Attribute<Text>| item.get(attribute).map(str::to_owned);
         let read = || {

@@ -1,15 +1,15 @@
-//! Workspaces: what the table says of each, and deleting one.
+//! Workspaces: their documents, deletion and usage.
 //!
 //! A **workspace** is a namespace of experiments, registered models and evaluation datasets, with
-//! roles of its own. `default` has no prefix and no attribute. Each is an item in a partition of
-//! its own, with the rows that list its experiments, registered models, evaluation datasets and
-//! scorers. Everything else is found by ids, and says its workspace in an attribute. Only the keys
-//! of registered models begin with it.
+//! its own roles. `default` has no prefix and no attribute. Each workspace is an item in its own
+//! partition, next to the rows that list its experiments, registered models, evaluation datasets
+//! and scorers. Everything else is found by id, and stores its workspace in an attribute. Only the
+//! keys of registered models begin with the workspace.
 //!
-//! So a workspace is deleted by moving what these rows list. The destination is the default
-//! workspace, or one named `.<id>` that no request can name, whose contents are removed later
-//! ([`Workspace::for_removal`](mlflow_api::Workspace::for_removal)). Either way nothing is left
-//! under the name, and a new workspace of that name has nothing of the old one
+//! Therefore a workspace is deleted by moving the entities that these rows list. The destination is
+//! the default workspace, or one named `.<id>` that no request can name, whose contents are removed
+//! later ([`Workspace::for_removal`](mlflow_api::Workspace::for_removal)). Either way, nothing is
+//! left under the name, and a new workspace of that name does not inherit anything
 //! (`docs/adr/0052-workspaces.md`).
 //!
 //! `DELETE workspaces/{workspace_name}` → `workspaces::Delete` → `Workspaces::begin_deletion`, then
@@ -18,16 +18,16 @@
 //! 1. `delete.rs` checks that the mode allows it: nothing is listed, or no name is taken in
 //!    `default`.
 //! 2. One transaction writes the destination of the contents into the item. From then on, `check`
-//!    in `shared/http/access/src/workspaces.rs` refuses writes.
-//! 3. The call waits 300 ms, then checks once more.
-//! 4. `functions/auth` revokes the roles of the workspace.
-//! 5. `moving.rs` moves each experiment, model, dataset and scorer in a transaction of its own.
-//!    After `CASCADE` they are in a workspace that no request can name.
-//! 6. The rows of usage, the item and its list row are deleted. Then the call is answered.
+//!    in `shared/http/access/src/workspaces.rs` rejects writes.
+//! 3. The call waits 300 ms, and then checks once more.
+//! 4. `functions/auth` deletes the roles of the workspace, and revokes grants in it.
+//! 5. `moving.rs` moves each experiment, model, dataset and scorer in its own transaction. After
+//!    `CASCADE`, they are in a workspace that no request can name.
+//! 6. The rows of usage, the item and its list row are deleted. Then the call returns.
 //!
-//! `gc` and `serve` remove the contents of a workspace that no request can name. Experiments go as
-//! in the crate `retention`, models and datasets by `removal.rs`, the list row last. `usage.rs`
-//! counts a workspace's days and holds it to its quotas.
+//! `gc` and `serve` remove the contents of a workspace that no request can name. Experiments are
+//! removed by the crate `retention`, models and datasets by `removal.rs`, and the list row last.
+//! `usage.rs` counts a workspace's daily usage and enforces its quotas.
 
 mod delete;
 mod document;

@@ -1,5 +1,5 @@
-//! Moves the contents of a workspace to another one. Each entity moves in a transaction of its own,
-//! so that it is in one of the two. A move that is cut off can go on with the rest.
+//! Moves the contents of a workspace to another one. Each entity is moved in its own transaction,
+//! so that it is always in exactly one of the two. An interrupted move can be resumed.
 
 use entities::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
 use entities::{in_workspace, unreadable};
@@ -11,14 +11,14 @@ use table::{Condition, Failure, Item, Query, Update, Write, text};
 use crate::delete::conflict;
 use crate::store::Workspaces;
 
-/// Things that are moved at a time.
+/// Number of entities that are moved concurrently.
 const AT_ONCE: usize = 8;
 
 impl Workspaces {
-    /// Moves everything that a workspace lists. A request or two for each thing.
+    /// Moves everything that a workspace lists. One or two requests per entity.
     ///
     /// # Errors
-    /// `INVALID_STATE`, where a name is taken.
+    /// `INVALID_STATE` if a name is taken.
     pub(crate) async fn move_all(&self, from: &Workspace, to: &Workspace) -> Result<()> {
         let here = Name::from(from.as_str());
         self.move_rows(rows::ExperimentName::all(&here).range(), |row| self.move_experiment(row, from, to)).await?;
@@ -73,7 +73,7 @@ impl Workspaces {
             Write::Put(under(&row, new), Condition::Always),
             Write::Delete(key.clone(), Condition::Always),
         ];
-        self.moved(&writes, &key, || Error::unavailable("a dataset could not be moved")).await
+        self.moved(&writes, &key, || Error::unavailable("failed to move a dataset")).await
     }
 
     async fn move_scorer(&self, row: Item, to: &Workspace) -> Result<()> {
@@ -83,13 +83,14 @@ impl Workspaces {
         Ok(self.table.transact(&writes).await?)
     }
 
-    /// A model is found under another key then; its other rows stay where they are, as when it is renamed (`docs/adr/0014-model-homes.md`).
+    /// Moves a model, which gets another key. Its other rows stay where they are, as when it is
+    /// renamed (`docs/adr/0014-model-homes.md`).
     async fn move_model(&self, row: Item, kind: ModelKind, from: &Workspace, to: &Workspace) -> Result<()> {
         let listed = row.key().ok_or_else(|| unreadable(&row, "the name of a model"))?;
         let name = row.get(NAME).ok_or_else(|| unreadable(&row, "the name of a model"))?;
         let (old, new) = (ModelKey::of(from, name), ModelKey::of(to, name));
         let old_key = rows::RegisteredModel::key(&old);
-        // Another model that has the name meanwhile is another one's to move.
+        // If another model has the name by now, it has its own row and is moved separately.
         let Some(item) = self.table.get(&old_key).await?.filter(|item| item.get(NAME) == Some(name)) else {
             return Ok(self.table.write_many(Vec::new(), &[listed]).await?);
         };
@@ -110,8 +111,8 @@ impl Workspaces {
             Write::Put(under(&row, list_key), Condition::Always),
             Write::Delete(listed.clone(), Condition::Always),
         ];
-        // Before the model itself: after an interruption, the model is still here, and the move
-        // goes on.
+        // These rows are moved before the model itself, so that after an interruption the model is
+        // still listed and the move is resumed.
         let of_runs = self.versions_of_runs(&home).await?;
         let named = |workspace: &Workspace| {
             let key = |(run, version): &(String, u32)| {
@@ -128,13 +129,13 @@ impl Workspaces {
                 if self.table.get(&rows::RegisteredModel::key(&new)).await?.is_some() {
                     return Err(conflict(from, &[("registered_models", name.to_owned())]));
                 }
-                Err(Error::unavailable("a model was changed while it was moved"))
+                Err(Error::unavailable("the model was changed while it was being moved"))
             }
             Err(failure) => Err(failure.into()),
         }
     }
 
-    /// The versions in a home that name runs.
+    /// Returns the versions in a home that were created by runs, with these runs.
     async fn versions_of_runs(&self, home: &ModelKey) -> Result<Vec<(String, u32)>> {
         let mut query = Query::of(rows::ModelVersion::all(home));
         let mut found = Vec::new();
@@ -152,7 +153,8 @@ impl Workspaces {
         }
     }
 
-    /// Makes a move of something whose item comes first, the new row second and the old one, of this key, third.
+    /// Executes the transaction that moves an entity. The first write is the entity's item, the
+    /// second one the new list row, and the third one the deletion of the old list row at `old`.
     async fn moved(&self, writes: &[Write], old: &Key, taken: impl FnOnce() -> Error) -> Result<()> {
         match self.table.transact(writes).await {
             Ok(()) => Ok(()),
@@ -161,7 +163,7 @@ impl Workspaces {
                 if refused(1) && !refused(0) {
                     return Err(taken());
                 }
-                // The listed entity is gone, or belongs to another workspace: the row is a
+                // The listed entity is gone, or belongs to another workspace. The row is a
                 // leftover.
                 Ok(self.table.write_many(Vec::new(), std::slice::from_ref(old)).await?)
             }
@@ -170,7 +172,7 @@ impl Workspaces {
     }
 }
 
-/// An update of an item's workspace, from one to the other.
+/// Returns an update that changes an item's workspace from one to the other.
 fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
     let is = if *from == Workspace::default() {
         Condition::Missing(WORKSPACE.into())
@@ -181,7 +183,7 @@ fn says(key: Key, from: &Workspace, to: &Workspace) -> Update {
     if *to == Workspace::default() { update.remove(WORKSPACE) } else { update.set(WORKSPACE, text(to.as_str())) }
 }
 
-/// The same item under another key.
+/// Returns a copy of an item under another key.
 fn under(item: &Item, key: Key) -> Item {
     let mut item = item.clone();
     item.0.extend(Item::new(key).0);

@@ -1,5 +1,5 @@
 //! Removes entities that were moved to a workspace that no request can name. Its experiments are
-//! removed with deleted ones (`retention`).
+//! removed together with deleted ones (`retention`).
 
 use entities::attributes::{HOME, ID, NAME, RUN};
 use entities::unreadable;
@@ -10,10 +10,11 @@ use table::{Condition, Failure, Item, Query, Write, text};
 use crate::store::{Workspaces, listed_key};
 
 impl Workspaces {
-    /// Removes the registered models and the evaluation datasets of a workspace. Some requests for each. It may be stopped and be repeated.
+    /// Removes the registered models and the evaluation datasets of a workspace. A few requests per
+    /// entity. An interrupted call may be repeated.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be read or written.
     pub async fn remove_models_and_datasets(&self, workspace: &Workspace) -> Result<()> {
         let here = Name::from(workspace.as_str());
         for kind in [ModelKind::Model, ModelKind::Prompt] {
@@ -23,7 +24,7 @@ impl Workspaces {
         }
         for row in self.table.query(Query::of(rows::WorkspaceEvaluationDataset::all(&here))).await? {
             let key = row.key().ok_or_else(|| unreadable(&row, "a place in a list of evaluation datasets"))?;
-            // The stream's consumer removes the contents of a dataset that is gone.
+            // The stream's consumer removes the contents of a deleted dataset.
             let dataset = part::listed_evaluation_dataset(&key.sk).map(|id| rows::EvaluationDataset::key(&id));
             let writes: Vec<_> =
                 dataset.into_iter().chain([key]).map(|key| Write::Delete(key, Condition::Always)).collect();
@@ -32,7 +33,7 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Removes a model with its versions, the row that lists it last.
+    /// Removes a model with its versions. The row that lists the model is removed last.
     async fn remove_model(&self, workspace: &Workspace, row: &Item) -> Result<()> {
         let unreadable = || unreadable(row, "the name of a model");
         let (listed, name) = (row.key().ok_or_else(unreadable)?, row.get(NAME).ok_or_else(unreadable)?);
@@ -44,7 +45,7 @@ impl Workspaces {
             self.table.delete_range(rows::ModelTag::all(&home).range()).await?;
             let is_its = Condition::Equals(ID.into(), text(item.get(ID).unwrap_or_default()));
             match self.table.transact(&[Write::Delete(rows::ModelHome::key(&home), is_its)]).await {
-                // It was removed before.
+                // It was removed by an earlier attempt.
                 Ok(()) | Err(Failure::Cancelled(_)) => {}
                 Err(failure) => return Err(failure.into()),
             }
@@ -52,7 +53,7 @@ impl Workspaces {
         Ok(self.table.write_many(Vec::new(), &[rows::RegisteredModel::key(&key), listed]).await?)
     }
 
-    /// Removes the rows that find versions by their runs.
+    /// Removes the rows that map runs to model versions.
     async fn remove_versions(&self, workspace: &Workspace, home: &ModelKey) -> Result<()> {
         let mut query = Query::of(rows::ModelVersion::all(home));
         loop {
@@ -70,10 +71,10 @@ impl Workspaces {
         }
     }
 
-    /// Forgets a workspace whose contents are removed.
+    /// Deletes the list row of a workspace whose contents have been removed.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be written.
     pub async fn forget(&self, workspace: &Workspace) -> Result<()> {
         Ok(self.table.write_many(Vec::new(), &[listed_key(workspace)]).await?)
     }

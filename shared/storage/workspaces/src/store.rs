@@ -1,4 +1,4 @@
-//! Workspaces in the table.
+//! Storage of workspaces.
 
 use std::collections::BTreeMap;
 
@@ -16,39 +16,39 @@ pub struct Workspaces {
     pub(crate) table: Table,
 }
 
-/// The row that lists a workspace.
+/// Returns the key of the row that lists a workspace.
 pub(crate) fn listed_key(workspace: &Workspace) -> Key {
     rows::ListedWorkspace::key(&workspace.as_str().into())
 }
 
-/// The row that says that a deleted workspace had this name.
+/// Returns the key of the row which records that a deleted workspace had this name.
 pub(crate) fn former_key(workspace: &Workspace) -> Key {
     rows::FormerWorkspace::key(&workspace.as_str().into())
 }
 
-/// The item of a new workspace.
+/// Returns the item of a new workspace.
 fn new_item(name: &Workspace, new: &Change, is_former: bool) -> Item {
     let id = ulid::Ulid::generate().to_string();
     let item = Item::new(key_of(name)).with(ID, text(&id)).with(CREATED, number(now_ms())).with(BY_ID, number(1));
     let said = new.attributes().filter(|(_, value)| !value.is_empty());
     let item = said.fold(item, |item, (attribute, value)| item.with(attribute, text(value)));
-    // An empty description is one, too.
+    // An empty description is stored as well.
     let item = match new.description.as_deref() {
         Some("") => item.with(DESCRIPTION, text("")),
         _ => item,
     };
-    // No name of a workspace has a dot.
+    // Names of workspaces cannot contain a dot, so the directory is unique.
     if is_former { item.with(DIRECTORY, text(format!("{name}.{id}"))) } else { item }
 }
 
 impl Workspaces {
-    /// Over a table.
+    /// Returns the workspaces of a table.
     #[must_use]
     pub fn new(table: Table) -> Self {
         Self { table }
     }
 
-    /// Makes a workspace. Two requests; six write units.
+    /// Creates a workspace. Two requests, six write units.
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
@@ -56,9 +56,9 @@ impl Workspaces {
         self.create_with(name, new, |_| Vec::new()).await
     }
 
-    /// Makes a workspace, and in the same transaction what belongs to it from its beginning. A
-    /// workspace of a name that another one had keeps its artifacts in a directory of its own. Two
-    /// requests; six write units, and those of `with`.
+    /// Creates a workspace, and executes the writes that `with` returns in the same transaction. If
+    /// an earlier workspace had the name, the new one gets another artifact directory. Two
+    /// requests, six write units, and those of `with`.
     ///
     /// # Errors
     /// `RESOURCE_ALREADY_EXISTS`.
@@ -80,7 +80,7 @@ impl Workspaces {
                 let document = Document::of(&item)?;
                 let identity = WorkspaceIdentity::of(&item).ok_or_else(|| unreadable(&item, "a workspace"))?;
                 let mut others = vec![Write::Put(Item::new(listed_key(name)), Condition::Always)];
-                // A workspace of this name may be deleted meanwhile.
+                // A workspace of this name may be deleted in the meantime.
                 others.extend((!is_former).then(|| Write::Check(former.clone(), Condition::item_missing())));
                 others.extend(with(&identity));
                 Ok(Plan::Create(item, others, document))
@@ -88,7 +88,7 @@ impl Workspaces {
             .await
     }
 
-    /// A workspace. One request, one read unit.
+    /// Returns a workspace. One request, one read unit.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -100,7 +100,8 @@ impl Workspaces {
         }
     }
 
-    /// All workspaces that requests can name, by their names. One request, and one for each hundred.
+    /// Returns all workspaces that requests can name, ordered by name. One request, and one more
+    /// per hundred workspaces.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -116,7 +117,8 @@ impl Workspaces {
         Ok(documents.into_values().collect())
     }
 
-    /// The names of all workspaces, the default one first, those included whose contents are to be removed. One request per MB of them.
+    /// Returns the names of all workspaces, the default one first, including those whose contents
+    /// are to be removed. One request per MB of names.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -124,7 +126,8 @@ impl Workspaces {
         Ok(std::iter::once(Workspace::default()).chain(self.listed().await?).collect())
     }
 
-    /// The names of all workspaces but the default one, those included whose contents are to be removed. One request per MB of them.
+    /// Returns the names of all workspaces except the default one, including those whose contents
+    /// are to be removed. One request per MB of names.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -134,7 +137,7 @@ impl Workspaces {
         entities::read_all(&rows, "the name of a workspace", name)
     }
 
-    /// Changes a workspace. One request. The default one gets an item where there is none.
+    /// Changes a workspace. One request. If the default workspace has no item, one is created.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`.
@@ -156,10 +159,10 @@ impl Workspaces {
         }
     }
 
-    /// The directory for the artifacts of a new experiment in a workspace, where the server's own
-    /// place is `root`. It is below the workspace's own directory, if there is one. In the default
-    /// workspace it is below that of the server, as without workspaces. One request, and none for
-    /// the default one.
+    /// Returns the artifact root of new experiments in a workspace, given the server's root. It is
+    /// the workspace's own root, if it has one. Otherwise it is the workspace's directory below the
+    /// server's root, or for the default workspace, the server's root itself, as without
+    /// workspaces. One request, and none for the default workspace.
     ///
     /// # Errors
     /// The table cannot be read.

@@ -1,4 +1,4 @@
-//! The usage and the quotas of workspaces by day.
+//! Daily usage and quotas of workspaces.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use table::{Failure, Item, Map, Query, Update, Write, map, number};
 use crate::document::key_of;
 use crate::store::{Workspaces, listed_key};
 
-/// The usage of a workspace on a UTC day.
+/// The usage of a workspace on one day (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Day {
-    /// Its number, counted from 1970.
+    /// Number of days since 1970-01-01.
     pub day: i64,
     /// The amount of each counted quantity.
     pub counted: BTreeMap<Counted, i64>,
 }
 
-/// How much a day may bring; a quantity that is not in it has no bound.
+/// Maximum amount per day of each quantity. Quantities that are not included are unlimited.
 pub type Quota = BTreeMap<Counted, i64>;
 
 fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
@@ -31,7 +31,7 @@ fn numbers(map: Option<&Map>) -> BTreeMap<Counted, i64> {
 }
 
 impl Workspaces {
-    /// The usage of the days, from this one on. One request.
+    /// Returns the usage of all days since `from`. One request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -46,17 +46,17 @@ impl Workspaces {
         Ok(days)
     }
 
-    /// Adds to the counts of a day. One request.
+    /// Adds to the counters of a day. One request.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be written.
     pub async fn add(&self, workspace: &Workspace, day: i64, counted: &BTreeMap<Counted, i64>) -> Result<()> {
         let update = Update::upsert(rows::WorkspaceDay::key(&workspace.as_str().into(), &Ascending(day)));
         let update = counted.iter().fold(update, |update, (what, much)| update.add(what.name(), number(*much)));
         Ok(self.table.apply(&update).await?)
     }
 
-    /// How much a day may bring to a workspace. One request.
+    /// Returns the quota of a workspace. One request.
     ///
     /// # Errors
     /// The table cannot be read.
@@ -65,13 +65,15 @@ impl Workspaces {
         Ok(numbers(item.as_ref().and_then(|item| item.map(QUOTAS))))
     }
 
-    /// Bounds what a day may bring to a workspace. One request, and those of [`hold_to_quota`](Self::hold_to_quota).
+    /// Sets the quota of a workspace. One request, and those of
+    /// [`hold_to_quota`](Self::hold_to_quota).
     ///
     /// # Errors
-    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for the default workspace, which has none.
+    /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for the default workspace, which has no
+    /// quota.
     pub async fn set_quota(&self, workspace: &Workspace, quota: &Quota) -> Result<()> {
         if *workspace == Workspace::default() {
-            return Err(Error::invalid("The default workspace has no quota."));
+            return Err(Error::invalid("The default workspace cannot have a quota."));
         }
         let quotas: Map = quota.iter().map(|(what, much)| (what.name().to_owned(), number(*much))).collect();
         let has_quota = u8::from(!quotas.is_empty());
@@ -84,10 +86,11 @@ impl Workspaces {
         }
     }
 
-    /// Holds all workspaces to their quotas. One request per MB of their names, and two or three for each that has a quota.
+    /// Enforces the quotas of all workspaces. One request per MB of names, and two or three for
+    /// each workspace with a quota.
     ///
     /// # Errors
-    /// Those of the table, after all were tried.
+    /// The table cannot be read or written. Reported after all workspaces have been processed.
     pub async fn hold_to_quotas(&self) -> Result<()> {
         let mut outcome = Ok(());
         for row in self.table.query(Query::of(rows::ListedWorkspace::all())).await? {
@@ -101,11 +104,12 @@ impl Workspaces {
         outcome
     }
 
-    /// Writes down the quotas of a workspace that this day has used up: requests are refused by it.
-    /// Two requests, three where there is something to write; one, where it has no quota.
+    /// Records which quotas of a workspace are exhausted today, which makes the server reject
+    /// requests. Two requests, or three if something has to be written, or one if the workspace has
+    /// no quota.
     ///
     /// # Errors
-    /// Those of the table.
+    /// The table cannot be read or written.
     pub async fn hold_to_quota(&self, workspace: &Workspace) -> Result<()> {
         let Some(item) = self.table.get(&key_of(workspace)).await? else { return Ok(()) };
         let quota = numbers(item.map(QUOTAS));

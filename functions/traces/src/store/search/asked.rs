@@ -1,4 +1,4 @@
-//! A search of traces, as it was asked.
+//! The parsed request of a search for traces.
 
 use std::collections::HashSet;
 
@@ -6,26 +6,26 @@ use mlflow_api::{Error, ErrorCode, ExperimentId, Result, limits};
 use search::trace::{self, Related, parse_trace_search};
 use search::{Fingerprint, SortKey, decode_page_token};
 
-/// Traces on a page where the request does not say (`SearchTracesV3` in `service.proto`).
+/// Default page size (`SearchTracesV3` in `service.proto`).
 const DEFAULT_PAGE: i64 = 100;
-/// Characters of a wrong list of experiments that MLflow repeats in its error.
+/// Number of characters of an invalid list of experiments that MLflow quotes in its error.
 const REPEATED: usize = 20;
 
-/// A search of traces.
+/// A search for traces.
 #[derive(Clone, Debug)]
 pub struct TraceSearch {
-    /// The experiments it names, each once.
+    /// The experiments that the request names, without duplicates.
     pub experiments: Vec<ExperimentId>,
     pub(super) asked: trace::TraceSearch,
     pub(super) page_size: usize,
     pub(super) fingerprint: Fingerprint,
-    /// Sort key of the last trace of the page before.
+    /// Sort key of the last trace on the previous page.
     pub(super) after: Option<SortKey>,
 }
 
 impl TraceSearch {
-    /// Reads a request. Its mistakes are reported in MLflow's order: places, size of the page,
-    /// experiments, order, filter, token.
+    /// Parses a request. Errors are reported in MLflow's order: locations, page size, experiments,
+    /// order, filter, page token.
     pub fn read(
         experiments: &[&str],
         filter: &str,
@@ -46,13 +46,14 @@ impl TraceSearch {
 }
 
 impl TraceSearch {
-    /// The other entities by which traces are selected or sorted.
+    /// Returns the related entities by which traces are filtered or sorted.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.asked.related()
     }
 }
 
-/// Refuses names of tables, which another server of MLflow's knows (`_resolve_experiment_ids_and_locations`).
+/// Rejects table names, which are valid locations only in other MLflow servers
+/// (`_resolve_experiment_ids_and_locations`).
 fn check_places(experiments: &[&str]) -> Result<()> {
     let others: Vec<_> = experiments.iter().filter(|place| place.contains('.')).copied().collect();
     if others.is_empty() {
@@ -66,7 +67,7 @@ fn check_places(experiments: &[&str]) -> Result<()> {
     Err(Error::invalid(format!("Locations must be a list of experiment IDs. Found invalid experiment IDs: {listed}.")))
 }
 
-/// The experiments a search names, each once. An integer that no experiment can have names none.
+/// Parses experiment ids and removes duplicates. Integers that are out of range are skipped.
 pub(crate) fn known(texts: &[&str]) -> Result<Vec<ExperimentId>> {
     let (mut ids, mut seen) = (Vec::new(), HashSet::new());
     for text in texts {

@@ -1,4 +1,5 @@
-//! Figures about traces: all that began in a range of time are read.
+//! Aggregated metrics of traces, and correlations of filters. Both read all traces that began in a
+//! time range.
 
 use access::Granted;
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -17,33 +18,35 @@ use super::seen::{Seen, SeenColumns};
 use super::span::SeenSpan;
 use super::walk::Walks;
 
-/// Traces read at a time at most; and of columns, which are short: 40 blocks, as many as a request takes.
+/// Maximum number of traces per read. If only columns are read, which are short, the maximum is
+/// higher: 40 blocks, as many as fit into one request.
 const PORTION: usize = 2_048;
 const PORTION_OF_COLUMNS: usize = 5_120;
-/// Traces whose spans are read at a time.
+/// Number of traces whose spans are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Two filters that are held against each other, among traces that pass a third.
+/// Two filters to be correlated, among the traces that pass a third one.
 pub struct Correlation {
-    /// The filter that every counted trace has to pass; `None` if all count.
+    /// The filter that all counted traces have to pass. `None` counts all traces.
     pub base: Option<TraceFilter>,
-    /// The first.
+    /// The first filter.
     pub first: TraceFilter,
-    /// The second.
+    /// The second filter.
     pub second: TraceFilter,
 }
 
 impl Correlation {
-    /// The other entities by which traces are selected.
+    /// Returns the related entities by which traces are filtered.
     pub fn related(&self) -> impl Iterator<Item = Related> {
         self.base.iter().chain([&self.first, &self.second]).flat_map(TraceFilter::related)
     }
 }
 
 impl Store {
-    /// Figures of these experiments. One request per experiment, two per partition of a day, and
-    /// one per 40 blocks and per hundred traces that have changed lately. Where spans are counted,
-    /// one more per hundred items of spans in blocks, and per trace that has changed.
+    /// Aggregates metrics of the traces in these experiments. One request per experiment, two per
+    /// partition of a day, one per 40 blocks, and one per hundred recently changed traces. If spans
+    /// are counted, one more per hundred items of spans in blocks, and one per recently changed
+    /// trace.
     pub async fn trace_metrics(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -92,8 +95,8 @@ impl Store {
         Ok(TraceMetrics { data_points: points.collect() })
     }
 
-    /// How often two filters let the same traces pass. It costs as much as
-    /// [`Store::trace_metrics`]; spans are read where a filter asks for them.
+    /// Counts how many traces pass each of two filters, and both. Costs as much as
+    /// [`Store::trace_metrics`]. Spans are read only if a filter refers to them.
     pub async fn trace_correlation(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -167,7 +170,7 @@ fn asks_for_spans(filter: Option<&(&TraceFilter, &Sessions)>) -> bool {
     filter.is_some_and(|(filter, _)| filter.asks_for_spans())
 }
 
-/// Counts a trace. Each filter counts only where the base passes too.
+/// Counts a trace. The two filters count only if the base filter passes as well.
 fn add(counts: &mut CorrelationCounts, [base, first, second]: [bool; 3]) {
     counts.total += u64::from(base);
     counts.first += u64::from(base && first);
@@ -175,7 +178,7 @@ fn add(counts: &mut CorrelationCounts, [base, first, second]: [bool; 3]) {
     counts.joint += u64::from(base && first && second);
 }
 
-/// All traces of experiments that began in a range of time, a portion at a time.
+/// All traces of experiments that began in a time range, read in portions.
 struct All {
     store: Store,
     walks: Walks,

@@ -1,4 +1,4 @@
-//! Traces at their places, and their spans, which blocks have together.
+//! Reads the traces at given places, and their spans.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,19 +12,20 @@ use trace_blocks::{CoreTrace, TraceSpans, Turn, read_block_spans};
 use super::super::store::Store;
 use super::partition::{PackedBlock, Spot, Standing};
 
-/// Items of blocks' spans in memory at a time, each of up to 350 KB unpacked.
+/// Maximum number of span items from blocks that are in memory at the same time. Each has up to 350
+/// KB unpacked.
 const GROUPS: usize = 64;
 
 /// A trace that was found.
 pub(super) enum Found {
-    /// Its document, and the block that it came from.
+    /// The document of a trace, and the block that it came from.
     Trace(StoredTrace, Option<Arc<PackedBlock>>),
-    /// Its columns.
+    /// The columns of a trace.
     Columns(ExperimentId, CoreTrace),
 }
 
 impl Store {
-    /// The traces at these places, in their order. One request per hundred marks.
+    /// Returns the traces at these places, in order. One request per hundred marks.
     pub(super) async fn traces_at(&self, spots: Vec<Spot>) -> Result<Vec<Found>> {
         let marked = spots.iter().filter(|spot| matches!(spot.standing, Standing::Mark));
         let marked: BTreeSet<_> = marked.map(|spot| &spot.place.trace).collect();
@@ -33,7 +34,7 @@ impl Store {
         for spot in spots {
             pace.keep().await;
             match spot.standing {
-                // A trace that began at another time at first has two marks.
+                // A trace whose start time has changed has two marks.
                 Standing::Mark => {
                     let trace = heads.get(&spot.place.trace);
                     let trace = trace.filter(|trace| spot.partition.holds(trace, &spot.place));
@@ -49,7 +50,8 @@ impl Store {
         Ok(found)
     }
 
-    /// The spans of those of these traces that blocks have. One request per hundred items of spans; half a read unit per 4 KB.
+    /// Reads the spans of traces that are in blocks. One request per hundred items of spans, and
+    /// half a read unit per 4 KB.
     pub(super) async fn packed_spans<'a>(
         &self,
         traces: impl Iterator<Item = (&'a TraceId, Option<&'a Arc<PackedBlock>>)>,
@@ -58,7 +60,7 @@ impl Store {
         Ok(read_block_spans(&self.table, &wanted).await?)
     }
 
-    /// The spans of a trace, unless they were read.
+    /// Returns the spans of a trace. Reads them unless they are given.
     pub(super) async fn spans_unless_read(
         &self,
         read: Option<Vec<Span>>,
@@ -73,7 +75,8 @@ impl Store {
     }
 }
 
-/// Divides traces into portions: the spans that blocks hold of one portion are in memory together.
+/// Splits traces into portions. The spans of a portion that come from blocks are in memory at the
+/// same time.
 pub(super) fn in_portions<T>(traces: Vec<T>, block_of: impl Fn(&T) -> Option<&Arc<PackedBlock>>) -> Vec<Vec<T>> {
     let mut portions = Vec::new();
     let (mut portion, mut blocks, mut groups) = (Vec::new(), HashSet::new(), 0);

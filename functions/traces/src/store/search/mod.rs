@@ -1,8 +1,11 @@
-//! Searching traces.
+//! Searches for traces.
 //!
-//! Marks and blocks have them newest first ([`walk`]): of a mark the document is read, a block has documents. Portions of them are checked, and
-//! their spans only where the filter asks for spans and all else passes, until the page is full. Another order than newest first needs all that the filter's times let pass before it knows
-//! which come first; the first ones are kept in memory only. Where the filter names a client's request, an index takes the place of blocks ([`requested`]).
+//! Traces are read newest first from marks and blocks ([`walk`]): a mark leads to the trace's
+//! document, and a block contains the documents. They are filtered in portions until the page is
+//! full. Spans are read only if the filter refers to them, and only for traces that pass the rest
+//! of the filter. For any other order, all traces in the filter's time range have to be read, and
+//! only the first ones are kept in memory. If the filter names a client's request, an index
+//! replaces the blocks ([`requested`]).
 
 mod asked;
 mod figures;
@@ -37,24 +40,27 @@ use walk::Walks;
 
 use super::store::Store;
 
-/// Traces whose spans are read at a time.
+/// Number of traces whose spans are read concurrently.
 const AT_ONCE: usize = 8;
-/// Traces read at a time at most: of as many marks, 21 requests at once; of as many traces in blocks, one, and one for the spans.
+/// Maximum number of traces per read. If all of them have marks, that takes 21 concurrent requests.
+/// If all are in blocks, it takes one, and one more for the spans.
 const LARGEST_PORTION: usize = 2_048;
-/// Traces read at first, where a filter decides how many are needed; then twice as many, or more where blocks have them for next to nothing.
+/// Number of traces in the first read, if the filter determines how many are needed. Each further
+/// read is twice as large, or eight times if the traces are in blocks, where they cost almost
+/// nothing.
 const FIRST_PORTION: usize = 20;
 const GROWTH: usize = 2;
 const GROWTH_IN_BLOCKS: usize = 8;
 
 impl Store {
-    /// Searches traces of these experiments, newest first. `json` makes the JSON of a trace for the
-    /// answer.
+    /// Searches the traces of these experiments, newest first unless the search has another order.
+    /// `json` converts a trace to JSON for the response.
     ///
-    /// One request per experiment, two per partition of a day, and one per hundred traces that have
-    /// changed lately and per 40 blocks. Where the filter asks for spans, one more per hundred
-    /// items of spans in blocks. One more also for each trace that has changed lately and passes
-    /// all else. A read unit per 30 marks, and per 4 KB of each block and of each trace that has
-    /// changed. A filter that names clients' requests costs less ([`Store::trace_walks`]).
+    /// One request per experiment, two per partition of a day, one per hundred recently changed
+    /// traces, and one per 40 blocks. If the filter refers to spans, one more per hundred items of
+    /// spans in blocks, and one per recently changed trace that passes the rest of the filter. A
+    /// read unit per 30 marks, and per 4 KB of each block and of each recently changed trace. A
+    /// filter that names clients' requests costs less ([`Store::trace_walks`]).
     pub async fn trace_search(
         &self,
         experiments: &[Granted<ExperimentId>],
@@ -89,14 +95,14 @@ impl Store {
 }
 
 impl TraceSearch {
-    /// The place of the last trace of the page before, newest first.
+    /// Returns the place of the last trace on the previous page, if the order is newest first.
     fn behind(&self) -> Option<TraceKey> {
         let (time, id) = self.after.as_ref()?.latest_first()?;
         Some(TraceKey { time, trace: mlflow_api::TraceId::parse(id)? })
     }
 }
 
-/// A search under way.
+/// A search in progress.
 struct Look<'a> {
     store: &'a Store,
     search: &'a TraceSearch,
@@ -104,7 +110,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Newest first: reads as far as the page needs.
+    /// Fills the page newest first, and reads only as far as necessary.
     async fn fill(
         &self,
         walks: &mut Walks,
@@ -139,7 +145,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// In another order: reads all.
+    /// Fills the page in another order, for which all traces have to be read.
     async fn sort(
         &self,
         walks: &mut Walks,
@@ -173,7 +179,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// The first of these traces, at most so many, that pass and come after the page before, with their keys.
+    /// Returns the first traces, at most `most`, that pass the filter and come after the previous
+    /// page, with their sort keys.
     async fn at(&self, spots: Vec<Spot>, most: usize) -> Result<Vec<(SortKey, Seen)>> {
         let (filter, order) = (&self.search.asked.filter, &self.search.asked.order);
         let (mut passed, mut pace) = (Vec::new(), Pace::default());
@@ -201,7 +208,7 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// The first of these traces, at most so many, that have a span that passes.
+    /// Returns the first traces, at most `most`, that have a span which passes the filter.
     async fn with_spans(
         &self,
         portion: Vec<(SortKey, Seen, Option<Arc<PackedBlock>>)>,
@@ -216,7 +223,7 @@ impl Look<'_> {
             async move {
                 let spans = self.store.spans_unless_read(read, seen.info.experiment, &seen.info.id, turn).await?;
                 let is_met = filter.matches_spans(spans.iter().map(SeenSpan::of));
-                // Long texts take long.
+                // Matching long texts takes time, so let other tasks run.
                 tokio::task::yield_now().await;
                 Ok::<_, mlflow_api::Error>(is_met.then_some((key, seen)))
             }

@@ -1,8 +1,8 @@
 //! Reads the marks and the blocks of a partition side by side.
 //!
-//! The marks of an interval are read before its blocks. So a trace that is packed in between is
-//! found in both, and counts once. In the other order it would be found in neither. Where a place
-//! has a mark, the block's copy of the trace does not count.
+//! The marks of an interval are read before its blocks. A trace that is packed in between is
+//! therefore found in both, and counts once. In the opposite order, it would be missed. If a place
+//! has a mark, the block's copy of the trace is ignored.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -15,19 +15,20 @@ use trace_blocks::{Block, CoreTrace, TraceKey, TracePartition, read_blocks};
 
 use super::super::store::Store;
 
-/// Marks that are read at a time at least: where traces are packed there are few, and 30 cost a read unit.
+/// Minimum number of marks per read. If traces are packed, there are few marks, and 30 of them cost
+/// one read unit.
 const MARKS: usize = 128;
-/// Places that one block has most likely.
+/// Number of places that a single block very likely covers.
 const FEW: usize = 32;
 
-/// The part of the traces of blocks that a search needs.
+/// How much of the traces in blocks a search needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
-    /// Nothing: they are known otherwise.
+    /// Nothing, because they are found in another way.
     Nothing,
-    /// When they began, how long they took, their states, names, sessions and tokens.
+    /// Start times, durations, states, names, sessions and tokens.
     Columns,
-    /// All but their spans.
+    /// Everything except the spans.
     Documents,
 }
 
@@ -40,25 +41,25 @@ pub(super) struct Spot {
 
 /// The entry at a place.
 pub(super) enum Standing {
-    /// A mark: a trace, as far as its document says that it is there.
+    /// A mark. The trace exists there if its document says so.
     Mark,
-    /// A trace whose document was read.
+    /// A trace whose document has been read.
     Read(StoredTrace),
-    /// Columns of a trace in a block.
+    /// The columns of a trace in a block.
     Columns(CoreTrace),
-    /// A trace of a block: which of its traces.
+    /// A trace in a block, with its index in the block.
     Packed(Arc<PackedBlock>, usize),
 }
 
-/// A block whose documents are unpacked when one is looked at. In a search of many partitions, most
-/// blocks only show the next place.
+/// A block whose documents are unpacked on first access. In a search over many partitions, most
+/// blocks are needed only for their newest place.
 pub(super) struct PackedBlock {
     pub(super) block: Block,
     documents: OnceLock<Vec<StoredTrace>>,
 }
 
 impl PackedBlock {
-    /// One of its traces, newest first.
+    /// Returns the trace at an index of the block. Traces are ordered newest first.
     pub(super) fn trace(&self, at: usize) -> Result<Option<StoredTrace>> {
         if let Some(documents) = self.documents.get() {
             return Ok(documents.get(at).cloned());
@@ -68,22 +69,22 @@ impl PackedBlock {
     }
 }
 
-/// A walk through a partition, newest first.
+/// Iterator over the places of a partition, newest first.
 pub(super) struct PartitionWalk {
     partition: TracePartition,
     times: TimeRange,
     depth: Depth,
-    /// Places up to this one were handed out.
+    /// The last place that was returned.
     behind: Option<TraceKey>,
-    /// Marks after that place, as far as they were read.
+    /// Marks after that place that have been read.
     marks: VecDeque<TraceKey>,
     marked: Reach,
-    /// Whether the last read found no block that it could use: marks are dense there.
+    /// Whether the last read found no usable block, which means that marks are dense there.
     is_unpacked: bool,
     is_done: bool,
 }
 
-/// How far marks were read.
+/// How far marks have been read.
 enum Reach {
     Nowhere,
     To(TraceKey),
@@ -91,7 +92,7 @@ enum Reach {
 }
 
 impl PartitionWalk {
-    /// A walk between these times, through the places after one.
+    /// Returns an iterator over the places in a time range, after `behind`.
     pub(super) fn of(partition: TracePartition, times: TimeRange, depth: Depth, behind: Option<TraceKey>) -> Self {
         Self {
             partition,
@@ -105,7 +106,8 @@ impl PartitionWalk {
         }
     }
 
-    /// The next places, about so many; none at the end. Two requests, one where marks are left in memory.
+    /// Returns about `most` of the next places, or none at the end. Two requests, or one if marks
+    /// are left in memory.
     pub(super) async fn next(&mut self, store: &Store, most: usize) -> Result<Vec<Spot>> {
         while !self.is_done {
             let spots = self.read(store, most).await?;
@@ -120,7 +122,7 @@ impl PartitionWalk {
         if matches!(self.marked, Reach::Nowhere) {
             self.read_marks(store, most).await?;
         }
-        // For few places, or where there may be none, one block is enough.
+        // A single block is enough for a few places, or if there may be no block.
         let wanted = if most < FEW || self.is_unpacked { 0 } else { most };
         let (blocks, has_more) = match self.depth {
             Depth::Nothing => (Vec::new(), false),
@@ -135,7 +137,7 @@ impl PartitionWalk {
         let mut last = self.behind.clone();
         let (mut spots, mut pace) = (Vec::new(), Pace::default());
         for block in blocks {
-            // All of its traces may be too old.
+            // All traces of the block may be too old.
             if self.times.from.is_some_and(|from| block.newest() < from) {
                 break;
             }
@@ -151,7 +153,7 @@ impl PartitionWalk {
                     spots.push(Spot { partition: self.partition, place, standing });
                 }
             }
-            // Up to its end, all places are its own.
+            // All places up to the block's end are covered by the block.
             last = last.max(Some(end_of_block));
         }
         self.is_unpacked = spots.is_empty();
@@ -182,7 +184,7 @@ impl PartitionWalk {
         Ok(())
     }
 
-    /// The traces of a block, newest first.
+    /// Returns the traces of a block, newest first.
     fn unpacked(&self, block: Block) -> Result<Vec<(TraceKey, Standing)>> {
         match self.depth {
             Depth::Nothing => Ok(Vec::new()),

@@ -1,9 +1,9 @@
-//! Searches by clients' ids of requests: an index finds their traces in blocks.
+//! Searches by clients' request ids. An index replaces the blocks.
 //!
-//! Marks are read first, then the index, then documents. A mark is deleted only when the index has
-//! its trace (`docs/adr/0036-client-requests.md`). So a trace without a mark is in the index, and
-//! no block has to be read. A trace with a mark may not be in the index yet, and is looked at as in
-//! any search.
+//! Marks are read first, then the index, then documents. A mark is deleted only after its trace has
+//! been added to the index (`docs/adr/0036-client-requests.md`). A trace without a mark is
+//! therefore in the index, and no block has to be read. A trace with a mark may not be in the index
+//! yet, and is read as in any other search.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -18,29 +18,30 @@ use super::super::store::Store;
 use super::partition::{Depth, Spot, Standing};
 use super::walk::Walks;
 
-/// Questions to the index: one for each experiment and id.
+/// Maximum number of queries to the index: one per experiment and request id.
 const QUESTIONS: usize = 128;
-/// Those that are asked at a time.
+/// Number of queries that are in flight at the same time.
 const AT_ONCE: usize = 16;
-/// Partitions whose marks are read.
+/// Maximum number of partitions whose marks are read.
 const PARTITIONS: usize = 4_096;
-/// Marks that are read: 16,384 take 550 read units.
+/// Maximum number of marks that are read. 16,384 of them cost 550 read units.
 const MARKS: usize = 16_384;
-/// Traces that the index may name.
+/// Maximum number of traces that the index may return.
 const TRACES: usize = 1_000;
-/// Documents that are read at a time: one request.
+/// Number of documents that are read at the same time, with one request.
 const PORTION: usize = 100;
-/// Bytes of documents that are kept in memory; of more traces, only the places are.
+/// Maximum size in bytes of the documents that are kept in memory. Of further traces, only the
+/// places are kept, and their documents are read again.
 const KEPT: usize = 8 << 20;
 
 impl Store {
-    /// A walk through the traces that may pass a filter. If it names clients' requests, these are
-    /// the traces with marks and those in the index. If that would be too many, or the filter names
-    /// no requests, they are all traces.
+    /// Returns an iterator over the traces that may pass a filter. If the filter names clients'
+    /// requests, these are the traces with marks and those in the index. If there would be too
+    /// many, or if the filter names no requests, these are all traces.
     ///
-    /// With requests, it takes one request per experiment, per partition of its days, and per
-    /// experiment and id. It takes one more per hundred traces in the index, and a read unit per 30
-    /// marks and per trace in the index.
+    /// With request ids, one request per experiment, per partition of its days, and per experiment
+    /// and id. One more per hundred traces in the index, and a read unit per 30 marks and per trace
+    /// in the index.
     pub(super) async fn trace_walks(
         &self,
         experiments: &[ExperimentId],
@@ -88,7 +89,7 @@ impl Store {
         Ok(Some(walks.over(spots)))
     }
 
-    /// The traces that the index has; nothing if they are too many.
+    /// Returns the traces in the index, or `None` if there are too many.
     async fn traces_of_requests(
         &self,
         experiments: &[ExperimentId],
@@ -110,7 +111,7 @@ impl Store {
         Ok(Some(traces))
     }
 
-    /// Where these traces are.
+    /// Reads the documents of these traces and returns their places.
     async fn spots_of(&self, traces: &BTreeSet<TraceId>) -> Result<Vec<Spot>> {
         let (mut spots, mut bytes) = (Vec::new(), 0);
         for portion in traces.iter().collect::<Vec<_>>().chunks(PORTION) {

@@ -1,4 +1,4 @@
-//! A trace as a search sees it.
+//! The fields of a trace that searches use.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use trace_blocks::CoreTrace;
 /// A trace without its spans.
 pub(super) struct Seen {
     pub(super) info: TraceInfo,
-    /// About how many bytes it has.
+    /// Approximate size in bytes.
     pub(super) bytes: usize,
     assessments: Vec<AssessmentFields<'static>>,
     names: Vec<String>,
@@ -31,7 +31,7 @@ impl Seen {
     }
 }
 
-/// The fields that a search sees of an assessment. Its name is kept next to them.
+/// Returns the fields of an assessment that searches use. Its name is stored separately.
 fn seen(assessment: &Assessment) -> AssessmentFields<'static> {
     let said = assessment.judgement.value();
     let kind = match assessment.judgement {
@@ -40,7 +40,7 @@ fn seen(assessment: &Assessment) -> AssessmentFields<'static> {
         Judgement::Issue(_) => AssessmentKind::Issue,
     };
     let value = said.get("value");
-    // A value that is no scalar is kept as JSON already.
+    // Values that are not scalars are already stored as JSON.
     let serialized = said.get("serialized_value").and_then(|serialized| serialized.get("value")?.as_str());
     let json = match (value, serialized) {
         (_, Some(serialized)) => serialized.to_owned(),
@@ -103,7 +103,7 @@ impl TraceFields for Seen {
     }
 }
 
-/// The fields of a trace in columns. A search that needs more fields has to read the document.
+/// The fields of a trace in columns. A search that needs other fields has to read the document.
 pub(super) struct SeenColumns {
     pub(super) experiment: ExperimentId,
     pub(super) columns: CoreTrace,

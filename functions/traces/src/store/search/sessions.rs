@@ -1,7 +1,8 @@
-//! The sessions that assessments are about.
+//! Sessions that assessments refer to.
 //!
-//! An assessment whose metadata name a session is about all traces of that session, so that a filter on assessments lets all of them pass.
-//! A row names each trace that has such an assessment; it was put before the trace got it.
+//! An assessment whose metadata names a session applies to all traces of the session, so a filter
+//! on assessments matches all of them. A row per trace with such an assessment is written before
+//! the assessment is stored.
 
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
@@ -12,16 +13,17 @@ use table::Query;
 use super::super::store::Store;
 use super::seen::Seen;
 
-/// Experiments that are looked at at a time.
+/// Number of experiments that are read concurrently.
 const AT_ONCE: usize = 16;
-/// Traces with assessments of sessions that a search takes into account.
+/// Maximum number of traces with assessments of sessions that a search considers.
 const MOST: usize = 20_000;
-/// Traces that are read at a time.
+/// Number of traces per read.
 const PORTION: usize = 400;
 
 impl Store {
-    /// The sessions of the traces that a filter asks for. One request per experiment and per 1 MB
-    /// of rows, and one per hundred traces; none where the filter does not ask for assessments.
+    /// Returns the sessions with an assessment that the filter refers to. One request per
+    /// experiment and per 1 MB of rows, and one per hundred traces. No request if the filter does
+    /// not refer to assessments.
     pub(super) async fn trace_sessions(&self, experiments: &[ExperimentId], filter: &TraceFilter) -> Result<Sessions> {
         let mut sessions = Sessions::default();
         if !filter.asks_for_sessions() {
@@ -34,8 +36,8 @@ impl Store {
             traces.extend(listed);
             if traces.len() > MOST {
                 return Err(Error::invalid(format!(
-                    "The experiments have more than {MOST} traces with assessments of sessions: a filter on assessments has to be asked of \
-                     fewer experiments."
+                    "The experiments have more than {MOST} traces with assessments of sessions. Search fewer experiments with a filter \
+                     on assessments."
                 )));
             }
         }
@@ -48,7 +50,8 @@ impl Store {
         Ok(sessions)
     }
 
-    /// At most one more than a search takes into account.
+    /// Returns the traces of an experiment that have assessments of sessions. Stops once there are
+    /// more than a search considers.
     async fn traces_of_sessions(&self, experiment: ExperimentId) -> Result<Vec<TraceId>> {
         let mut query = Query::of(rows::TraceOfSession::all(&experiment));
         let mut traces = Vec::new();

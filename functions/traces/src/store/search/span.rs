@@ -1,4 +1,4 @@
-//! A span as a search sees it.
+//! The fields of a span that searches use.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The traces of several experiments in the order of time, from partitions by day.
+//! Merges the traces of several experiments by time, from partitions by day.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,45 +14,48 @@ use super::super::mark::TraceDay;
 use super::super::store::Store;
 use super::partition::{Depth, PartitionWalk, Spot};
 
-/// Experiments whose days or partitions are read at a time.
+/// Number of experiments whose days or partitions are read concurrently.
 const AT_ONCE: usize = 16;
-/// Places of a partition that are read at least, where there are many partitions.
+/// Minimum number of places per read of a partition, if there are many partitions.
 const LEAST: usize = 10;
 
-/// For how long one request reads: a function has 29 seconds.
+/// Maximum duration of reads in one request. The function's timeout is 29 seconds.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// The places of the partitions of an experiment with one number, day after day, newest first.
+/// Iterator over the places of one experiment in all partitions with the same number, day by day,
+/// newest first.
 struct Walk {
     experiment: ExperimentId,
     shard: u32,
-    /// Days that were not begun.
+    /// Days that have not been started.
     days: VecDeque<i64>,
     current: Option<(i64, PartitionWalk)>,
-    /// Places that were read.
+    /// Places that have been read but not returned.
     spots: VecDeque<Spot>,
     behind: Option<TraceKey>,
     times: TimeRange,
     depth: Depth,
 }
 
-/// Places of experiments, newest first, of equal times the least id first.
+/// Iterator over the places of several experiments, newest first. Places of the same time are in
+/// ascending order of their ids.
 pub(super) struct Walks {
     each: Vec<Walk>,
-    /// The next place of each that has one in memory.
+    /// The next place of each walk that has one in memory.
     heads: BinaryHeap<Reverse<(TraceKey, usize)>>,
-    /// Those that have none.
+    /// Walks that have no places in memory.
     dry: Vec<usize>,
     /// Places that are known without reading.
     known: VecDeque<Spot>,
-    /// Whether partitions are read before they are reached: without their blocks, most of them have next to nothing.
+    /// Whether partitions are read before they are reached. Without their blocks, most partitions
+    /// have almost nothing to read.
     reads_ahead: bool,
     begun: Moment,
 }
 
 impl Walks {
-    /// The places between these times and after one, of traces that are kept. One request per
-    /// experiment.
+    /// Returns an iterator over the places of unexpired traces in a time range, after `behind`. One
+    /// request per experiment.
     pub(super) async fn of(
         store: &Store,
         experiments: &[ExperimentId],
@@ -76,33 +79,33 @@ impl Walks {
         Ok(Self { each, heads: BinaryHeap::new(), dry, known: VecDeque::new(), reads_ahead, begun })
     }
 
-    /// The same walks, which have been read to their ends, with all the places that were found,
-    /// newest first.
+    /// Returns the iterator over these places, which were found by reading it to its end. They are
+    /// ordered newest first.
     pub(super) fn over(self, found: Vec<Spot>) -> Self {
         Self { known: found.into(), ..self }
     }
 
-    /// How many partitions are walked through at most, one after another or side by side.
+    /// Returns the maximum number of partitions to be read, sequentially or concurrently.
     pub(super) fn partitions(&self) -> usize {
         self.each.iter().map(|walk| walk.days.len()).sum()
     }
 
-    /// Whether a request has read for so long that it has to end.
+    /// Checks whether the request has been reading for so long that it has to stop.
     pub(super) fn is_late(&self) -> bool {
         self.begun.age() > LONGEST
     }
 
-    /// The next places: as many as wanted, unless there are no more. Two requests per partition,
-    /// and two more per `wanted` places of it.
+    /// Returns the next `wanted` places, or fewer at the end. Two requests per partition, and two
+    /// more per `wanted` places in it.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` when the request has read for too long: a part of the places would
-    /// be a wrong answer.
+    /// `INVALID_PARAMETER_VALUE` if the request has been reading for too long, because a partial
+    /// result would be wrong.
     pub(super) async fn next(&mut self, store: &Store, wanted: usize) -> Result<Vec<Spot>> {
         if self.is_late() {
             let seconds = LONGEST.as_secs();
             return Err(Error::invalid(format!(
-                "There are more traces than can be read in {seconds} seconds. Ask for a shorter range of time."
+                "There are more traces than can be read in {seconds} seconds. Use a shorter time range."
             )));
         }
         let portion = (wanted / self.each.len().max(1)).max(LEAST.min(wanted));
@@ -121,7 +124,8 @@ impl Walks {
         Ok(next)
     }
 
-    /// Reads on where nothing is in memory and something may come before all that is.
+    /// Reads more places for walks that have none in memory and may have newer ones than those that
+    /// do.
     async fn refill(&mut self, store: &Store, portion: usize) -> Result<()> {
         loop {
             let latest = |at: &usize| self.each.get(*at).and_then(Walk::latest);
@@ -159,7 +163,8 @@ impl Walks {
 }
 
 impl Walk {
-    /// Those of an experiment, one for each partition that its days have at most.
+    /// Returns the walks of an experiment: one per partition number, up to the largest number of
+    /// partitions that any of its days has.
     async fn all_of(
         store: &Store,
         experiment: ExperimentId,
@@ -184,7 +189,7 @@ impl Walk {
             depth,
         };
         if depth == Depth::Nothing {
-            // Each by itself, to be read side by side.
+            // One walk per partition, so that all partitions can be read concurrently.
             let all = days.iter().flat_map(|day| (0..day.shards).map(move |shard| (shard, VecDeque::from([day.day]))));
             return Ok(all.map(|(shard, days)| walk(shard, days)).collect());
         }
@@ -193,19 +198,19 @@ impl Walk {
         Ok((0..shards).map(|shard| walk(shard, days_of(shard))).collect())
     }
 
-    /// The latest time at which the next trace may have begun; `None` at the end.
+    /// Returns the latest time at which the next trace can have begun, or `None` at the end.
     fn latest(&self) -> Option<i64> {
         let day = self.current.as_ref().map(|(day, _)| *day).or_else(|| self.days.front().copied())?;
         Some(end_of(day))
     }
 
-    /// Reads on in a partition; the next place, if there is one in it.
+    /// Reads on in the current partition. Returns its next place, if it has one.
     async fn read(&mut self, store: &Store, most: usize) -> Result<Option<TraceKey>> {
         if self.current.is_none() {
             let Some(day) = self.days.pop_front() else { return Ok(None) };
             let partition = TracePartition { experiment: self.experiment, day, shard: self.shard };
-            // A place belongs to one day. The places no later than `until` come after the first
-            // place of the next ms.
+            // A place belongs to one day. Places up to `until` come after the first place of the
+            // next millisecond.
             let behind = self.behind.take().filter(|place| day_of(place.time) == day);
             let until = self.times.until.filter(|until| *until < end_of(day));
             let after_until = until.map(|until| TraceKey { time: until.saturating_add(1), trace: TraceId::new(0) });
@@ -222,7 +227,7 @@ impl Walk {
     }
 }
 
-/// The last millisecond of a day.
+/// Returns the last millisecond of a day.
 fn end_of(day: i64) -> i64 {
     const DAY: i64 = 86_400_000;
     day.saturating_add(1).saturating_mul(DAY).saturating_sub(1)

@@ -1,4 +1,5 @@
-//! Searches of many traces that are packed. Their blocks are made here, as the stream's consumer makes them.
+//! Searches of many packed traces. This module creates their blocks, in the same way as the
+//! stream's consumer.
 
 use std::time::Duration;
 
@@ -17,20 +18,20 @@ use traces::store::Store;
 
 use super::{body, counted, export, found, granted, scope, start, words};
 
-/// How many there are, one every eight seconds of a day.
+/// Number of traces, one every eight seconds of a day.
 const TRACES: u32 = 10_000;
-/// When the day begins, in ms.
+/// Start of the day in ms.
 const DAY: i64 = 1_699_920_000_000;
-/// Traces of a block.
+/// Number of traces per block.
 const OF_BLOCK: usize = 128;
-/// The trace that has a client's id of its request, and the id.
+/// The trace that has an id of its client's request, and that id.
 pub(crate) const REQUESTED: (u32, &str) = (5_000, "0b54b9c0-7a2f-4f6e-9a53-2f6f0f7c9d11");
 
 fn time(trace: u32) -> i64 {
     DAY + 8_000 * i64::from(trace)
 }
 
-/// A trace like this one, with another number.
+/// Returns a copy of a trace with another number.
 fn like(document: &Item, number_of: u32) -> StoredTrace {
     let trace = TraceId::new(number_of.into());
     let mut item = Item::new(rows::Trace::key(&trace));
@@ -46,7 +47,7 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     let trace = StoredTrace::of(item).unwrap();
     let (requested, request) = REQUESTED;
     let request = if trace.item().has(CLIENT_REQUEST) {
-        // Each has one of its own.
+        // Each trace has its own id.
         format!("{number_of:08x}{}", &request[8..])
     } else if number_of == requested {
         request.to_owned()
@@ -57,13 +58,13 @@ fn like(document: &Item, number_of: u32) -> StoredTrace {
     StoredTrace::of(trace.item().clone().with(CLIENT_REQUEST, text(request)).indexed(entry)).unwrap()
 }
 
-/// Packs all of them, and puts the documents of the first two, and of the one that has an id of its request.
+/// Packs all traces, and writes the documents of the first two and of the one with a request id.
 async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     export(&bench.store, experiment, 1, 0..10).await;
     start(&bench.store, experiment, 1, None).await;
     let document = granted(&bench.store, 1).await.item().clone();
     let table = service::Store::table(&bench.store);
-    // The traces that the day was made from, and this one.
+    // Removes the trace that created the day, and the template of all others.
     for trace in [1_u32, 1_000] {
         let trace = granted(&bench.store, trace).await;
         let (partition, place) = (TracePartition::of(&trace), TraceKey::of(&trace));
@@ -92,7 +93,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     }
 }
 
-/// How many points the overview of the day has by hour.
+/// Returns the number of points in the hourly overview of the day.
 async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregations: Vec<Aggregation>) -> usize {
     let asked = AskedMetrics {
         view: MetricView::Traces,
@@ -108,7 +109,7 @@ async fn by_hour(store: &Store, experiment: ExperimentId, metric: &str, aggregat
     store.trace_metrics(&[experiment], MetricsQuestion::of(asked).unwrap()).await.unwrap().data_points.len()
 }
 
-/// Puts a thousand traces, from this number on, with their spans and marks that are quiet.
+/// Writes a thousand traces, numbered from `first`, with their spans and with quiet marks.
 async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> TracePartition {
     let mut items = Vec::new();
     for number_of in first..first + 1_000 {
@@ -129,12 +130,12 @@ async fn put_unpacked(bench: &Bench<Indexer>, document: &Item, first: u32) -> Tr
 pub(crate) async fn packing(ledger: &mut Ledger) {
     ledger.section("Packing 1,000 traces, in the mean of one");
     let (bench, document) = packer(None).await;
-    // Of two days.
+    // On two days.
     let partitions = [put_unpacked(&bench, &document, 1).await, put_unpacked(&bench, &document, 10_801).await];
     let mean = budget([3.0, 3.0, 3.0], [3.0, 3.0, 3.0]);
     ledger
         .mean("what is not packed yet", mean, &bench, partitions, 1_000, async |indexer, partition, call| {
-            // All at once.
+            // All traces are packed in the first call.
             if call == 0 {
                 pack_now(indexer, partition).await;
             }
@@ -145,13 +146,14 @@ pub(crate) async fn packing(ledger: &mut Ledger) {
     }
 }
 
-/// One that packs in one pass, on a slow machine, too: no longer than its lease is safe.
+/// Returns an indexer that packs everything in one pass, even on a slow machine, within the time in
+/// which its lease is safe.
 fn indexer(table: Table) -> Indexer {
     let at_once = Packing { rest: Duration::ZERO, longest: Duration::from_hours(1), ..Packing::default() };
     Indexer::new(table).with_packing(at_once)
 }
 
-/// A packer over a table with one trace, and that trace's document.
+/// Creates a packer over a table with one trace. Also returns that trace's document.
 async fn packer(request: Option<&str>) -> (Bench<Indexer>, Item) {
     let (store, experiment) = super::bench().await;
     export(&store.store, experiment, 1, 0..10).await;
@@ -160,7 +162,7 @@ async fn packer(request: Option<&str>) -> (Bench<Indexer>, Item) {
     (Bench::new(store.table().clone(), indexer), document)
 }
 
-/// Has the stream ask for a partition to be packed.
+/// Delivers a stream record that requests a partition to be packed.
 async fn pack_now(indexer: &Indexer, partition: &TracePartition) {
     let key = partition.packing_key();
     let record = json!({
@@ -179,7 +181,7 @@ async fn check_all_packed(bench: &Bench<Indexer>, partition: &TracePartition) {
     assert_eq!(blocks.iter().map(Block::count).sum::<usize>(), 1_000);
 }
 
-/// What it costs to pack a thousand traces, with ids of clients' requests or without.
+/// Returns the cost of packing a thousand traces, with or without ids of clients' requests.
 pub(crate) async fn cost_of_packing(request: Option<&str>) -> Usage {
     let (bench, document) = packer(request).await;
     let partition = put_unpacked(&bench, &document, 1).await;

@@ -1,4 +1,4 @@
-//! Whole traces, from their spans to their place in a block; and traces that say what they used.
+//! Measures whole traces, from their spans to their place in a block, and traces with token usage.
 
 use ledger::{AllIn, Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
@@ -7,12 +7,12 @@ use traces::store::Store;
 
 use super::{body, counting, export, export_body, packed, process, start, start_at};
 
-/// A trace of ten spans with tokens, a session and English texts, as stock clients send it.
+/// A trace of ten spans with tokens, a session and English texts, as sent by stock clients.
 const AGENT: &str = include_str!("../../../../../shared/language/spans/tests/fixtures/ten_spans.json");
-/// Its id there, and when it began, in ms.
+/// The trace's id in that file, and its start in ms.
 const AGENT_ID: &str = "4f1c8a2e9b7d43f0a6e5d2c1b0987f36";
 const AGENT_TIME: i64 = 1_762_848_000_123;
-/// Traces that are packed together.
+/// Number of traces that are packed together.
 const PACKED: u32 = 1_000;
 
 async fn export_agent(store: &Store, experiment: ExperimentId, number: u32) {
@@ -20,7 +20,7 @@ async fn export_agent(store: &Store, experiment: ExperimentId, number: u32) {
     export_body(store, experiment, body.as_bytes()).await;
 }
 
-/// What so many equal calls consume.
+/// Returns the usage of this many equal calls.
 fn times(usage: &Usage, calls: u32) -> Usage {
     let units = |units: f64| units * f64::from(calls);
     Usage {
@@ -33,7 +33,7 @@ fn times(usage: &Usage, calls: u32) -> Usage {
     }
 }
 
-/// What is paid for a trace in all, where its spans come in one request.
+/// Measures the total cost of a trace whose spans arrive in one request.
 pub(crate) async fn all_in(ledger: &mut Ledger) {
     ledger.section_all_in("A whole trace: its spans by OTLP, `StartTrace`, and packing, in the mean of 1,000");
     for (call, request, own, all_in) in [
@@ -43,11 +43,11 @@ pub(crate) async fn all_in(ledger: &mut Ledger) {
         let (bench, experiment) = super::bench().await;
         let meter = Meter::default();
         let metered = || process(bench.table().metered(meter.clone())).prepared();
-        // The process that takes the spans remembers the trace; the client's next request may come
-        // to another process.
+        // The process that receives the spans caches the trace, but the client's next request may
+        // reach another process.
         let (takes_spans, starts) = (metered().await.unwrap(), metered().await.unwrap());
         let mut one = Usage::default();
-        // The first one warms the processes.
+        // The first trace warms the processes up.
         for number in [1, 2] {
             meter.take();
             export(&takes_spans, experiment, number, 0..10).await;
@@ -59,9 +59,9 @@ pub(crate) async fn all_in(ledger: &mut Ledger) {
     }
 }
 
-/// Traces with tokens and a session from MLflow's client.
+/// Measures traces with tokens and a session from MLflow's client.
 pub(crate) async fn with_usage(ledger: &mut Ledger, bench: &Bench<Store>, experiment: ExperimentId) {
-    // Its day is in the table.
+    // The day already exists in the table.
     export_agent(&bench.store, experiment, 2_000).await;
     let agents = [2_001_u32, 2_002];
     ledger

@@ -1,19 +1,19 @@
-//! Where a bucket is.
+//! The address of a bucket.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// Characters that are not encoded, in signatures and in URLs (RFC 3986, unreserved).
+/// Characters that are not percent-encoded in signatures and URLs (RFC 3986, unreserved).
 const UNRESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 const OF_A_PATH: AsciiSet = UNRESERVED.remove(b'/');
 
-/// The URL of a bucket, without a slash at its end.
+/// The URL of a bucket, without a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address(String);
 
 impl Address {
-    /// In AWS, the bucket is part of the host's name. Names with a dot are the exception, as no
-    /// certificate covers them. At an endpoint of one's own, the bucket is the first part of the
-    /// path: hardly anybody has a name server for the other form.
+    /// In AWS, the bucket is part of the host name, unless its name contains a dot, which
+    /// certificates do not cover. At a custom endpoint, the bucket is the first part of the path,
+    /// because the other form would require DNS entries.
     pub(crate) fn new(bucket: &str, region: &str, endpoint: Option<&str>) -> Self {
         if let Some(endpoint) = endpoint {
             return Self(format!("{}/{bucket}", endpoint.trim_end_matches('/')));
@@ -26,12 +26,12 @@ impl Address {
         }
     }
 
-    /// Scheme and host.
+    /// Returns scheme and host.
     pub(crate) fn origin(&self) -> String {
         self.0.splitn(4, '/').take(3).collect::<Vec<_>>().join("/")
     }
 
-    /// The URL of a key with these parameters. The empty key is the bucket itself.
+    /// Returns the URL of a key with query parameters. The empty key refers to the bucket itself.
     pub(crate) fn url(&self, key: &str, query: &[(&str, &str)]) -> String {
         let mut url = format!("{}/{}", self.0, utf8_percent_encode(key, &OF_A_PATH));
         append(&mut url, query.iter().copied());
@@ -39,7 +39,7 @@ impl Address {
     }
 }
 
-/// Appends parameters to a URL.
+/// Appends query parameters to a URL.
 pub(crate) fn append<'a>(url: &mut String, query: impl Iterator<Item = (&'a str, &'a str)>) {
     for (name, value) in query {
         url.push(if url.contains('?') { '&' } else { '?' });

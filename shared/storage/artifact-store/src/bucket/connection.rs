@@ -1,4 +1,4 @@
-//! From a request to an answer, over HTTP.
+//! Sends signed requests to a bucket over HTTP, with retries.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -18,14 +18,14 @@ use crate::bucket::retry::Attempts;
 use crate::bucket::sign::Signer;
 use crate::bucket::xml;
 
-/// Bytes of an answer. Lists are the longest: 1,000 keys of 1 KB. Each byte of a key may be written
-/// as three.
+/// Maximum size of a response in bytes. Lists are the largest: 1,000 keys of 1 KB, in which each
+/// byte may be encoded as three.
 const LONGEST_ANSWER: usize = 16 << 20;
-/// Where an endpoint of one's own is configured, but no region.
+/// Region if a custom endpoint is configured without one.
 const ANY_REGION: &str = "us-east-1";
-/// Time for one attempt.
+/// Timeout of one attempt.
 const ATTEMPT: Duration = Duration::from_secs(5);
-/// Bytes that are sent in a second, at least: a laptop's line may be slow.
+/// Assumed minimum upload speed in bytes per second. A laptop's connection may be slow.
 const SLOWEST: usize = 100_000;
 
 /// A request to the bucket or to one of its keys.
@@ -35,7 +35,7 @@ pub(crate) struct Request<'a> {
     pub(crate) query: &'a [(&'a str, &'a str)],
     pub(crate) headers: &'a [(&'a str, String)],
     pub(crate) body: Bytes,
-    /// Time for one attempt without that for its body, where the usual is too short.
+    /// Timeout of one attempt, without the time to send the body.
     pub(crate) attempt: Duration,
 }
 
@@ -45,10 +45,10 @@ impl<'a> Request<'a> {
     }
 }
 
-/// An answer that is no error.
+/// A successful response.
 pub(crate) struct Reply {
     response: Response<()>,
-    /// All of it: the bytes of objects go another way.
+    /// The whole body. The content of objects is never read by this module.
     pub(crate) body: String,
 }
 
@@ -65,7 +65,7 @@ enum Outcome {
     Again(String),
 }
 
-/// The bucket's address, and the credentials for it.
+/// A bucket's address, with the credentials for it.
 pub(crate) struct Connection {
     pub(crate) address: Address,
     pub(crate) region: String,
@@ -80,7 +80,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// To a bucket, with the environment's region, credentials and, where it names one, endpoint. Makes no request but for credentials.
+    /// Connects to a bucket, with the region, the credentials and the optional endpoint of the
+    /// environment. The only requests are those for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
         let config = aws_config::defaults(BehaviorVersion::latest());
         let config = match https::client().map_err(Failure::broken)? {
@@ -104,7 +105,7 @@ impl Connection {
         })
     }
 
-    /// Over anything that answers, with any credentials.
+    /// Connects to the bucket `b` over a connector, with dummy credentials.
     pub(crate) fn over(connector: impl HttpConnector + 'static) -> Self {
         use aws_credential_types::Credentials;
         use aws_credential_types::provider::SharedCredentialsProvider;
@@ -118,13 +119,13 @@ impl Connection {
         }
     }
 
-    /// The signer of requests from now.
+    /// Returns a signer for requests at the current time.
     pub(crate) async fn signer(&self) -> Result<Signer<'_>> {
         let credentials = self.credentials.get().await?;
         Ok(Signer { credentials, region: &self.region, now: SystemTime::now() })
     }
 
-    /// Sends a request until it is answered for good. The answer is no error.
+    /// Sends a request, and retries transient failures. Only successful responses are returned.
     pub(crate) async fn send(&self, request: Request<'_>) -> Result<Reply> {
         let url = self.address.url(request.key, request.query);
         let mut attempts = Attempts::new();
@@ -134,7 +135,7 @@ impl Connection {
                 Outcome::Answered(reply) => return Ok(reply),
                 Outcome::Refused(failure) => return Err(failure),
                 Outcome::Again(cause) => {
-                    tracing::debug!(cause, "a request to the bucket is tried again");
+                    tracing::debug!(cause, "retrying a request to the bucket");
                     last = cause;
                 }
             }
@@ -156,7 +157,7 @@ impl Connection {
         let for_body = Duration::from_secs((request.body.len() / SLOWEST) as u64);
         let exchange = tokio::time::timeout(request.attempt + for_body, self.exchange(prepared));
         Ok(match exchange.await {
-            Err(_) => Outcome::Again("it took too long".to_owned()),
+            Err(_) => Outcome::Again("the request timed out".to_owned()),
             Ok(Err(cause)) => Outcome::Again(cause),
             Ok(Ok(reply)) => classify(reply),
         })
@@ -171,13 +172,14 @@ impl Connection {
     }
 }
 
-/// A success, an error for good, or one that passes. S3 may begin an answer with a success and end it with an error. Between a laptop and S3,
-/// something else may answer: with a page.
+/// Classifies a response as a success, a permanent error, or a transient one. S3 may start a
+/// response with a success status and end it with an error. Between a laptop and S3, a captive
+/// portal or a proxy may respond with an HTML page.
 fn classify(reply: Reply) -> Outcome {
     let status = reply.response.status().as_u16();
     let begin = reply.body.trim_start().get(..9).unwrap_or_default().to_lowercase();
     if begin == "<!doctype" || begin.starts_with("<html") {
-        return Outcome::Again(format!("a page with status {status}, which is not the bucket's"));
+        return Outcome::Again(format!("an HTML page with status {status}, which is not from the bucket"));
     }
     let error = xml::error(&reply.body);
     if (200..300).contains(&status) && error.is_none() {

@@ -1,4 +1,4 @@
-//! Credentials, kept until shortly before they expire: an instance's or a role's are asked for over the network.
+//! A cache of credentials, because those of instances and roles are requested over the network.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -8,7 +8,7 @@ use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvid
 
 use crate::bucket::failure::{Failure, Result};
 
-/// Credentials are renewed so long before they expire.
+/// How long before their expiration credentials are renewed.
 const RENEWED: Duration = Duration::from_mins(10);
 
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl CachedCredentials {
         Self { provider, last: Mutex::default() }
     }
 
-    /// Credentials that are good for a while.
+    /// Returns credentials that do not expire soon.
     pub(crate) async fn get(&self) -> Result<Credentials> {
         let is_good =
             |credentials: &Credentials| credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + RENEWED);
@@ -38,7 +38,7 @@ impl CachedCredentials {
     }
 }
 
-/// An error with its causes: the outermost often says nothing.
+/// Formats an error with its causes, because the outermost error is often too vague.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

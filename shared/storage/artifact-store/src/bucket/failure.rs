@@ -1,27 +1,27 @@
-//! How a request to a bucket may fail.
+//! Errors of requests to a bucket.
 
 use thiserror::Error;
 
 /// The outcome of a request.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// Why there is no answer that helps. The texts are for the log.
+/// The reason why a request failed. The messages are meant for the log.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Failure {
-    /// The bucket answered with an error that repeating does not mend.
+    /// The bucket responded with a permanent error.
     #[error("the bucket answered {status} {code}: {message}")]
     Refused {
         /// HTTP status.
         status: u16,
-        /// S3's code, such as `NoSuchKey`. Empty where the answer has no body.
+        /// S3's error code, such as `NoSuchKey`. Empty if the response has no body.
         code: String,
         /// S3's message.
         message: String,
     },
-    /// It kept failing, or kept asking for patience.
+    /// The request failed repeatedly, or was throttled repeatedly.
     #[error("the bucket did not answer: {0}")]
     Unavailable(String),
-    /// There are no credentials, there is no region, or an answer could not be read.
+    /// No credentials or no region are configured, or a response is malformed.
     #[error("{0}")]
     Broken(String),
 }
@@ -31,14 +31,14 @@ impl Failure {
         Self::Broken(cause.to_string())
     }
 
-    /// Whether the entity that the request named is not there.
+    /// Checks whether the requested object or upload does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Refused { status: 404, code, .. } if code != "NoSuchBucket")
     }
 
-    /// Whether the bucket refuses the parts of an upload. Other refusals are no fault of the client
-    /// that sent the parts.
+    /// Checks whether the bucket rejected the parts of an upload. Other errors are not the fault of
+    /// the client that sent them.
     #[must_use]
     pub fn is_of_parts(&self) -> bool {
         let of_parts =
@@ -46,7 +46,7 @@ impl Failure {
         matches!(self, Self::Refused { code, .. } if of_parts(code))
     }
 
-    /// An error of the bucket with this code, which passes or does not.
+    /// Returns the failure for an error code of the bucket, which is either transient or permanent.
     pub(crate) fn of_code(status: u16, code: String, message: String) -> Self {
         let passes = matches!(
             code.as_str(),

@@ -1,4 +1,4 @@
-//! Lists of keys.
+//! Lists the keys of a bucket.
 
 use percent_encoding::percent_decode_str;
 
@@ -10,33 +10,33 @@ use crate::bucket::xml::{self, Element};
 /// An object in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
-    /// Its key.
+    /// Key of the object.
     pub key: String,
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
-/// A page of a list, in the order of the keys.
+/// A page of a list, sorted by key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     /// The objects.
     pub objects: Vec<Listed>,
-    /// The beginnings of keys, up to the next slash after the prefix, where they have one.
+    /// Common prefixes of keys, up to the next slash after the listed prefix.
     pub prefixes: Vec<String>,
-    /// Where the next page begins; `None` on the last one.
+    /// Token of the next page, or `None` on the last page.
     pub next: Option<String>,
 }
 
 impl Bucket {
-    /// Up to `most` keys (1,000 at the most) with a prefix, from where a page before ended. With
-    /// `by_directory`, keys with a slash after the prefix are only named up to that slash. One
-    /// request; strongly consistent.
+    /// Lists up to `most` keys (at most 1,000) with a prefix, starting at a previous page's token.
+    /// With `by_directory`, keys with a slash after the prefix are grouped by their prefix up to
+    /// that slash. One request, strongly consistent.
     ///
     /// # Errors
     /// Any [`crate::bucket::Failure`].
     pub async fn list(&self, prefix: &str, by_directory: bool, from: Option<&str>, most: u32) -> Result<Page> {
         let most = most.to_string();
-        // A key may have characters that XML cannot hold.
+        // URL encoding is requested because keys may contain characters that XML does not support.
         let mut query = vec![("list-type", "2"), ("encoding-type", "url"), ("prefix", prefix), ("max-keys", &most)];
         query.extend(by_directory.then_some(("delimiter", "/")));
         query.extend(from.map(|from| ("continuation-token", from)));
@@ -66,7 +66,7 @@ fn read(answer: &str) -> Result<Page> {
         Ok(())
     })?;
     if is_truncated && page.next.is_none() {
-        return Err(Failure::broken("a list of the bucket does not say where it goes on"));
+        return Err(Failure::broken("the bucket returned a truncated list without a continuation token"));
     }
     if is_encoded {
         for text in page.objects.iter_mut().map(|object| &mut object.key).chain(&mut page.prefixes) {

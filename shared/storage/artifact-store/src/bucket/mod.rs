@@ -1,9 +1,8 @@
-//! One bucket of S3, or of another store with S3's protocol: the requests that artifacts need, and
+//! A bucket of S3, or of another store with S3's protocol: the requests that artifacts need, and
 //! presigned URLs.
 //!
-//! Every request may be repeated, so all of them are: after throttling, after a failure of the
-//! server, and after a lost answer. [`Bucket`] has a method for each. A presigned URL needs no
-//! request.
+//! All requests are idempotent, and are retried after throttling, server errors, and lost
+//! responses. [`Bucket`] has a method for each. Creating a presigned URL takes no request.
 
 mod address;
 mod connection;

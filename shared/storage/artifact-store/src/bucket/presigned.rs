@@ -1,5 +1,5 @@
-//! URLs for one key and one method. Everybody who has one may use it, once or often, until it
-//! expires. They cost no request.
+//! Presigned URLs for one key and one method. Anyone who has such a URL may use it, any number of
+//! times, until it expires. Creating one takes no request.
 
 use std::time::Duration;
 
@@ -7,32 +7,35 @@ use crate::bucket::failure::Result;
 use crate::bucket::requests::Bucket;
 use crate::bucket::upload::id_of;
 
-/// No URL is good for longer. It ends earlier where the credentials do that it was signed with.
+/// Maximum lifetime of a URL. A URL becomes invalid earlier if the credentials that signed it
+/// expire.
 pub const LONGEST_EXPIRATION: Duration = Duration::from_hours(1);
 
-/// URLs that are signed before others have their turn: a request of a hundred bytes may ask for ten thousand.
+/// Number of URLs that are signed before yielding to other tasks. A request of a hundred bytes may
+/// result in ten thousand URLs.
 const AT_A_TIME: u32 = 64;
 
 impl Bucket {
-    /// A URL to read an object, sent with these headers, whatever it was stored with: their names are those of S3's query, such as
-    /// `response-content-type`.
+    /// Returns a URL for reading an object. `sent_with` overrides the headers with which the object
+    /// was stored. The names are those of S3's query parameters, such as `response-content-type`.
     ///
     /// # Errors
-    /// A [`crate::bucket::Failure`], if there is nobody to sign; here and below.
+    /// A [`crate::bucket::Failure`] if there are no credentials to sign with. Applies to the
+    /// methods below, too.
     pub async fn presigned_get(&self, key: &str, sent_with: &[(&str, &str)], expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let url = connection.address.url(key, sent_with);
         connection.signer().await?.presign("GET", url, &[], expiration.min(LONGEST_EXPIRATION))
     }
 
-    /// A URL to write an object with this content type, which has to be sent as it is here.
+    /// Returns a URL for writing an object. The client has to send this content type.
     pub async fn presigned_put(&self, key: &str, content_type: &str, expiration: Duration) -> Result<String> {
         let connection = self.connection().await?;
         let (url, headers) = (connection.address.url(key, &[]), [("content-type", content_type.to_owned())]);
         connection.signer().await?.presign("PUT", url, &headers, expiration.min(LONGEST_EXPIRATION))
     }
 
-    /// A URL for each part of an upload, from 1 on.
+    /// Returns a URL for each part of an upload, starting with part 1.
     pub async fn presigned_parts(
         &self,
         key: &str,

@@ -1,4 +1,4 @@
-//! Objects.
+//! Requests for objects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,21 @@ use crate::bucket::connection::{Connection, Request};
 use crate::bucket::failure::{Failure, Result};
 use crate::bucket::xml;
 
-/// Names the upload that an object was made by. So a second completion can be told from that of a
-/// missing upload.
+/// Header with the upload that created an object. It distinguishes completing an upload again from
+/// completing one that does not exist.
 pub(crate) const UPLOAD_HEADER: &str = "x-amz-meta-mlflow-upload";
-/// Keys that one request deletes.
+/// Maximum number of keys per deletion request.
 const MOST_DELETED: usize = 1_000;
 
-/// For how long a bucket may join the parts of an upload: a function has 29 s for a call.
+/// How long a bucket may take to join the parts of an upload. The function's timeout is 29 s.
 const COMPLETION: Duration = Duration::from_secs(20);
 
-/// A bucket. Cheap to clone. Region, credentials and endpoint are the environment's, and are looked for when they are first needed.
+/// A bucket. Cheap to clone. Region, credentials and endpoint are read from the environment on
+/// first use.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     inner: Arc<Inner>,
-    /// For how long it may join parts.
+    /// How long the bucket may take to join parts.
     pub(crate) completion: Duration,
 }
 
@@ -40,21 +41,21 @@ struct Inner {
 /// The metadata of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// In bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// The id of the upload in parts that it was made by.
+    /// Id of the multipart upload that created the object.
     pub(crate) upload: Option<String>,
 }
 
 impl Bucket {
-    /// The bucket of this name.
+    /// Returns the bucket of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self::of(Inner { name: name.to_owned(), connection: OnceCell::new() })
     }
 
-    /// The same bucket with more time to join the parts of an upload. The usual 20 s may be too
-    /// short where nobody bounds a call.
+    /// Sets how long the bucket may take to join the parts of an upload. The default of 20 s may be
+    /// too short for servers without a time limit per call.
     #[must_use]
     pub fn completing_within(self, completion: Duration) -> Self {
         Self { completion, ..self }
@@ -64,22 +65,23 @@ impl Bucket {
         Self { inner: Arc::new(inner), completion: COMPLETION }
     }
 
-    /// The bucket `b` over anything that answers, for tests.
+    /// Returns the bucket `b` over a connector, for tests.
     #[must_use]
     pub fn over(connector: impl aws_smithy_runtime_api::client::http::HttpConnector + 'static) -> Self {
         Self::of(Inner { name: "b".to_owned(), connection: OnceCell::new_with(Some(Connection::over(connector))) })
     }
 
-    /// Its name.
+    /// Returns the name of the bucket.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Scheme and host of its URLs. No request, but credentials are looked for.
+    /// Returns scheme and host of the bucket's URLs. No request to the bucket, but credentials may
+    /// be requested.
     ///
     /// # Errors
-    /// [`Failure::Broken`], where no region or no credentials are configured.
+    /// [`Failure::Broken`] if no region or no credentials are configured.
     pub async fn origin(&self) -> Result<String> {
         let connection = self.connection().await?;
         connection.signer().await?;
@@ -90,33 +92,33 @@ impl Bucket {
         self.inner.connection.get_or_try_init(|| Connection::from_environment(&self.inner.name)).await
     }
 
-    /// The metadata of an object; `None` if it is not there. One request.
+    /// Returns the metadata of an object, or `None` if it does not exist. One request.
     ///
     /// # Errors
-    /// Any [`Failure`]; here and below.
+    /// Any [`Failure`]. Applies to the methods below, too.
     pub async fn head(&self, key: &str) -> Result<Option<Object>> {
         let reply = match self.connection().await?.send(Request::new("HEAD", key)).await {
-            // An answer to HEAD has no body that would name the missing part. If the bucket is
-            // missing, writing fails and names it.
+            // The response to a HEAD has no body to tell a missing object from a missing bucket. If
+            // the bucket is missing, the next write fails with a clear error.
             Err(failure) if failure.is_missing() => return Ok(None),
             outcome => outcome?,
         };
-        // A page that something else answered with has a length, too.
-        reply.header("etag").ok_or_else(|| Failure::broken("an object without a tag"))?;
+        // A length alone is not enough, because the page of a proxy has one, too.
+        reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned an object without an ETag"))?;
         let length = reply.header("content-length").and_then(|length| length.parse().ok());
-        let length = length.ok_or_else(|| Failure::broken("the bucket did not say how long an object is"))?;
+        let length = length.ok_or_else(|| Failure::broken("the bucket did not return the length of an object"))?;
         Ok(Some(Object { length, upload: reply.header(UPLOAD_HEADER).map(str::to_owned) }))
     }
 
-    /// Writes an object, in the place of one that was there before. One request.
+    /// Writes or replaces an object. One request.
     pub async fn put(&self, key: &str, content: Bytes) -> Result<()> {
         let request = Request { body: content, ..Request::new("PUT", key) };
         let reply = self.connection().await?.send(request).await?;
-        reply.header("etag").ok_or_else(|| Failure::broken("the bucket took an object without a tag"))?;
+        reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned no ETag for a written object"))?;
         Ok(())
     }
 
-    /// Deletes an object; one that is not there is deleted already. One request.
+    /// Deletes an object. Deleting one that does not exist is a no-op. One request.
     pub async fn delete(&self, key: &str) -> Result<()> {
         match self.connection().await?.send(Request::new("DELETE", key)).await {
             Err(failure) if failure.is_missing() => Ok(()),
@@ -124,7 +126,8 @@ impl Bucket {
         }
     }
 
-    /// Deletes objects. One request for each thousand, and one for each key that XML cannot hold.
+    /// Deletes objects. One request per thousand keys, and one for each key that XML cannot
+    /// represent.
     pub async fn delete_all(&self, keys: &[String]) -> Result<()> {
         let (plain, strange): (Vec<_>, Vec<_>) = keys.iter().partition(|key| !key.contains(char::is_control));
         for key in strange {
@@ -157,7 +160,7 @@ impl Bucket {
     }
 }
 
-/// The keys to delete; the answer names only those that were not deleted.
+/// Writes the keys to delete. The response contains only keys that could not be deleted.
 fn deletions(scope: &mut ScopeWriter<'_, '_>, keys: &[&String]) {
     for key in keys {
         let mut object = scope.start_el("Object").finish();

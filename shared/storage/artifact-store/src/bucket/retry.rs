@@ -1,12 +1,12 @@
-//! Trying again.
+//! Retries with exponential backoff.
 
 use std::time::{Duration, Instant};
 
-/// Attempts in all.
+/// Maximum number of attempts.
 const ATTEMPTS: u32 = 6;
-/// No attempt begins later than this after the first: a function has 29 s.
+/// No attempt starts later than this after the first. The function's timeout is 29 s.
 const PATIENCE: Duration = Duration::from_secs(12);
-/// Bound of the first pause; it doubles with every attempt.
+/// Upper bound of the first pause. Doubles with every attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The attempts of one request.
@@ -20,8 +20,8 @@ impl Attempts {
         Self { made: 0, begin: Instant::now() }
     }
 
-    /// Waits before the next attempt, a random part of the bound, so that those who were turned away together spread out. Whether there
-    /// is to be one.
+    /// Waits before the next attempt, for a random part of the bound, so that clients that were
+    /// throttled together spread out. Returns whether there is another attempt.
     pub(crate) async fn next(&mut self) -> bool {
         if self.made > 0 {
             let bound = FIRST_PAUSE.saturating_mul(1 << (self.made - 1).min(16));

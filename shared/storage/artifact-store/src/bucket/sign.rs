@@ -1,4 +1,5 @@
-//! Signatures of requests (AWS Signature Version 4), as S3 wants them: the path as it is sent, and not normalized.
+//! Request signatures (AWS Signature Version 4) as S3 requires them: the path is signed as it is
+//! sent, without normalization.
 
 use std::time::{Duration, SystemTime};
 
@@ -21,7 +22,8 @@ pub(crate) struct Signer<'a> {
 }
 
 impl Signer<'_> {
-    /// The headers that make a request a signed one: all of its own and its body are signed.
+    /// Returns the headers that sign a request. The signature covers all of the request's headers
+    /// and its body.
     pub(crate) fn headers(
         &self,
         method: &str,
@@ -35,8 +37,8 @@ impl Signer<'_> {
         Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
-    /// The URL with a signature in it, good for this method, this key and these parameters until it
-    /// expires. A client that uses it has to send the same headers; the body may be any.
+    /// Adds a signature to a URL, valid for this method, key and query until it expires. The client
+    /// has to send the same headers; the body is not signed.
     pub(crate) fn presign(
         &self,
         method: &str,
@@ -87,7 +89,7 @@ fn settings() -> SigningSettings {
 mod tests {
     use super::*;
 
-    /// The caller, the bucket and the time of the examples in AWS's documentation of S3's signatures.
+    /// The caller, the bucket and the time of the examples in AWS's documentation of S3 signatures.
     fn example() -> Signer<'static> {
         let credentials = Credentials::builder()
             .access_key_id("AKIAIOSFODNN7EXAMPLE")
@@ -98,7 +100,7 @@ mod tests {
         Signer { credentials, region: "us-east-1", now }
     }
 
-    /// "Authenticating Requests: Using Query Parameters", an example of `GET`.
+    /// The `GET` example in "Authenticating Requests: Using Query Parameters".
     #[test]
     fn a_presigned_url_is_that_of_the_published_example() {
         let url = "https://examplebucket.s3.amazonaws.com/test.txt".to_owned();
@@ -120,8 +122,8 @@ mod tests {
         );
     }
 
-    /// The examples of "Authenticating Requests: Using the Authorization Header". They are `GET` of
-    /// an object, `PUT` of an object with a name that has to be encoded, and `GET` of a list.
+    /// The examples in "Authenticating Requests: Using the Authorization Header": `GET` of an
+    /// object, `PUT` of an object whose name has to be encoded, and `GET` of a list.
     #[test]
     fn signed_headers_are_those_of_the_published_examples() {
         for (method, path, headers, body, signature) in [

@@ -1,4 +1,4 @@
-//! Requests to a bucket that answers as a test says, its failures included.
+//! Requests to a bucket whose responses, including failures, are scripted by the test.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use aws_smithy_types::body::SdkBody;
 
 use crate::bucket::{Bucket, Failure, Part};
 
-/// Status, headers and body of an answer; `None` is an answer that was lost.
+/// Status, headers and body of a response. `None` stands for a lost response.
 type Answer = Option<(u16, &'static [(&'static str, &'static str)], &'static str)>;
 
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl HttpConnector for Script {
             request.headers().get("authorization").is_some() && request.headers().get("x-amz-content-sha256").is_some()
         );
         self.asked.lock().unwrap().push(format!("{} {} {body}", request.method(), request.uri()));
-        let answer = self.answers.lock().unwrap().pop_front().expect("a request too many");
+        let answer = self.answers.lock().unwrap().pop_front().expect("more requests than expected");
         HttpConnectorFuture::ready(match answer {
             None => Err(ConnectorError::io("the line is dead".into())),
             Some((status, headers, body)) => {
@@ -41,7 +41,7 @@ impl HttpConnector for Script {
     }
 }
 
-/// A bucket with these answers, and the requests that it got.
+/// Returns a bucket with these responses, and the requests that it receives.
 fn bucket(answers: &[Answer]) -> (Bucket, Arc<Mutex<Vec<String>>>) {
     let script = Script { answers: Arc::new(Mutex::new(answers.iter().copied().collect())), asked: Arc::default() };
     (Bucket::over(script.clone()), script.asked)
@@ -97,7 +97,7 @@ async fn a_page_is_no_answer_of_a_bucket() {
         assert!(matches!(bucket.delete("k").await, Err(Failure::Unavailable(_))));
         assert_eq!(asked.lock().unwrap().len(), 12);
     }
-    // Where there is no body to tell it by.
+    // Without a body, the missing ETag or length shows that the response is not the bucket's.
     let (bucket, _) = bucket(&[Some((200, &[("content-length", "3")], "")), Some((200, &[], ""))]);
     assert!(matches!(bucket.head("k").await, Err(Failure::Broken(_))));
     assert!(matches!(bucket.put("k", "x".into()).await, Err(Failure::Broken(_))));
@@ -126,7 +126,7 @@ async fn a_completion_whose_answer_was_lost_is_told_from_one_that_never_was() {
         assert!(asked[0].starts_with(&format!("POST https://b.s3.r.amazonaws.com/k?uploadId=id {body}")), "{asked:?}");
         assert!(asked[2].starts_with("HEAD "));
     }
-    // A name that this server did not make.
+    // A name that this server did not create.
     let (bucket, _) = bucket(&[]);
     for name in ["", "id", "nonce."] {
         assert!(bucket.complete_upload("k", name, &[part()]).await.unwrap_err().is_missing(), "{name}");
@@ -189,7 +189,7 @@ async fn presigned_urls_are_for_one_key_one_method_and_an_hour_at_most() {
     assert!(urls.len() == 2 && urls[1].contains("?partNumber=2&uploadId=i&"), "{urls:?}");
 }
 
-/// Joins parts for as long as one waits, and says how often it was asked.
+/// A bucket that never finishes joining parts, and counts its requests.
 #[derive(Clone, Debug, Default)]
 struct Joiner(Arc<Mutex<usize>>);
 
@@ -205,6 +205,6 @@ async fn a_bucket_joins_parts_for_as_long_as_its_server_says() {
     let joiner = Joiner::default();
     let bucket = Bucket::over(joiner.clone()).completing_within(Duration::from_millis(1));
     let failure = bucket.complete_upload("k", "nonce.id", &[part()]).await.unwrap_err();
-    assert_eq!(failure, Failure::Unavailable("it took too long".to_owned()));
+    assert_eq!(failure, Failure::Unavailable("the request timed out".to_owned()));
     assert_eq!(*joiner.0.lock().unwrap(), 6);
 }

@@ -1,4 +1,5 @@
-//! Uploads in parts. An object is there when its upload is complete, and no byte of it before.
+//! Multipart uploads. The object becomes visible when the upload is completed, and no part of it
+//! before.
 
 use bytes::Bytes;
 
@@ -7,21 +8,21 @@ use crate::bucket::failure::{Failure, Result};
 use crate::bucket::requests::{Bucket, UPLOAD_HEADER};
 use crate::bucket::xml;
 
-/// Parts of an upload.
+/// Maximum number of parts per upload.
 pub const MOST_PARTS: u32 = 10_000;
-/// Bytes of a part that is not the last.
+/// Minimum size in bytes of a part that is not the last.
 pub const SMALLEST_PART: usize = 5 << 20;
 
-/// A part that was sent.
+/// A part that was uploaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// From 1 on.
+    /// Part number, starting at 1.
     pub number: u32,
-    /// The tag that the bucket gave it.
+    /// The ETag that the bucket assigned to the part.
     pub etag: String,
 }
 
-/// The names of an upload: this server's, and the bucket's.
+/// The name of an upload, which consists of this server's nonce and the bucket's id.
 struct Name<'a> {
     nonce: &'a str,
     id: &'a str,
@@ -39,17 +40,17 @@ fn no_such_upload() -> Failure {
     Failure::Refused { status: 404, code: "NoSuchUpload".to_owned(), message }
 }
 
-/// The bucket's own name of an upload.
+/// Returns the bucket's id of an upload.
 pub(crate) fn id_of(upload: &str) -> Result<&str> {
     Name::read(upload).map(|name| name.id)
 }
 
 impl Bucket {
-    /// Begins an upload; returns its name. Where the answer is lost, an upload without parts may be left, which the bucket's lifecycle
-    /// removes. One request.
+    /// Starts an upload and returns its name. If the response is lost, an upload without parts may
+    /// remain, which the bucket's lifecycle rules remove. One request.
     ///
     /// # Errors
-    /// Any [`Failure`]; here and below.
+    /// Any [`Failure`]. Applies to the methods below, too.
     pub async fn create_upload(&self, key: &str) -> Result<String> {
         let nonce = format!("{:032x}", rand::random::<u128>());
         let headers = [(UPLOAD_HEADER, nonce.clone())];
@@ -63,21 +64,23 @@ impl Bucket {
             Ok(())
         })?;
         if id.is_empty() {
-            return Err(Failure::broken("the bucket began an upload without a name"));
+            return Err(Failure::broken("the bucket started an upload without an id"));
         }
         Ok(format!("{nonce}.{id}"))
     }
 
-    /// Sends a part, in the place of one with this number that was sent before. One request.
+    /// Uploads a part, or replaces the part with this number. One request.
     pub async fn put_part(&self, key: &str, upload: &str, number: u32, content: Bytes) -> Result<Part> {
         let query = [("partNumber", &*number.to_string()), ("uploadId", id_of(upload)?)];
         let request = Request { query: &query, body: content, ..Request::new("PUT", key) };
         let reply = self.connection().await?.send(request).await?;
-        let etag = reply.header("etag").ok_or_else(|| Failure::broken("the bucket took a part without a name"))?;
+        let etag =
+            reply.header("etag").ok_or_else(|| Failure::broken("the bucket returned no ETag for an uploaded part"))?;
         Ok(Part { number, etag: etag.to_owned() })
     }
 
-    /// Makes an object of its parts. Completing an upload again does nothing, as long as its object is there. One request, or two.
+    /// Joins the parts into an object. Completing an upload again is a no-op as long as its object
+    /// exists. One or two requests.
     pub async fn complete_upload(&self, key: &str, upload: &str, parts: &[Part]) -> Result<()> {
         let name = Name::read(upload)?;
         let body = xml::write("CompleteMultipartUpload", |scope| {
@@ -99,17 +102,19 @@ impl Bucket {
             ..Request::new("POST", key)
         };
         match self.connection().await?.send(request).await {
-            // It may be complete already: by an attempt whose answer was lost, or by a client that repeats its request.
+            // The upload may have been completed already, by an attempt whose response was lost or
+            // by a client that repeats its request.
             Err(failure) if failure.is_missing() => {
                 let made_by = self.head(key).await?.and_then(|object| object.upload);
                 if made_by.as_deref() == Some(name.nonce) { Ok(()) } else { Err(failure) }
             }
-            // A success that does not say so is none: the status comes before S3 knows the outcome.
+            // A success status is not sufficient, because S3 sends it before the outcome is known.
             outcome => xml::read(&outcome?.body, "CompleteMultipartUploadResult", |_, _| Ok(())),
         }
     }
 
-    /// Ends an upload and forgets its parts; one that is not there has ended already. One request.
+    /// Aborts an upload and discards its parts. Aborting an upload that does not exist is a no-op.
+    /// One request.
     pub async fn abort_upload(&self, key: &str, upload: &str) -> Result<()> {
         let query = [("uploadId", id_of(upload)?)];
         let request = Request { query: &query, ..Request::new("DELETE", key) };
@@ -119,7 +124,8 @@ impl Bucket {
         }
     }
 
-    /// The parts that were sent so far, by number, and how many bytes each has. One request for each thousand parts.
+    /// Lists the parts that have been uploaded, ordered by number, with their sizes in bytes. One
+    /// request per thousand parts.
     pub async fn uploaded_parts(&self, key: &str, upload: &str) -> Result<Vec<(Part, u64)>> {
         let id = id_of(upload)?;
         let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! S3's answers and bodies in XML.
+//! XML in S3's responses and in request bodies.
 
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError, try_data};
 use aws_smithy_xml::encode::{ScopeWriter, XmlWriter};
@@ -7,16 +7,17 @@ use crate::bucket::failure::{Failure, Result};
 
 const NAMESPACE: &str = "http://s3.amazonaws.com/doc/2006-03-01/";
 
-/// An element whose content is not looked at yet.
+/// An element whose content has not been read yet.
 pub(crate) type Element<'inp, 'a> = ScopedDecoder<'inp, 'a>;
 
-/// Reads a document: `take` gets each child of the root with its name. Stores other than S3 may end the name of the root in their own way.
+/// Parses a document. `take` receives each child of the root with its name. The root's name only
+/// has to start with `root`, because stores other than S3 may extend it.
 pub(crate) fn read(
     document: &str,
     root: &str,
     mut take: impl FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
 ) -> Result<()> {
-    // S3 sends spaces while it works, so that the connection stays.
+    // S3 sends spaces while it is working, to keep the connection open.
     let document = document.trim();
     let mut parsed = Document::new(document);
     let mut element = parsed.root_element().map_err(|error| unreadable(&error))?;
@@ -29,22 +30,22 @@ pub(crate) fn read(
         is_empty = false;
         take(name, child)
     })?;
-    // The parser also stops at the end of the text, and at text that it cannot read, as if the
-    // element ended there.
+    // The parser also stops at the end of a truncated document, and at text that it cannot parse,
+    // as if the element ended there.
     if is_closed(document, &found) || (is_empty && document.ends_with("/>")) {
         Ok(())
     } else {
-        Err(Failure::Broken(format!("an answer of the bucket ends within {found}")))
+        Err(Failure::Broken(format!("a response of the bucket is truncated within {found}")))
     }
 }
 
-/// Whether the last tag of a document closes its root.
+/// Checks whether the last tag of a document closes its root.
 fn is_closed(document: &str, root: &str) -> bool {
     let last = document.rsplit_once("</").and_then(|(_, tag)| tag.strip_suffix('>'));
     last.is_some_and(|tag| tag.trim_end().rsplit(':').next() == Some(root))
 }
 
-/// Each child of an element with its name.
+/// Calls `take` for each child of an element with its name.
 pub(crate) fn children(
     element: &mut Element<'_, '_>,
     take: &mut dyn FnMut(&str, &mut Element<'_, '_>) -> Result<()>,
@@ -56,12 +57,12 @@ pub(crate) fn children(
     Ok(())
 }
 
-/// The text of an element.
+/// Returns the text of an element.
 pub(crate) fn text(element: &mut Element<'_, '_>) -> Result<String> {
     Ok(try_data(element).map_err(|error| unreadable(&error))?.into_owned())
 }
 
-/// Code and message of an answer that is an error; nothing if it is none.
+/// Returns code and message of an error response, or `None` for other responses.
 pub(crate) fn error(document: &str) -> Option<(String, String)> {
     let (mut code, mut message) = (String::new(), String::new());
     let read = read(document, "Error", |name, element| {
@@ -87,7 +88,7 @@ pub(crate) fn write(root: &str, content: impl FnOnce(&mut ScopeWriter<'_, '_>)) 
     document
 }
 
-/// Writes an element with a text.
+/// Writes an element that contains a text.
 pub(crate) fn element(scope: &mut ScopeWriter<'_, '_>, name: &str, text: &str) {
     let mut inner = scope.start_el(name).finish();
     inner.data(text);
@@ -95,7 +96,7 @@ pub(crate) fn element(scope: &mut ScopeWriter<'_, '_>, name: &str, text: &str) {
 }
 
 fn unreadable(error: &XmlDecodeError) -> Failure {
-    Failure::Broken(format!("an answer of the bucket cannot be read: {error}"))
+    Failure::Broken(format!("a response of the bucket is malformed: {error}"))
 }
 
 #[cfg(test)]
