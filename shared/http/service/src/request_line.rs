@@ -77,7 +77,7 @@ pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
     outcome
 }
 
-/// Writes the line to the log. Operators' queries and `docs/guide/operator-guide.md` use these names.
+/// Writes the line to the log. Operators' queries and `docs/guide/operate.md` use these names.
 pub fn log(line: &RequestLine) {
     tracing::info!(
         target: "request",

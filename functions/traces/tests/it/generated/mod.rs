@@ -34,7 +34,7 @@ that are in no row, and as much for each experiment with a policy of its own. Wh
 have the request in them that finds out whose it is, as by HTTP ([33](../adr/0033-traces.md)).
 
 Each question of an overview of a day reads all its blocks: of 100,000 traces ten times what one of 10,000 does, 1,940 read units (computed). The user interface asks up to 11 at once:
-[what that means in AWS](../guide/operator-guide.md#many-requests).
+[what that means in AWS](../guide/operate.md#many-requests).
 ";
 
 const SECTIONS: &[Section] = &[
