@@ -7,7 +7,8 @@ from samtranslator.yaml_helper import yaml_parse
 
 from .conftest import REPOSITORY
 
-_GUIDE = (REPOSITORY / "docs/guide/operator-guide.md").read_text()
+#: Pages of the guide for operators of a stack.
+_GUIDE = "\n".join((REPOSITORY / f"docs/guide/{page}.md").read_text() for page in ("deploy", "users", "operate", "recover"))
 
 
 @pytest.fixture(scope="module")

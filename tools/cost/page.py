@@ -90,7 +90,7 @@ def _teams(model: Model, three: list[Team]) -> str:
 
 {_table(("", *(f"{team.people:,} people" for team in three)), rows)}
 The month is the {_ordinal(plan["months"])}: storage includes the data of all {plan["months"]} months, because nothing is removed by default. The last two rows
-are for traces with a shorter retention ([operator guide](../guide/operator-guide.md#how-long-traces-are-kept)). The numbers of runs, traces and calls
+are for traces with a shorter retention ([operator guide](../guide/operate.md#trace-retention)). The numbers of runs, traces and calls
 of the teams are assumed, and so are the requests of each of them:
 
 {parts}
@@ -149,7 +149,7 @@ def _hour(model: Model, rows: list[Row]) -> str:
     return f"""\
 ## An hour by its lines
 
-Functions log a [line for each request](../guide/operator-guide.md#a-line-for-each-request), and for each
+Functions log a [line for each request](../guide/operate.md#request-log), and for each
 batch that the indexer processes. The cost of requests can therefore be computed from a log
 (`python3 -m tools.cost.lines FILE`). `bench/hour.py` simulates a busy hour of {hour.people} people with `serve`:
 {hour.runs} runs, {hour.traces} traces and {hour.pages} UI calls, {model.assumed("busy")} times those of an average hour. The lines of its {calls:,} calls

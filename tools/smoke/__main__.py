@@ -3,7 +3,7 @@
 Takes at most 20 minutes and a dollar, and removes everything it has created. Requires AWS
 credentials that may call the API, and permissions for the table, logs and stack for some of the
 checks. Checks without permission are skipped. The only dependencies come with SAM (boto3,
-requests). The operator guide lists the checks.
+requests). `docs/guide/deploy.md` lists the checks.
 """
 
 import argparse

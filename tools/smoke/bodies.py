@@ -98,7 +98,7 @@ CHECKS = [
         "lengths",
         "Is a body of 4.4 MB accepted, and are bodies of 4.8 MB (6 MB in base64) and 11 MB answered with 413?",
         {
-            "413": Outcome(EXPECTED, "Yes, as documented in the operator guide under Limits."),
+            "413": Outcome(EXPECTED, "Yes, as documented in docs/guide/operate.md under Limits."),
             "more is taken": Outcome(DIFFERS, "Longer bodies are accepted: the limits in the guide and the client can be raised."),
             "less is taken": Outcome(DIFFERS, "4.4 MB are refused: clients have to switch to multipart uploads at a smaller size (clients/python)."),
             "refused otherwise": Outcome(DIFFERS, "Longer bodies are refused with another status: check whether clients retry them in vain."),

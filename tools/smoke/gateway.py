@@ -146,7 +146,7 @@ CHECKS = [
         f"Does the gateway respond with 429 beyond its rate limit? Sends at most {_REQUESTS} requests, {_AT_ONCE} concurrently.",
         {
             "limited": Outcome(EXPECTED, "Yes. The numbers show after how many requests."),
-            "no sandboxes": Outcome(DIFFERS, "The account's quota of concurrent executions was exhausted first (503): request a higher quota, or lower RequestRate (operator guide, Many requests)."),
+            "no sandboxes": Outcome(DIFFERS, "The account's quota of concurrent executions was exhausted first (503): request a higher quota, or lower RequestRate (docs/guide/operate.md, Many requests)."),
             "not limited": Outcome(DIFFERS, "Many more requests succeeded than the stage allows: its limits are not effective."),
             "not reached": Outcome(OPEN, "Inconclusive, because this machine did not exceed the rate. Deploy with RequestRate=50 and RequestBurst=50 to find out."),
         },

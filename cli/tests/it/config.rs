@@ -169,7 +169,7 @@ mod generated {
     fn the_guide_has_the_list_of_settings() {
         let list = Command::new(env!("CARGO_BIN_EXE_mlflow-serverless")).args(["config", "list"]).output().unwrap();
         let list = String::from_utf8(list.stdout).unwrap();
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/operator-guide.md");
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/guide/operate.md");
         let guide = fs::read_to_string(&path).unwrap();
         let (head, rest) = guide.split_once(BEGIN).unwrap();
         let (_, tail) = rest.split_once(END).unwrap();

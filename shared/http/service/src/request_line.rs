@@ -77,7 +77,7 @@ pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
     outcome
 }
 
-/// Logs the entry. Operators' queries and `docs/guide/operator-guide.md` use these field names.
+/// Logs the entry. Operators' queries and `docs/guide/operate.md` use these field names.
 pub fn log(line: &RequestLine) {
     tracing::info!(
         target: "request",

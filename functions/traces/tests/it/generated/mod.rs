@@ -34,7 +34,7 @@ a read unit, which are in no row, and as much for each experiment with its own p
 include the request for its experiment, as over HTTP ([33](../adr/0033-traces.md)).
 
 Each chart of a day's overview reads all blocks of the day: for 100,000 traces, that is ten times as much as for 10,000, or 1,940 read units (computed). The user interface requests up to 11 charts at once:
-[what that means in AWS](../guide/operator-guide.md#many-requests).
+[what that means in AWS](../guide/operate.md#many-requests).
 ";
 
 const SECTIONS: &[Section] = &[
