@@ -79,7 +79,6 @@ const OTHERS: &[(&str, &str)] = &[
     ("POST /api/3.0/mlflow/users/permissions/grant", "changes a grant for something that the caller may read"),
     ("POST /api/3.0/mlflow/users/permissions/revoke", "changes a grant for something that the caller may read"),
     ("GET /api/2.0/mlflow/users/list", "names of users are visible to all users, who may grant them access"),
-    ("GET /api/3.0/mlflow/roles/users/list", "the users of a role have no single read"),
 ];
 
 /// GraphQL fields that lead to entities and are not lists, with the reason.

@@ -20,6 +20,7 @@ use axum::extract::Request;
 use entities::migration::migrate;
 use key_schema::rows::{ROWS, RowDescription};
 use key_schema::{Key, access_rows};
+use serde_json::Value;
 use table::Table;
 use test_site::{Api, Site, key_of};
 use tower::ServiceExt;
@@ -27,7 +28,7 @@ use tower::ServiceExt;
 use crate::faults::packing::timed;
 use crate::site::{all_as_one, of_table, with_walker};
 use load::{access_of, answers, load, record, table_of};
-use reads::{WORKSPACE, answered};
+use reads::{Asked, WORKSPACE, answered};
 
 /// Environment variable with the name of the release to record.
 const RECORD: &str = "RECORD_RELEASE";
@@ -79,6 +80,19 @@ fn a_table_of_each_release_has_every_row() {
     }
 }
 
+/// Removes from a response the fields that releases so far did not return: the aliases of versions
+/// in searches.
+fn without_later_fields(asked: &Asked, answer: String) -> String {
+    if !asked.path.ends_with("/model-versions/search") {
+        return answer;
+    }
+    let mut body: Value = serde_json::from_str(&answer).unwrap();
+    for version in body["model_versions"].as_array_mut().into_iter().flatten() {
+        version.as_object_mut().unwrap().remove("aliases");
+    }
+    body.to_string()
+}
+
 #[test]
 fn a_table_of_each_release_is_read_and_written() {
     for release in RELEASES {
@@ -92,7 +106,7 @@ fn a_table_of_each_release_is_read_and_written() {
                 let process = process(&site, files.path()).await;
                 let mut others = Vec::new();
                 for (asked, answer) in &expected {
-                    let now = asked.send(&process).await;
+                    let now = without_later_fields(asked, asked.send(&process).await);
                     if now != *answer {
                         others.push((asked, answer, now));
                     }

@@ -254,11 +254,14 @@ impl Needs {
     /// entity that experiments guard.
     #[must_use]
     pub fn include(&self, permission: Permission) -> bool {
+        if permission == Permission::Share {
+            return self.iter().any(|need| need.action == Action::Share);
+        }
         let Some((action, kind)) = permission.action() else { return self.is_empty() };
-        let is_named = |named: Resource| match permission {
-            Permission::Share => true,
-            Permission::ReadFiles => [named, named.guard()].contains(&kind) || named == Resource::ModelVersion,
-            _ => [named, named.guard()].contains(&kind),
+        let is_named = |named: Resource| {
+            named == kind
+                || named.guard() == kind
+                || (permission == Permission::ReadFiles && named == Resource::ModelVersion)
         };
         self.iter().any(|need| need.action == action && is_named(need.kind))
     }
