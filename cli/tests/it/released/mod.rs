@@ -87,7 +87,7 @@ fn without_later_fields(asked: &Asked, answer: String) -> String {
         return answer;
     }
     let mut body: Value = serde_json::from_str(&answer).unwrap();
-    for version in body["model_versions"].as_array_mut().into_iter().flatten() {
+    for version in body.get_mut("model_versions").and_then(Value::as_array_mut).into_iter().flatten() {
         version.as_object_mut().unwrap().remove("aliases");
     }
     body.to_string()

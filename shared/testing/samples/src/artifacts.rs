@@ -46,7 +46,8 @@ pub(crate) async fn reads(walk: &mut Walk) {
     walk.send_with(&format!("GET {PROXY}/artifacts"), &[], "?path=0", json!({}), 200).await;
     // The same file, as that of a version of the model `served`.
     walk.post("registered-models/create", json!({ "name": "served" })).await;
-    let source = format!("mlflow-artifacts:/listed/{run}/artifacts");
+    let found = walk.send(&format!("GET {V2}/runs/get"), &[], json!({ "run_id": run })).await;
+    let source = text(&found, "/run/info/artifact_uri");
     walk.post("model-versions/create", json!({ "name": "served", "source": source, "run_id": run })).await;
     let directory = "model-versions/c2VydmVk/1";
     let query = format!("?path={directory}");
