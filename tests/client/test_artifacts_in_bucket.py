@@ -306,7 +306,7 @@ def test_the_size_of_an_artifact_is_bounded_on_each_way(server: Server):
     # A part that was replaced later has a different ETag than the part whose length is known.
     later = [sent[0], sent[1] | {"etag": '"00000000000000000000000000000000"'}]
     answer = _end_upload(server, "complete", "0/x/parts", upload["upload_id"], later)
-    assert (answer.status_code, "not those that were sent" in answer.json()["message"]) == (400, True), answer.text
+    assert (answer.status_code, "do not match the uploaded parts" in answer.json()["message"]) == (400, True), answer.text
     assert _end_upload(server, "complete", "0/x/parts", upload["upload_id"], sent).status_code == 200
     run, path = server.run()
     page = f"/ajax-api/2.0/mlflow/upload-artifact?run_uuid={run}&path=page"

@@ -36,7 +36,7 @@ _SENTENCES = {
         "the requests of API Gateway ({price: gateway} a million, counted by 512 KB) and of Lambda ({price: invocations}), and Lambda's time;",
     ],
     "docs/reference/capacity-artifacts.md": [
-        "`LIST`, `PUT` and `POST` cost {price: bucket writes} a million there, `GET` and `HEAD` {price: bucket reads}, `DELETE` nothing",
+        "`POST` requests cost {price: bucket writes}, and `GET` and `HEAD` requests {price: bucket reads}; `DELETE` is free",
     ],
     # The amounts computed from simulated units are checked below.
     "docs/measured/scale.md": [_SCALE],

@@ -147,7 +147,7 @@ def test_a_query_need_not_be_escaped(gateway, invoke):
 def test_an_event_that_is_no_request_is_refused(invoke):
     status, body = invoke("registry", "unreadable-header")
     assert (status, body["error_code"]) == (400, "BAD_REQUEST")
-    assert body["message"].startswith("The request cannot be read")
+    assert body["message"].startswith("The request is invalid")
 
 
 # An HTTP API decodes the path, while a function URL does not.
