@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import requests
-from playwright.sync_api import Browser, BrowserContext, Frame, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Frame, Page, Route, expect
 
 from tests.browser.conftest import OUTPUT
 from tests.browser.stack import PASSWORD, functions, process, sign_in
@@ -256,6 +256,35 @@ def test_a_report_that_does_not_change_is_kept_and_the_next_one_is_shown(site: S
     expect(page.frame_locator(_FRAME).locator("#ran")).to_have_text("changed")
     page.get_by_test_id("artifact-tree-node").filter(has_text="second.html").click()
     expect(page.frame_locator(_FRAME).locator("#ran")).to_have_text("second")
+
+
+def test_a_report_does_not_get_the_next_one(site: Site) -> None:
+    """The first report runs until the document of the next one has loaded, and requests its content meanwhile."""
+    spy = """<script>
+        addEventListener("message", (event) => parent.postMessage({ leaked: event.data }, "*"));
+        setInterval(() => ["", location.search].forEach((query) => parent.postMessage("preview-ready" + query, "*")), 1);
+    </script><h1>spy</h1>"""
+    site.log("spy.html", spy)
+    page, frame = site.open("spy.html")
+    expect(frame.locator("h1")).to_have_text("spy")
+    held: list[Route] = []
+    site.context.route("**/static-files/preview.html*", lambda route: held.append(route))
+    page.evaluate("""() => {
+        window.leaked = [];
+        window.requested = 0;
+        addEventListener("message", (event) => event.data.leaked ? leaked.push(event.data.leaked) : requested++);
+        const source = URL.createObjectURL(new Blob(["<h1>secret</h1>"], { type: "text/html" }));
+        document.querySelector("iframe").setAttribute("src", source);
+    }""")
+    page.wait_for_function("leaked.length > 0 || requested > 500")
+    while not held:
+        page.wait_for_timeout(10)
+    before = page.evaluate("requested")
+    page.wait_for_function(f"requested > {before + 100}")
+    assert not [text for text in page.evaluate("leaked") if "secret" in text]
+    held[0].continue_()
+    expect(page.frame_locator(_FRAME).locator("h1")).to_have_text("secret")
+    assert not [text for text in page.evaluate("leaked") if "secret" in text]
 
 
 def test_another_site_cannot_show_anything_in_the_preview(site: Site) -> None:

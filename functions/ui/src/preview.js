@@ -4,7 +4,9 @@
 (() => {
   "use strict";
   const setAttribute = HTMLIFrameElement.prototype.setAttribute;
-  // The latest source of each frame, and the HTML that the frame shows.
+  // The latest source of each frame, and the HTML that the frame shows, with the nonce of its
+  // document. The previous report runs in the frame until the next one has loaded. It does not know
+  // the nonce, so it cannot request the next report's HTML.
   const sources = new WeakMap();
   const contents = new WeakMap();
 
@@ -16,10 +18,11 @@
     if (html === null) {
       contents.delete(frame);
       setAttribute.call(frame, "src", source);
-    } else if (contents.get(frame) !== html) {
+    } else if (contents.get(frame)?.html !== html) {
       // The page creates a new URL on each render. Unchanged content is not loaded again.
-      contents.set(frame, html);
-      setAttribute.call(frame, "src", "static-files/preview.html");
+      const nonce = crypto.getRandomValues(new Uint32Array(4)).join("-");
+      contents.set(frame, { html, nonce });
+      setAttribute.call(frame, "src", `static-files/preview.html?${nonce}`);
     }
   }
 
@@ -32,11 +35,11 @@
   };
 
   addEventListener("message", (event) => {
-    if (event.data !== "preview-ready") return;
     for (const frame of document.getElementsByTagName("iframe")) {
-      if (frame.contentWindow === event.source && contents.has(frame)) {
+      const content = contents.get(frame);
+      if (frame.contentWindow === event.source && content && event.data === `preview-ready?${content.nonce}`) {
         // A sandboxed frame has an opaque origin, which cannot be a target.
-        event.source.postMessage(contents.get(frame), "*");
+        event.source.postMessage(content.html, "*");
       }
     }
   });

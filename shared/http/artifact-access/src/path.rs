@@ -58,7 +58,8 @@ fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
         [] if is_deleted => &[Resource::Run, Resource::Trace, Resource::LoggedModel],
         [first, ..] if first == "models" => &[Resource::LoggedModel],
         [first, ..] if first == "traces" => &[Resource::Trace],
-        [first, ..] if is_deleted || is_of_run(path) || is_run(first) => &[Resource::Run],
+        // An experiment may keep its artifacts in a directory of another one, and its runs there.
+        _ if is_deleted || is_of_run(path) || path.iter().any(|part| is_run(part)) => &[Resource::Run],
         _ => &[Resource::Experiment],
     }
 }
@@ -101,12 +102,14 @@ mod tests {
             assert_eq!(of(path), seven(Resource::Experiment), "{path}");
         }
         let run = format!("7/{}", "0123456789abcdef".repeat(2));
+        let nested = format!("7/of-another/{}/artifacts/x", "0123456789abcdef".repeat(2));
         for (path, kind) in [
             ("7/run/artifacts", Resource::Run),
             ("workspaces/team-a/7/run/artifacts", Resource::Run),
             ("workspaces/team-a/7", Resource::Experiment),
             ("7/run/artifacts/x", Resource::Run),
             (&run, Resource::Run),
+            (&nested, Resource::Run),
             ("7/models", Resource::LoggedModel),
             ("7/models/m-1/artifacts/x", Resource::LoggedModel),
             ("7/traces/tr-1/artifacts/x", Resource::Trace),
