@@ -30,7 +30,7 @@
 //! `POST runs/log-batch` → `logging::LogBatch` → `Store::run_log_batch`.
 //!
 //! 1. `LogBatch::read` rejects what MLflow rejects, before anything is read or written.
-//! 2. Params and tags go into the run's document (`shared/storage/documents`) with one optimistic
+//! 2. Params and tags go into the run's document (`shared/storage/entities/src/documents`) with one optimistic
 //!    `UpdateItem`, if all of them are small. Its conditions: every param is absent or (for up to
 //!    20 params) has the same value, and the document is neither full nor has rows of params.
 //! 3. If a condition fails, the response contains the document, and the next attempt is planned

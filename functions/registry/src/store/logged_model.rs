@@ -2,9 +2,9 @@
 //! tracking function.
 
 use access::Granted;
-use documents::{LoggedModelDocument, appended_to_tag};
 use entities::ModelLocation;
 use entities::attributes::{ARTIFACT_URI, SOURCE_RUN, STAGE};
+use entities::documents::{LoggedModelDocument, appended_to_tag};
 use mlflow_api::Result;
 use mlflow_api::tracking::LifecycleStage;
 use serde_json::json;

@@ -63,7 +63,8 @@ impl Store {
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
         for home in [key.clone(), key.beside(&id)] {
             let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
-            let (mut item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
+            let (mut item, tag_rows) =
+                entities::documents::new_document(item, &new.tags, |tag| rows::ModelTag::key(&home, tag));
             if let (ModelKind::Prompt, Some(Value::M(tags))) = (kind, item.0.get_mut(TAGS.name())) {
                 // The kind of a model is read from its document, so this tag is always there,
                 // regardless of the number of tags.
@@ -79,7 +80,7 @@ impl Store {
                 others.push(check);
                 others.len()
             });
-            documents::take_all_rows(&mut others, tag_rows.clone())?;
+            entities::documents::take_all_rows(&mut others, tag_rows.clone())?;
             match self.table.create(item.clone(), others).await {
                 Ok(()) => {
                     let model = Model::of(item)?;

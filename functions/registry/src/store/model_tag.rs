@@ -3,7 +3,7 @@
 use access::Granted;
 use std::sync::OnceLock;
 
-use documents::{Change, Document};
+use entities::documents::{Change, Document};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace, limits_registry as limits};
@@ -83,7 +83,7 @@ impl Store {
             return self.model_set_kind(workspace, name, Some(value)).await;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
-        documents::change(&self.table, &self.model_document(name), change).await?;
+        entities::documents::change(&self.table, &self.model_document(name), change).await?;
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl Store {
         if key == IS_PROMPT_TAG {
             return self.model_set_kind(workspace, name, None).await;
         }
-        documents::remove_tag(&self.table, &self.model_document(name), key).await?;
+        entities::documents::remove_tag(&self.table, &self.model_document(name), key).await?;
         Ok(())
     }
 

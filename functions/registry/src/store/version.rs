@@ -78,7 +78,7 @@ impl Store {
                     others
                         .extend(self.logged_model_with_version(owners.logged_model(id)?, &model.name, version).await?);
                 }
-                documents::take_all_rows(&mut others, tag_rows.clone())?;
+                entities::documents::take_all_rows(&mut others, tag_rows.clone())?;
                 let entity = version_entity(&model.name, version, &item, &tag_rows, 0)?;
                 Ok::<_, Error>(Plan::Create(item, others, entity))
             })
@@ -147,7 +147,7 @@ fn new_item(model: &Model, version: u32, new: &NewVersion, source: &Resolved) ->
     if source.storage != source.uri {
         item = item.with(STORAGE, text(&source.storage));
     }
-    documents::new_document_with(INLINE_VALUE, item, &new.tags, |tag| {
+    entities::documents::new_document_with(INLINE_VALUE, item, &new.tags, |tag| {
         rows::ModelVersionTag::key(&home, &Ordinal(version), tag)
     })
 }

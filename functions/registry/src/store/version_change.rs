@@ -3,7 +3,7 @@
 use access::Granted;
 use std::collections::BTreeMap;
 
-use documents::Change;
+use entities::documents::Change;
 use entities::now_ms;
 use key_schema::index::VersionsInStage;
 use key_schema::{Field, IndexEntry, ModelKey, Ordinal, part, rows};
@@ -41,7 +41,7 @@ impl Store {
             Some(description) => change.set.push((DESCRIPTION.name(), text(description))),
             None => change.remove.push(DESCRIPTION.name()),
         }
-        found.item = documents::change(&self.table, &document, change).await?;
+        found.item = entities::documents::change(&self.table, &document, change).await?;
         self.version_whole(&found).await
     }
 

@@ -1,7 +1,7 @@
 //! Tags of model versions.
 
 use access::Granted;
-use documents::{Change, Document, INLINE_VALUE as SHORT};
+use entities::documents::{Change, Document, INLINE_VALUE as SHORT};
 use entities::entry_name;
 use key_schema::{Key, ModelKey, Name, Ordinal, rows};
 use mlflow_api::registry::VersionNumber;
@@ -81,7 +81,7 @@ impl Store {
         let tags = vec![(key.to_owned(), value.to_owned())];
         let change = Change { tags, set: vec![(UNSEEN.name(), number(0))], ..Change::default() };
         // Planned from the document, which is then marked as full if it is.
-        documents::change(&self.table, &document, change).await?;
+        entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
@@ -102,7 +102,7 @@ impl Store {
             return Ok(());
         }
         let home = self.version_find(name, &version).await?.model.home();
-        documents::remove_tag(&self.table, &VersionDocument { name, home, version: &version }, key).await?;
+        entities::documents::remove_tag(&self.table, &VersionDocument { name, home, version: &version }, key).await?;
         Ok(())
     }
 

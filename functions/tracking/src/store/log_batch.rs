@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use access::Granted;
-use documents::{Change, Document};
+use entities::documents::{Change, Document};
 use entities::journal::Series;
 use entities::points::Point;
 use entities::{ModelLocation, RunLocation};
@@ -100,7 +100,7 @@ impl Store {
             // There is nothing to write, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
-        documents::change(&self.table, &document, change).await?;
+        entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 

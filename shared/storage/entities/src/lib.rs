@@ -10,6 +10,7 @@ mod charted;
 mod client_request;
 pub mod content;
 mod copy;
+pub mod documents;
 pub mod fields;
 mod indexing_state;
 pub mod journal;

@@ -40,7 +40,7 @@ impl Store {
         if experiments.iter().any(|experiment| experiment.chars().count() > EXPERIMENT_ID) {
             return Err(Error::invalid(format!("An experiment's id has more than {EXPERIMENT_ID} characters.")));
         }
-        documents::check_sizes(&new.tags)?;
+        entities::documents::check_sizes(&new.tags)?;
         let created = now_ms();
         let id = EvaluationDatasetId::new(created, rand::rng().random());
         let added = experiments.iter().map(|experiment| (entry_name(experiment).into_owned(), number(created)));
@@ -57,7 +57,7 @@ impl Store {
         }
         let item = self.along.owned(in_workspace(item, workspace));
         let (item, tag_rows) =
-            documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
+            entities::documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
         let user = new.user.as_deref();
         let lists = experiments.iter().map(|experiment| listed(experiment_key(&id, experiment), &new.name, user));
         let mut lists: Vec<_> = lists.collect();
@@ -68,7 +68,7 @@ impl Store {
         let has_check = check.is_some();
         let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));
         let mut others: Vec<_> = check.into_iter().chain(lists).collect();
-        before.extend(documents::take_rows(&mut others, tag_rows.clone()));
+        before.extend(entities::documents::take_rows(&mut others, tag_rows.clone()));
         self.table.write_many(before, &[]).await?;
         match self.table.create(item.clone(), others).await {
             Ok(()) => {}

@@ -5,7 +5,7 @@
 //! not changed since it was read. Each transaction also updates the dataset, so the number of
 //! records is exact, and no record is written to a deleted dataset.
 
-use documents::content;
+use entities::documents::content;
 use std::collections::VecDeque;
 
 use entities::attributes::{RECORD, RECORDS, SCHEMA_VERSION};

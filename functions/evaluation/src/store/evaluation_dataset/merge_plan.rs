@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use documents::content::{self, Packed};
 use entities::attributes::{CHANGES, CREATED_BY, INPUTS, RECORD, UPDATED, UPDATED_BY};
+use entities::documents::content::{self, Packed};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, Segment, rows};
 use mlflow_api::evaluation_datasets::MergedRecords;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use documents::content::Packed;
 use entities::attributes::{DIGEST, NAME, SCHEMA_VERSION, UPDATED, UPDATED_BY};
+use entities::documents::content::Packed;
 use key_schema::{Key, WideDigest, rows};
 use mlflow_api::{DatasetRecordId, EvaluationDatasetId};
 use rand::RngExt;

@@ -1,6 +1,6 @@
 //! Pages of the records of an evaluation dataset.
 
-use documents::content;
+use entities::documents::content;
 use std::fmt::Write;
 
 use entities::attributes::{CREATED_BY, UPDATED, UPDATED_BY};

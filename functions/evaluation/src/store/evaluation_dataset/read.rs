@@ -1,10 +1,10 @@
 //! Reading evaluation datasets.
 
-use documents::content;
 use entities::attributes::{
     Attribute, CONTENT_SIZE, CREATED_BY, DIGEST, NAME, RECORDS, SCHEMA_VERSION, TAG_ROWS, TAGS, Text, UPDATED,
     UPDATED_BY,
 };
+use entities::documents::content;
 use entities::{entries, unreadable};
 use key_schema::rows;
 use mlflow_api::evaluation_datasets as wire;

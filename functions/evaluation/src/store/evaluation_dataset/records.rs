@@ -1,6 +1,6 @@
 //! Deleting records of evaluation datasets.
 
-use documents::content;
+use entities::documents::content;
 use std::collections::BTreeSet;
 
 use entities::attributes::{INPUTS, RECORDS};

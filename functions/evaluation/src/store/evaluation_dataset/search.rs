@@ -1,6 +1,6 @@
 //! Searches of evaluation datasets.
 
-use documents::content;
+use entities::documents::content;
 use std::collections::{BTreeMap, BTreeSet};
 
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};

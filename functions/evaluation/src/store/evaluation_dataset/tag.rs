@@ -1,6 +1,6 @@
 //! Tags of evaluation datasets.
 
-use documents::{Change, Document};
+use entities::documents::{Change, Document};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, EvaluationDatasetId, Json, Result};
 use table::{Condition, Item};
@@ -50,15 +50,16 @@ impl Store {
             self.dataset_item(id).await?.ok_or_else(missing)?;
             return Ok(());
         }
-        documents::check_sizes(&tags)?;
-        documents::change(&self.table, &DatasetDocument(&dataset), Change { tags, ..Change::default() }).await?;
+        entities::documents::check_sizes(&tags)?;
+        entities::documents::change(&self.table, &DatasetDocument(&dataset), Change { tags, ..Change::default() })
+            .await?;
         Ok(())
     }
 
     /// Deletes a tag of an evaluation dataset, if both exist. Takes one request if no tag is large.
     pub async fn dataset_delete_tag(&self, id: &AskedDataset, key: &str) -> Result<()> {
         let Some(id) = id.dataset.as_deref().cloned() else { return Ok(()) };
-        match documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {
+        match entities::documents::remove_tag(&self.table, &DatasetDocument(&id), key).await {
             Err(error) if error.code != ErrorCode::ResourceDoesNotExist => Err(error),
             _ => Ok(()),
         }

@@ -1,8 +1,8 @@
 //! Deleting scorers and their versions.
 
 use access::Guarded;
-use documents::content;
 use entities::attributes::VERSION;
+use entities::documents::content;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Item, Plan, Query, Write};

@@ -1,6 +1,6 @@
 //! The size of a list of scorers, which is limited because MLflow's lists of scorers have no pages.
 
-use documents::content;
+use entities::documents::content;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mlflow_api::Result;

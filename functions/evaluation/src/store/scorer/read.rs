@@ -1,7 +1,7 @@
 //! Reading scorers and their versions.
 
-use documents::content;
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
+use entities::documents::content;
 use experiments::check_is_active;
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;

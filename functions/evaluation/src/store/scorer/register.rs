@@ -1,8 +1,8 @@
 //! Registering scorers.
 
 use access::{Guarded, Resource};
-use documents::content;
 use entities::attributes::{CREATED, NAME, VERSION};
+use entities::documents::content;
 use entities::{if_closed, now_ms};
 use key_schema::{Ordinal, rows};
 use mlflow_api::scorers as wire;

@@ -79,7 +79,7 @@ impl Store {
         for (key, value) in &new.tags {
             limits::experiment_tag(key, value)?;
         }
-        if let Some(key) = documents::repeated_key(&new.tags) {
+        if let Some(key) = entities::documents::repeated_key(&new.tags) {
             // MLflow reports every violated constraint as a name that is in use.
             let message = format!("The tag '{key}' is given twice.");
             return Err(Error::new(ErrorCode::ResourceAlreadyExists, message));
@@ -152,7 +152,8 @@ impl Store {
             // The indexer receives the removal of items that have this attribute from the stream.
             .with(REVISION, number(1));
         let item = self.along.owned(in_workspace(item, workspace));
-        let (item, tag_rows) = documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
+        let (item, tag_rows) =
+            entities::documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
         let has_check = self.along.is_open(workspace).map(|check| others.push(check)).is_some();
@@ -163,7 +164,7 @@ impl Store {
             &id.to_string(),
             &id.to_string(),
         ));
-        documents::take_all_rows(&mut others, tag_rows)?;
+        entities::documents::take_all_rows(&mut others, tag_rows)?;
         match self.table.create(item, others).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(reasons)) => match reasons.get(1) {

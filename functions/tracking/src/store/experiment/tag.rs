@@ -10,7 +10,7 @@ use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, li
 use table::{Condition, Item, text};
 
 use crate::store::Store;
-use documents::{Change, Document};
+use entities::documents::{Change, Document};
 
 /// An experiment's document.
 struct ExperimentDocument(ExperimentId);
@@ -57,7 +57,7 @@ impl Store {
             TraceSetting::announce(&self.table, **id).await?;
         }
         let change = Change { tags: vec![(key.to_owned(), value.to_owned())], ..Change::default() };
-        documents::change(&self.table, &ExperimentDocument(**id), change).await?;
+        entities::documents::change(&self.table, &ExperimentDocument(**id), change).await?;
         Ok(())
     }
 
@@ -78,7 +78,7 @@ impl Store {
 
     /// Deletes a tag of an experiment. `text` is the id as the client sent it.
     pub async fn experiment_delete_tag(&self, id: &Granted<ExperimentId>, text: &str, key: &str) -> Result<()> {
-        if documents::remove_tag(&self.table, &ExperimentDocument(**id), key).await? {
+        if entities::documents::remove_tag(&self.table, &ExperimentDocument(**id), key).await? {
             return Ok(());
         }
         Err(Error::not_found(format!("No tag with name: {key} in experiment with id {text}")))

@@ -2,8 +2,8 @@
 //! metrics are in `metrics.rs`.
 
 use access::Granted;
-use documents::{Change, LoggedModelDocument};
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, UPDATED};
+use entities::documents::{Change, LoggedModelDocument};
 use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
 use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
@@ -51,9 +51,9 @@ impl Store {
         check_is_active(experiment, state.stage)?;
         // MLflow does not limit the length of any of these texts.
         let info = (format!("{}{}", new.name, new.model_type), new.source_run_id.clone());
-        documents::check_sizes(&[info])?;
-        documents::check_sizes(&new.params)?;
-        documents::check_sizes(&new.tags)?;
+        entities::documents::check_sizes(&[info])?;
+        entities::documents::check_sizes(&new.params)?;
+        entities::documents::check_sizes(&new.tags)?;
         check_unique("param", &new.params)?;
         check_unique("tag", &new.tags)?;
         let name = if new.name.is_empty() { random_run_name() } else { new.name.clone() };
@@ -77,10 +77,14 @@ impl Store {
                     .with(ARTIFACT_URI, text(artifact_uri));
                 let places = places(&at, created, &new.source_run_id, Stage::Active);
                 let item = places.into_iter().fold(item, Item::indexed);
-                let (item, rows) =
-                    documents::new_document_with_params(item, &new.params, &new.tags, &LoggedModelDocument { at: &at });
+                let (item, rows) = entities::documents::new_document_with_params(
+                    item,
+                    &new.params,
+                    &new.tags,
+                    &LoggedModelDocument { at: &at },
+                );
                 let mut in_transaction = Vec::new();
-                let more_rows = documents::take_rows(&mut in_transaction, rows.clone());
+                let more_rows = entities::documents::take_rows(&mut in_transaction, rows.clone());
                 self.table.write_many(more_rows, &[]).await?;
                 let range = rows::LoggedModelParam::all(&experiment).model(&at.model).range();
                 let is_param = |row: &Item| row.key().is_some_and(|key| range.contains(&key));
@@ -167,22 +171,22 @@ impl Store {
         let document = LoggedModelDocument { at };
         if change.params.is_empty() && change.tags.is_empty() {
             // There is nothing to write, but the model still has to be checked.
-            return documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
+            return entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref());
         }
-        if let Some(key) = documents::repeated_key(&change.params) {
+        if let Some(key) = entities::documents::repeated_key(&change.params) {
             // If the model does not exist, that is the error to report.
-            documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
+            entities::documents::Document::check(&document, self.table.get(&at.key()).await?.as_ref())?;
             return Err(repeated("param", key));
         }
-        documents::check_sizes(&change.params)?;
-        documents::check_sizes(&change.tags)?;
-        documents::change(&self.table, &document, change).await?;
+        entities::documents::check_sizes(&change.params)?;
+        entities::documents::check_sizes(&change.tags)?;
+        entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
     /// Deletes a tag of a logged model. Takes one request if the model has no rows of tags.
     pub async fn logged_model_delete_tag(&self, at: &Granted<ModelLocation>, key: &str) -> Result<()> {
-        if documents::remove_tag(&self.table, &LoggedModelDocument { at }, key).await? {
+        if entities::documents::remove_tag(&self.table, &LoggedModelDocument { at }, key).await? {
             return Ok(());
         }
         let [key, model] = [key, at.model.as_str()].map(mlflow_api::python::repr);
@@ -217,7 +221,7 @@ pub(crate) fn is_deleted(model: &Item) -> bool {
 
 /// Rejects entries with a repeated key, which in MLflow violates a constraint of the table.
 fn check_unique(what: &str, entries: &[(String, String)]) -> Result<()> {
-    documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated(what, key)))
+    entities::documents::repeated_key(entries).map_or(Ok(()), |key| Err(repeated(what, key)))
 }
 
 fn repeated(what: &str, key: &str) -> Error {

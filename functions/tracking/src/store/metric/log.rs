@@ -18,7 +18,7 @@ use table::{Condition, Failure, Item, Update, Value, bytes_set};
 
 use crate::store::Store;
 use crate::store::run::{LoggedRun, RunDocument};
-use documents::{Change, Document};
+use entities::documents::{Change, Document};
 
 /// Maximum number of bytes of points in one item. An item can have up to 400 KB.
 const PART_BYTES: usize = 200 << 10;
@@ -77,7 +77,7 @@ impl Store {
         }
         if is_inline || !change.params.is_empty() || !change.tags.is_empty() || !change.set.is_empty() {
             let since = Moment::now();
-            let item = documents::change(&self.table, document, change).await?;
+            let item = entities::documents::change(&self.table, document, change).await?;
             self.logged_runs.keep(document.at, LoggedRun::of(since, &item));
         }
         if is_inline {

@@ -4,7 +4,7 @@
 //! are small, they are in the item itself, so listing an experiment's datasets stays cheap. If they
 //! are large, they are in parts in another partition, which can hold any number of them.
 
-use documents::content;
+use entities::documents::content;
 use std::collections::BTreeSet;
 
 use access::Granted;

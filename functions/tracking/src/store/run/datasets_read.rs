@@ -1,6 +1,6 @@
 //! Reads the datasets of runs. The runs' own rows contain only names and digests of datasets.
 
-use documents::content;
+use entities::documents::content;
 use std::collections::{BTreeSet, HashMap};
 
 use entities::attributes::{DIGEST, NAME, SOURCE_TYPE};

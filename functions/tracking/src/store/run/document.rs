@@ -7,7 +7,7 @@ use mlflow_api::{Error, Result};
 use table::{Condition, Item, Update};
 
 use crate::store::Store;
-use documents::{Conflict, Document, print_conflicts};
+use entities::documents::{Conflict, Document, print_conflicts};
 
 /// A run's document and the state of its experiment.
 pub(crate) struct RunDocument<'a> {

@@ -16,7 +16,7 @@ use super::document::RunDocument;
 use super::logged::LoggedRun;
 use crate::store::Store;
 use crate::store::names::random_run_name;
-use documents::Change;
+use entities::documents::Change;
 
 /// A run to create.
 #[derive(Clone, Debug, Default)]
@@ -78,9 +78,9 @@ impl Store {
                     .indexed(RunsByStage::key(&Stage::Active, &Descending(new.start_time), &run))
                     .indexed(RunsByTime::key(&Descending(new.start_time), &run));
                 let tag_row = |tag: &_| rows::RunTag::key(&experiment, &run, tag);
-                let (item, tag_rows) = documents::new_document(marked_item(item, &run), tags, tag_row);
+                let (item, tag_rows) = entities::documents::new_document(marked_item(item, &run), tags, tag_row);
                 let mut rows = Vec::new();
-                let more_rows = documents::take_rows(&mut rows, tag_rows);
+                let more_rows = entities::documents::take_rows(&mut rows, tag_rows);
                 self.table.write_many(more_rows, &[]).await?;
                 let info = run_info(experiment, &run, &item, state);
                 let data = RunData { tags: written.clone(), ..RunData::default() };
@@ -114,10 +114,10 @@ impl Store {
         }
         let item = if written.set.is_empty() {
             let item = self.table.get(&at.key()).await?;
-            documents::Document::check(&document, item.as_ref())?;
+            entities::documents::Document::check(&document, item.as_ref())?;
             item.unwrap_or_default()
         } else {
-            documents::change(&self.table, &document, written).await?
+            entities::documents::change(&self.table, &document, written).await?
         };
         Ok(run_info(at.experiment, &at.run, &item, &experiment))
     }
@@ -147,7 +147,7 @@ fn name_and_tags(new: &NewRun) -> Result<(String, Vec<(String, String)>)> {
     if tagged.is_empty() {
         tags.push((RUN_NAME_TAG.to_owned(), name.clone()));
     }
-    match documents::repeated_key(&tags) {
+    match entities::documents::repeated_key(&tags) {
         None => Ok((name, tags)),
         Some(key) => Err(Error::new(ErrorCode::BadRequest, format!("The tag '{key}' is given twice."))),
     }

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use access::Granted;
-use documents::Document;
 use entities::attributes::{LINKS, MODEL, STEP};
+use entities::documents::Document;
 use entities::{RunLocation, dataset_digest, dataset_link, is_dataset, now_ms};
 use key_schema::{Key, Name, rows};
 use mlflow_api::inputs::{DatasetInput, ModelInput};

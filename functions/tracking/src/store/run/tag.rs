@@ -1,8 +1,8 @@
 //! Params and tags of runs, one per call. Batches are in `log_batch`.
 
 use access::Granted;
-use documents::{Change, Document, append_to_tag};
 use entities::RunLocation;
+use entities::documents::{Change, Document, append_to_tag};
 use mlflow_api::tracking::{LOGGED_MODELS_TAG, RUN_NAME_TAG};
 use mlflow_api::{Error, Result};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ impl Store {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: true };
         let change = Change { params: vec![(key.to_owned(), value)], ..Change::default() };
-        documents::change(&self.table, &document, change).await?;
+        entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
@@ -30,7 +30,7 @@ impl Store {
             // There is nothing to write, but the run still has to be checked.
             return document.check(self.table.get(&at.key()).await?.as_ref());
         }
-        documents::change(&self.table, &document, change).await?;
+        entities::documents::change(&self.table, &document, change).await?;
         Ok(())
     }
 
@@ -38,7 +38,7 @@ impl Store {
     pub async fn run_delete_tag(&self, at: &Granted<RunLocation>, key: &str) -> Result<()> {
         let experiment = self.run_experiment(at).await?;
         let document = RunDocument { at, experiment: &experiment, single_param: false };
-        if documents::remove_tag(&self.table, &document, key).await? {
+        if entities::documents::remove_tag(&self.table, &document, key).await? {
             return Ok(());
         }
         Err(Error::not_found(format!("No tag with name: {key} in run with id {}", at.run)))

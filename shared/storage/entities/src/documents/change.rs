@@ -4,14 +4,14 @@
 //! it is refused, the response contains the current document, and the next attempt is planned from
 //! it.
 
-use entities::attributes::{FULL, PARAM_ROWS, PARAMS, TAGS};
-use entities::entry_name;
+use crate::attributes::{FULL, PARAM_ROWS, PARAMS, TAGS};
+use crate::entry_name;
 use mlflow_api::Result;
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
-use crate::document::{Change, Document, INLINE_VALUE};
-use crate::entries::{FULL_AT, last_of_each, maps_size};
-use crate::plan::{ENTRIES, Plan, plan_change};
+use crate::documents::document::{Change, Document, INLINE_VALUE};
+use crate::documents::entries::{FULL_AT, last_of_each, maps_size};
+use crate::documents::plan::{ENTRIES, Plan, plan_change};
 
 /// Size limit of optimistic changes in bytes. A larger change is planned from the document.
 const OPTIMISTIC: usize = 16 << 10;

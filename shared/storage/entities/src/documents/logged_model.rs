@@ -1,12 +1,12 @@
 //! Logged models as documents. Deleted models can be written like any other, because MLflow only
 //! respects their stage in searches.
 
-use entities::ModelLocation;
+use crate::ModelLocation;
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, ErrorCode, Result};
 use table::{Condition, Item};
 
-use crate::{Conflict, Document, print_conflicts};
+use crate::documents::{Conflict, Document, print_conflicts};
 
 /// A logged model's document.
 pub struct LoggedModelDocument<'a> {

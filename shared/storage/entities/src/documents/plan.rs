@@ -1,13 +1,13 @@
 //! Plans a change from the document as it was last read.
 
-use entities::attributes::{FULL, PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
-use entities::entry_name;
+use crate::attributes::{FULL, PARAM_ROWS, PARAMS, ROW_VALUE, TAG_ROWS, TAGS};
+use crate::entry_name;
 use key_schema::Name;
 use mlflow_api::Result;
 use table::{Condition, Item, Map, Table, Update, number, text};
 
-use crate::document::{Change, Document, INLINE_VALUE, conflict};
-use crate::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
+use crate::documents::document::{Change, Document, INLINE_VALUE, conflict};
+use crate::documents::entries::{FULL_AT, Rows, last_of_each, maps_size, row};
 
 /// Maximum number of params, and of tags, in one update: an expression may have at most 4 KB.
 /// Further entries go into the next update.

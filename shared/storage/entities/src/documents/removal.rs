@@ -1,12 +1,12 @@
 //! Removal of a document's tags.
 
-use entities::attributes::{TAG_ROWS, TAGS};
-use entities::entry_name;
+use crate::attributes::{TAG_ROWS, TAGS};
+use crate::entry_name;
 use key_schema::Name;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Table, Update, Write};
 
-use crate::document::Document;
+use crate::documents::document::Document;
 
 /// Removes a tag, and returns whether it existed. One request if the document has no rows of tags.
 pub async fn remove_tag(table: &Table, document: &impl Document, key: &str) -> Result<bool> {

@@ -1,12 +1,12 @@
 //! Creation of documents.
 
-use entities::attributes::{Attribute, FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS, Texts};
-use entities::entry_name;
+use crate::attributes::{Attribute, FULL, PARAM_ROWS, PARAMS, TAG_ROWS, TAGS, Texts};
+use crate::entry_name;
 use key_schema::{Key, Name};
 use table::{Item, Map, map, number, text};
 
-use crate::document::{Document, INLINE_VALUE};
-use crate::entries::{FULL_AT, last_of_each, row};
+use crate::documents::document::{Document, INLINE_VALUE};
+use crate::documents::entries::{FULL_AT, last_of_each, row};
 
 /// Builds a new document: its item with tags and flags, and rows for the tags that do not fit.
 #[must_use]

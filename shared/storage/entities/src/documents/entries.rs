@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use entities::attributes::{PARAMS, ROW_KEY, ROW_VALUE, TAGS};
+use crate::attributes::{PARAMS, ROW_KEY, ROW_VALUE, TAGS};
 use key_schema::Key;
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Value, Write, text};

@@ -1,13 +1,13 @@
 //! Tags that contain a JSON list and support concurrent additions.
 
-use entities::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
-use entities::entries;
+use crate::attributes::{ROW_VALUE, TAG_ROWS, TAGS};
+use crate::entries;
 use mlflow_api::json::read_value;
 use mlflow_api::{Error, Result, python};
 use serde_json::Value;
 use table::{Condition, Failure, Item, Table, Update, Write, number, text};
 
-use crate::{Document, row};
+use crate::documents::{Document, row};
 
 /// Adds an element to the list in a document's tag. An element that is already in the list is not
 /// added again, so the call may be repeated. Two requests, or four if the document has rows of

@@ -2,7 +2,7 @@
 //! big.
 //!
 //! Several domains store long texts: datasets of runs, records and schemas of evaluation datasets,
-//! and scorers. `entities::content` compresses and splits the texts. The callers define the keys of
+//! and scorers. `crate::content` compresses and splits the texts. The callers define the keys of
 //! the parts.
 //!
 //! The key of a part contains a hash of the content and of the entity that it belongs to. A part
@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 
-use entities::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
-use entities::content::{compress, decompress, parts};
+use crate::attributes::{CONTENT, CONTENT_ID, CONTENT_PARTS, CONTENT_SIZE};
+use crate::content::{compress, decompress, parts};
 use key_schema::{Key, Ordinal, Segment, WideDigest};
 use mlflow_api::{Error, Result};
 use rand::RngExt;
