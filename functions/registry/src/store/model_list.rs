@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use entities::listing::{Page, Reading, add_listed, within_time};
 use entities::{read_all, unreadable};
 use futures::future::ready;
 use futures::stream::TryStreamExt;
 use key_schema::index::ModelsByChange;
 use key_schema::{Descending, Key, KeyRange, ModelKind, Name, Segment, rows};
-use listing::{Page, Reading, add_listed, within_time};
 use mlflow_api::{Error, Result, Workspace};
 use search::{Direction, FirstValue, RegisteredModelSortBy, SortKey, Term, TimeRange};
 use table::{Item, Query};
@@ -188,7 +188,8 @@ impl Store {
         kind: ModelKind,
         beginning: Option<&str>,
     ) -> Result<Vec<String>> {
-        let pages = listing::pages(&self.table, Query::of(names_of(workspace, kind, beginning))).map_err(Error::from);
+        let pages =
+            entities::listing::pages(&self.table, Query::of(names_of(workspace, kind, beginning))).map_err(Error::from);
         let name_of = |row: &Item| row.get(NAME).map(str::to_owned);
         pages.and_then(|rows| ready(read_all(&rows, "the name of a model", name_of))).try_concat().await
     }

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use access::Visible;
+use entities::listing::{Page, Reading, fill};
 use futures::future::try_join_all;
 use key_schema::{Key, ModelKey, ModelKind, Ordinal, rows};
-use listing::{Page, Reading, fill};
 use mlflow_api::registry::{Models, RegisteredModel};
 use mlflow_api::{Result, Workspace, limits_registry as limits};
 use search::{Fingerprint, RegisteredModelFilter, SortKey, decode_page_token, parse_registered_model_search};

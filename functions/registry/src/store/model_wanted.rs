@@ -5,9 +5,9 @@ use std::collections::HashMap;
 
 use access::{Guarded, Resource, Visible};
 use entities::entries;
+use entities::listing::{Candidates, Pace};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::ModelKind;
-use listing::{Candidates, Pace};
 use mlflow_api::registry::RegisteredModel;
 use mlflow_api::tracking::KeyValue;
 use mlflow_api::{Error, RegisteredModelName, Result, Workspace};

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use access::Visible;
 
+use entities::listing::{Found, Pace, Page, Top};
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::AliasedVersions;
 use key_schema::{Key, ModelKey, ModelKind, Ordinal, part, rows};
-use listing::{Found, Pace, Page, Top};
 use mlflow_api::registry::{FoundVersions, IS_PROMPT_TAG, ModelVersion};
 use mlflow_api::{Error, Result, Workspace, limits_registry as limits};
 use search::{
@@ -165,7 +165,7 @@ impl Store {
     /// Returns the versions of a model that pass. Takes one request per MB.
     async fn versions_of_model(&self, model: &Model, wanted: &Wanted<'_>) -> Result<Found<SortKey, Hit>> {
         let query = Query::of(rows::ModelVersion::all(&model.home()));
-        let mut pages = std::pin::pin!(listing::pages(&self.table, query));
+        let mut pages = std::pin::pin!(entities::listing::pages(&self.table, query));
         let mut of_model = OfModel::new(wanted);
         let mut aliases = model.aliases_by_version();
         let mut look_at = |version: u32, item: &Item, rows: &[Item]| {
@@ -201,7 +201,7 @@ impl Store {
         let queries = runs.iter().map(|run| {
             let query = Query::of(rows::VersionOfRun::all(&ModelKey::of(wanted.workspace, run)));
             async move {
-                let pages = listing::pages(&self.table, query).map_err(Error::from);
+                let pages = entities::listing::pages(&self.table, query).map_err(Error::from);
                 pages.and_then(|rows| ready(read_all(&rows, "a version of a run", place))).try_concat().await
             }
         });

@@ -8,10 +8,10 @@
 use std::sync::Arc;
 
 use access::Granted;
+use entities::listing::Pace;
 use entities::{RunLocation, StoredTrace};
 use experiments::check_is_active;
 use futures::stream::{self, StreamExt};
-use listing::Pace;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::limits::truncated;
 use mlflow_api::traces::{

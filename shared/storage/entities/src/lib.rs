@@ -16,6 +16,7 @@ mod indexing_state;
 pub mod journal;
 pub mod layout;
 mod links;
+pub mod listing;
 mod logged_model;
 mod logged_model_points;
 mod maps;

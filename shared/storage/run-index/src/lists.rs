@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use entities::listing::within_time;
 use entities::{RUN, RunLocation};
 use key_schema::index::{RunsByEnd, RunsByName, RunsByStage, RunsByStatus, RunsByTime};
 use key_schema::rows::{IndexedCopy, RankByMetric, RankByParam};
 use key_schema::{
     DescendingDouble, Field, KeyRange, Level, OwnStage, Segment, Stage, TextSegment, Value, place, ranges,
 };
-use listing::within_time;
 use mlflow_api::ExperimentId;
 use search::{Metric, NumberRange, RunColumn, RunList, TextRange, TimeRange};
 use table::Item;

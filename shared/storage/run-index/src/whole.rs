@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use entities::RunLocation;
-use listing::Pace;
+use entities::listing::Pace;
 use mlflow_api::Result;
 use search::{Ask, RunList, TimeRange, tests_of_keys};
 use table::Table;

@@ -4,11 +4,11 @@ use entities::documents::content;
 use std::collections::{BTreeMap, BTreeSet};
 
 use entities::attributes::{CREATED_BY, NAME, UPDATED, UPDATED_BY};
+use entities::listing::{Candidates, Pace, Reading, fill};
 use entities::read_all;
 use futures::future::ready;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{part, rows};
-use listing::{Candidates, Pace, Reading, fill};
 use mlflow_api::evaluation_datasets::{Datasets, EvaluationDataset};
 use mlflow_api::{Error, EvaluationDatasetId, Result, Workspace, limits};
 use search::{
@@ -123,7 +123,7 @@ impl Store {
             lists.push(rows::WorkspaceEvaluationDataset::all(&workspace.as_str().into()).range());
         }
         let lists = lists.into_iter().map(|list| async move {
-            let pages = listing::pages(&self.table, Query::of(list)).map_err(Error::from);
+            let pages = entities::listing::pages(&self.table, Query::of(list)).map_err(Error::from);
             let listed = pages.and_then(|rows| ready(read_all(&rows, "a place in the list of datasets", Listed::of)));
             listed.try_concat().await
         });

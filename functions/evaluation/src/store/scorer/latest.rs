@@ -120,7 +120,8 @@ impl Store {
             let name = found.item.get(NAME).unwrap_or_default().to_owned();
             visible.shows(&Guarded::Scorer(experiment, name))
         };
-        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));
+        let mut pages =
+            std::pin::pin!(entities::listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));
         let mut scorers = Vec::new();
         while let Some(rows) = pages.try_next().await? {
             rows.iter().try_for_each(|row| size.add(row))?;

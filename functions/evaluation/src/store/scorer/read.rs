@@ -84,7 +84,7 @@ impl Store {
     /// Returns an error if the list exceeds the maximum size of a response.
     pub async fn scorer_versions(&self, scorer: &ScorerName) -> Result<Vec<wire::Scorer>> {
         let found = self.scorer_found(scorer).await?;
-        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(found.versions())));
+        let mut pages = std::pin::pin!(entities::listing::pages(&self.table, Query::of(found.versions())));
         let (mut versions, size) = (Vec::new(), ListSize::default());
         while let Some(rows) = pages.try_next().await? {
             rows.iter().try_for_each(|row| size.add(row))?;

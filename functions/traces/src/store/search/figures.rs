@@ -2,8 +2,8 @@
 //! time range.
 
 use access::Granted;
+use entities::listing::{Pace, Reading};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use listing::{Pace, Reading};
 use mlflow_api::trace_metrics::{MetricDataPoint, TraceCorrelation, TraceMetrics};
 use mlflow_api::{Error, ExperimentId, Result};
 use search::TimeRange;

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use entities::StoredTrace;
-use listing::Pace;
+use entities::listing::Pace;
 use mlflow_api::{ExperimentId, Result, TraceId};
 use spans::Span;
 use trace_blocks::{CoreTrace, TraceSpans, Turn, read_block_spans};

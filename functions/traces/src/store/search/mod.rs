@@ -20,8 +20,8 @@ mod walk;
 use std::sync::Arc;
 
 use access::Granted;
+use entities::listing::{Pace, Page, Reading, Top};
 use futures::stream::{self, StreamExt, TryStreamExt};
-use listing::{Pace, Page, Reading, Top};
 use mlflow_api::traces::{FoundTraces, TraceInfo};
 use mlflow_api::{ExperimentId, Result};
 use search::trace::Sessions;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use entities::StoredTrace;
-use listing::Pace;
+use entities::listing::Pace;
 use mlflow_api::Result;
 use search::TimeRange;
 use trace_blocks::{Block, CoreTrace, TraceKey, TracePartition, read_blocks};

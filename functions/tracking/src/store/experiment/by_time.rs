@@ -4,10 +4,10 @@
 use std::collections::HashSet;
 
 use access::{Guarded, Visible};
+use entities::listing::{Page, Reading, add_listed, within_time};
 use entities::read_all;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{KeyRange, Name, Stage};
-use listing::{Page, Reading, add_listed, within_time};
 use mlflow_api::tracking::ViewType;
 use mlflow_api::{Result, Workspace};
 use search::{

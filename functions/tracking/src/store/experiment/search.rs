@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use access::{Guarded, Resource, Visible};
 use entities::attributes::NAME;
+use entities::listing::{Reading, fill};
 use entities::read_all;
 use futures::stream::TryStreamExt;
 use key_schema::index::ExperimentsByStage;
 use key_schema::{Name, Stage, ranges, rows};
-use listing::{Reading, fill};
 use mlflow_api::tracking::{Experiments, ViewType};
 use mlflow_api::{Result, Workspace, limits};
 use search::{ExperimentFilter, Fingerprint, decode_page_token, parse_experiment_search};
@@ -98,7 +98,7 @@ impl Store {
             (None, ViewType::DeletedOnly) => ranges::experiments_deleted(&workspace),
             (None, ViewType::All) => ExperimentsByStage::all(&workspace).range(),
         };
-        let mut pages = std::pin::pin!(listing::pages(&self.table, Query::of(range)));
+        let mut pages = std::pin::pin!(entities::listing::pages(&self.table, Query::of(range)));
         // An experiment that is deleted or restored between two pages of the index may be on both.
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {

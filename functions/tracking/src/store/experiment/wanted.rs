@@ -1,9 +1,9 @@
 //! The conditions of a search of experiments. Reads and filters the experiments that a list names.
 
 use entities::find;
+use entities::listing::{Candidates, Pace};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::rows;
-use listing::{Candidates, Pace};
 use mlflow_api::tracking::{self, ViewType};
 use mlflow_api::{Error, ExperimentId, Result, Workspace};
 use search::{ExperimentFields, ExperimentFilter, ExperimentNumber, ExperimentOrder, SortKey};

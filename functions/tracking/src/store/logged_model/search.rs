@@ -7,11 +7,11 @@
 use std::cmp::Reverse;
 
 use access::Granted;
+use entities::listing::{Pace, Page, Reading, Top};
 use entities::{ModelItems, ModelLocation, group_by_model, model_whole, read_all, read_model_segments, read_models};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Field, KeyRange, Stage, place, rows};
-use listing::{Pace, Page, Reading, Top};
 use mlflow_api::logged_models::LoggedModels;
 use mlflow_api::requests::logged_models::SearchLoggedModels;
 use mlflow_api::{Error, ExperimentId, ModelId, Result, limits};
@@ -208,7 +208,7 @@ impl Store {
         experiment: ExperimentId,
         run: Option<&str>,
         wanted: &Wanted,
-    ) -> Result<listing::Found<SortKey, Found>> {
+    ) -> Result<entities::listing::Found<SortKey, Found>> {
         let (mut top, mut pace) = (Top::new(wanted.page_size), Pace::default());
         if let Some(run) = run {
             let list = LoggedModelsOfRun::all(&experiment).stage(&Stage::Active).run(&Field::from(run));
@@ -258,7 +258,11 @@ impl Store {
     }
 
     /// Returns a page of the models that were found.
-    async fn models_of_page(&self, found: listing::Found<SortKey, Found>, wanted: &Wanted) -> Result<Page<SortKey>> {
+    async fn models_of_page(
+        &self,
+        found: entities::listing::Found<SortKey, Found>,
+        wanted: &Wanted,
+    ) -> Result<Page<SortKey>> {
         let mut page = Page::new(wanted.page_size);
         self.add_models(found.entities, &mut page, wanted).await?;
         if found.end.is_some() {

@@ -1,7 +1,7 @@
 //! The conditions of a search of logged models, and the fields of a model that a search can use.
 
+use entities::listing::Top;
 use entities::{ModelItems, ModelLocation, find, model_whole};
-use listing::Top;
 use mlflow_api::Result;
 use mlflow_api::logged_models::LoggedModel;
 use mlflow_api::tracking::LifecycleStage;

@@ -76,7 +76,7 @@ impl Store {
     /// Returns the summaries of an experiment's datasets: all of them, or slightly more than 1,000.
     async fn run_datasets_of(&self, experiment: ExperimentId) -> Result<Vec<DatasetSummary>> {
         let query = Query::of(rows::Dataset::all(&experiment));
-        let mut pages = std::pin::pin!(listing::pages(&self.table, query));
+        let mut pages = std::pin::pin!(entities::listing::pages(&self.table, query));
         let mut summaries = Vec::new();
         while let Some(items) = pages.try_next().await? {
             summaries.extend(items.iter().flat_map(|item| summaries_of(experiment, item)));

@@ -36,7 +36,7 @@ mod searched_experiment;
 mod uncovered_runs;
 
 use access::Granted;
-use listing::Reading;
+use entities::listing::Reading;
 use mlflow_api::tracking::Runs;
 use mlflow_api::{ExperimentId, Result};
 use search::choose;

@@ -1,7 +1,7 @@
 //! Step 4: a shortcut for long experiments. Reads the newest runs before anything else is
 //! determined about the experiments.
 
-use listing::Reading;
+use entities::listing::Reading;
 use mlflow_api::Result;
 use run_index::Source;
 

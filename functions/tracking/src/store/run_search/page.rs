@@ -1,6 +1,6 @@
 //! Step 8: writes the response, with as many of the runs as fit.
 
-use listing::Page;
+use entities::listing::Page;
 use mlflow_api::Result;
 use mlflow_api::tracking::Runs;
 use search::SortKey;

@@ -1,6 +1,6 @@
 //! Chooses the code of an access path.
 
-use listing::Reading;
+use entities::listing::Reading;
 use mlflow_api::Result;
 use search::AccessPath;
 

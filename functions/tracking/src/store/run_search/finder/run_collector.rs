@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use entities::listing::{Pace, Top};
 use entities::{ExperimentState, RunItems, RunLocation, Searched, run_whole};
-use listing::{Pace, Top};
 use mlflow_api::{ExperimentId, Result, tracking};
 use search::{FirstValue, SortKey};
 

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use entities::listing::Reading;
 use entities::{RunCopy, RunItems, RunLocation};
 use key_schema::OwnStage;
-use listing::Reading;
 use mlflow_api::Result;
 use run_index::Candidate;
 

@@ -5,7 +5,7 @@ use mlflow_api::answer_size::PAGE_JSON;
 use search::SortKey;
 use serde::Serialize;
 
-use crate::{Page, Reading, Top};
+use crate::listing::{Page, Reading, Top};
 
 /// Maximum number of entities that are completed at a time.
 const COMPLETED: usize = 100;
