@@ -7,8 +7,8 @@ use std::sync::PoisonError;
 
 use clap::Args;
 use clock::now_ms;
+use entities::experiments::TraceSetting;
 use entities::layout;
-use experiments::TraceSetting;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, ExperimentId, Workspace};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use entities::attributes::{LAST_NUMBER, LAYOUT};
+use entities::experiments::{TraceSetting, retention_tags};
 use entities::fields;
-use experiments::{TraceSetting, retention_tags};
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};
 use retention::{Age, Policy};

@@ -41,7 +41,7 @@
 //!
 //! # How experiments are listed
 //!
-//! `GET experiments/search` → `experiments::Search` → `Store::experiment_search`
+//! `GET experiments/search` → `entities::experiments::Search` → `Store::experiment_search`
 //! (`store/experiment/search.rs`). The row that claims a name has two entries in lists of the
 //! workspace's partition: by creation (LSI1) and by last change (LSI2). `listed.rs` reads the
 //! fields that an entry contains.
@@ -55,7 +55,7 @@
 //!
 //! # How an experiment is deleted
 //!
-//! `POST experiments/delete` → `experiments::Delete` → `Store::experiment_delete`.
+//! `POST experiments/delete` → `entities::experiments::Delete` → `Store::experiment_delete`.
 //!
 //! 1. The experiment is read: its stage and its stage version, which counts deletions and
 //!    restorations.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use artifact_store::Artifacts;
 use clock::now_ms;
-use experiments::KeptTraces;
+use entities::experiments::KeptTraces;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{TraceId, Workspace};
 use retention::Retention;

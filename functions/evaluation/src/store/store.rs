@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use access::{Along, Scope};
-use experiments::Experiments;
+use entities::experiments::Experiments;
 use table::Table;
 
 /// The evaluation domain's store. Cheap to clone. A process has one.
@@ -18,7 +18,7 @@ impl Store {
     /// Creates a store over the table.
     #[must_use]
     pub fn new(table: Table) -> Self {
-        Self::with_lease(table, experiments::LEASE)
+        Self::with_lease(table, entities::experiments::LEASE)
     }
 
     /// Creates a store with leases on experiments of another length. All processes that share a

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use access::Granted;
+use entities::experiments::check_is_active;
 use entities::listing::Pace;
 use entities::{RunLocation, StoredTrace};
-use experiments::check_is_active;
 use futures::stream::{self, StreamExt};
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::limits::truncated;

@@ -1,8 +1,8 @@
 //! Requests of clients about a trace as a whole: `StartTrace` in both versions, and `EndTrace`.
 
 use access::Granted;
+use entities::experiments::check_is_active;
 use entities::{StoredTrace, read_trace_item};
-use experiments::check_is_active;
 use mlflow_api::json::read_value;
 use mlflow_api::limits::TAG_VALUE as VALUE;
 use mlflow_api::traces::{

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use access::Scope;
 use artifact_store::Artifacts;
-use experiments::{Experiments, KeptTraces};
+use entities::experiments::{Experiments, KeptTraces};
 use mlflow_api::Result;
 use table::Table;
 
@@ -26,7 +26,7 @@ impl Store {
     /// Returns a store over the table. `artifacts` is where the files of traces are stored.
     #[must_use]
     pub fn new(table: Table, artifacts: Artifacts) -> Self {
-        Self::with_lease(table, artifacts, experiments::LEASE)
+        Self::with_lease(table, artifacts, entities::experiments::LEASE)
     }
 
     /// Returns a store with another lease on experiments. All processes on one table must use the

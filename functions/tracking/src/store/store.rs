@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use access::{Along, Scope};
 use artifact_store::Artifacts;
-use experiments::Experiments;
+use entities::experiments::Experiments;
 use run_index::IndexedFieldsCache;
 use table::Table;
 
@@ -33,7 +33,7 @@ impl Store {
     /// their artifacts below `artifact_root`.
     #[must_use]
     pub fn new(table: Table, artifact_root: &str) -> Self {
-        Self::with_lease(table, artifact_root, experiments::LEASE)
+        Self::with_lease(table, artifact_root, entities::experiments::LEASE)
     }
 
     /// Creates a store with leases of another length. All processes that share a table must use the

@@ -88,7 +88,7 @@ impl Recorded {
         let recorder = Recorder { inner: engine.http_client(), requests: Arc::clone(&requests) };
         let table = Table::new(client_over(SharedHttpClient::new(recorder)), TABLE);
         table.create_if_missing().await.unwrap();
-        let server = Server::on(&table, experiments::LEASE).await;
+        let server = Server::on(&table, entities::experiments::LEASE).await;
         let experiment = server.experiment("e").await;
         Self { server, experiment, requests }
     }

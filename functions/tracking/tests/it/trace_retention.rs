@@ -1,6 +1,6 @@
 //! The experiment tag that sets how long traces are kept.
 
-use experiments::TraceSetting;
+use entities::experiments::TraceSetting;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Site};

@@ -11,6 +11,7 @@ mod client_request;
 pub mod content;
 mod copy;
 pub mod documents;
+pub mod experiments;
 pub mod fields;
 mod indexing_state;
 pub mod journal;

@@ -2,8 +2,8 @@
 //! were themselves deleted.
 
 use entities::attributes::{EXPERIMENT, NAME, STAGE_VERSION, UPDATED};
+use entities::experiments::forget_settings;
 use entities::{experiment_state, in_workspace, read_all};
-use experiments::forget_settings;
 use key_schema::index::{LoggedModelsByStage, RunsByTime};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;

@@ -2,7 +2,7 @@
 
 use entities::attributes::{CREATED, NAME, SCORER, VERSION};
 use entities::documents::content;
-use experiments::check_is_active;
+use entities::experiments::check_is_active;
 use futures::future::try_join_all;
 use futures::stream::TryStreamExt;
 use key_schema::{Ordinal, rows};

@@ -4,8 +4,8 @@ use access::{Granted, Guarded, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
+use entities::experiments::TraceSetting;
 use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
-use experiments::TraceSetting;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};

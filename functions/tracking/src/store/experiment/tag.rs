@@ -3,7 +3,7 @@
 use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
-use experiments::TraceSetting;
+use entities::experiments::TraceSetting;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
 use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};
@@ -30,7 +30,7 @@ impl Document for ExperimentDocument {
 
     fn check(&self, item: Option<&Item>) -> Result<()> {
         let item = item.ok_or_else(|| self.0.not_found())?;
-        experiments::check_is_active(self.0, experiment_state(item).stage)
+        entities::experiments::check_is_active(self.0, experiment_state(item).stage)
     }
 }
 

@@ -4,8 +4,8 @@
 use access::Granted;
 use entities::attributes::{ARTIFACT_URI, CREATED, MODEL_STATUS, MODEL_TYPE, NAME, SOURCE_RUN, STAGE, UPDATED};
 use entities::documents::{Change, LoggedModelDocument};
+use entities::experiments::check_is_active;
 use entities::{ModelItems, ModelLocation, model_whole, now_ms, read_model_items};
-use experiments::check_is_active;
 use key_schema::index::{LoggedModelsByStage, LoggedModelsOfRun};
 use key_schema::{Descending, Field, IndexKey, Stage, rows};
 use mlflow_api::answer_size::{LONGEST, too_long};

@@ -6,12 +6,12 @@
 //! packs them itself. Adding to a set does not require reading it, and may be repeated.
 
 use entities::attributes::CALLS;
+use entities::experiments::check_run_is_active;
 use entities::journal::{Sealed, Series};
 use entities::points::{self, Point};
 use entities::{
     ExperimentState, Marked, Moment, RunLocation, SEAL_AT, metric_attribute, pack_set, run_stage, segments,
 };
-use experiments::check_run_is_active;
 use key_schema::{Key, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Failure, Item, Update, Value, bytes_set};

@@ -1,7 +1,7 @@
 //! A run as a document: its item, its rows, and when it can be written to.
 
+use entities::experiments::{check_run_is_active, run_is_active};
 use entities::{ExperimentState, Marked, RunLocation, run_stage};
-use experiments::{check_run_is_active, run_is_active};
 use key_schema::{Key, Name, rows};
 use mlflow_api::{Error, Result};
 use table::{Condition, Item, Update};

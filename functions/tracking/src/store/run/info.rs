@@ -2,8 +2,8 @@
 
 use access::Granted;
 use entities::attributes::{END_TIME, NAME, PARAMS, ROOM, START_TIME, STATUS, USER};
+use entities::experiments::check_is_active;
 use entities::{Moment, RunLocation, marked_item, now_ms, run_info};
-use experiments::check_is_active;
 use key_schema::index::{RunsByStage, RunsByTime};
 use key_schema::{Descending, Stage, rows};
 use mlflow_api::inputs::RunInputs;

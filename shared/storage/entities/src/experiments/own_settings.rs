@@ -1,11 +1,11 @@
 //! Settings of a table that apply to single experiments.
 
-use entities::fields;
+use crate::fields;
 use key_schema::rows;
 use mlflow_api::ExperimentId;
 use table::{Query, Result, Table};
 
-use crate::TraceSetting;
+use crate::experiments::TraceSetting;
 
 /// Deletes the settings of an experiment that is being permanently deleted. One request, and one
 /// for each setting that mentions the experiment.

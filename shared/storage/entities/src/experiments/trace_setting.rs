@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use entities::attributes::{KEPT_FOR, OWN};
+use crate::attributes::{KEPT_FOR, OWN};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Failure, Item, Table, Update, bytes_set, text};

@@ -26,8 +26,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{STAGE, STAGE_VERSION};
-use entities::{ExperimentState, Moment, experiment_state};
+use crate::attributes::{STAGE, STAGE_VERSION};
+use crate::{ExperimentState, Moment, experiment_state};
 use key_schema::rows;
 use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
@@ -189,7 +189,7 @@ pub fn check_run_is_active(run: &RunId, stage: LifecycleStage) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use entities::run_stage;
+    use crate::run_stage;
     use key_schema::Key;
 
     use super::*;

@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use entities::attributes::{ROW_VALUE, TAGS};
-use entities::{Moment, StoredTrace, entry_name, now_ms};
+use crate::attributes::{ROW_VALUE, TAGS};
+use crate::{Moment, StoredTrace, entry_name, now_ms};
 use key_schema::{Name, rows};
 use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Item, Table};
 
-use crate::trace_setting::TraceSetting;
+use crate::experiments::trace_setting::TraceSetting;
 
 /// How long a process relies on what it read.
 const READ: Duration = Duration::from_mins(1);
