@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::trace_packing::Marked;
 use entities::attributes::{Attribute, FROM, NAME, START_TIME, Scalar, TO_PACK, WORKSPACE};
 use entities::{Attributes, IndexingState, RunLocation, workspace_named};
 use key_schema::definition::Index;
@@ -10,7 +11,6 @@ use mlflow_api::{EvaluationDatasetId, ExperimentId, Workspace};
 use serde::Deserialize;
 use serde_json::Value;
 use trace_blocks::{TraceKey, TracePartition};
-use trace_packing::Marked;
 
 use crate::schedule::Urgency;
 

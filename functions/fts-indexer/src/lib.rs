@@ -30,6 +30,7 @@ mod filter;
 mod run;
 mod schedule;
 mod ticks;
+mod trace_packing;
 mod turns;
 mod usage;
 
@@ -38,6 +39,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::trace_packing::Packing;
+use crate::trace_packing::{Asks, asking, grow, pack_partition};
 use aws_lambda_events::event::streams::{DynamoDbBatchItemFailure, DynamoDbEventResponse};
 pub use batch::{Batch, Event};
 pub use declaration::FUNCTION;
@@ -50,8 +53,6 @@ use run_index::{Directory, RunIndex};
 pub use schedule::INTERVAL;
 use table::{Condition, Failure, Item, Result, Table};
 use trace_blocks::{ASKED_AFTER, TraceKey, TracePartition};
-pub use trace_packing::Packing;
-use trace_packing::{Asks, asking, grow, pack_partition};
 
 use attempts::Attempts;
 use batch::{Subject, Work};
@@ -275,7 +276,7 @@ impl Indexer {
         let grain = if ms > 3_600_000 { 3_600_000 } else { 30_000 };
         let due = now.saturating_add(ms).div_euclid(grain).saturating_add(1).saturating_mul(grain);
         let missing = || partitions.iter().filter(|partition| self.asks.is_missing(partition, now, due));
-        let rows = missing().map(|partition| Item::new(trace_packing::row_of(partition, due)));
+        let rows = missing().map(|partition| Item::new(crate::trace_packing::row_of(partition, due)));
         self.table.write_many(rows.collect(), &[]).await?;
         for partition in missing().copied().collect::<Vec<_>>() {
             self.asks.remember(partition, due, now);

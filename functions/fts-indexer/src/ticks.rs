@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::trace_packing::{asking, partition_of_row};
 use entities::{IndexingState, Marked, Moment, RunLocation};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Ascending, Key, Segment, Shard, rows};
 use table::{Failure, Item, Query, Result, Update};
-use trace_packing::{asking, partition_of_row};
 
 use crate::Indexer;
 use crate::schedule::{row_of, run_of_row};

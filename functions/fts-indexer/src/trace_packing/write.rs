@@ -12,7 +12,7 @@ use rand::RngExt;
 use table::{Condition, Failure, Item, Result, Write, number, text};
 use trace_blocks::{Block, ToPack, TraceKey, pack};
 
-use crate::{AT_ONCE, Mark, Packer};
+use crate::trace_packing::{AT_ONCE, Mark, Packer};
 
 /// How long a pass may write blocks after it took its lock, which expires after
 /// [`trace_blocks::LOCK_LASTS`].

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use table::Result;
 use trace_blocks::{ToPack, TraceKey};
 
-use crate::documents::Live;
-use crate::write::{Home, Piece};
-use crate::{Mark, Packer, cut};
+use crate::trace_packing::documents::Live;
+use crate::trace_packing::write::{Home, Piece};
+use crate::trace_packing::{Mark, Packer, cut};
 
 /// Number of marks whose documents are read at a time.
 const AT_A_TIME: usize = 100;

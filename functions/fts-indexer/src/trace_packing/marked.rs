@@ -17,11 +17,11 @@ use trace_blocks::TracePartition;
 const MOST_A_SECOND: usize = 250;
 /// Times at which marks were put into partitions, according to the records of a batch.
 #[derive(Debug, Default)]
-pub struct Marked(HashMap<TracePartition, Vec<i64>>);
+pub(crate) struct Marked(HashMap<TracePartition, Vec<i64>>);
 
 impl Marked {
     /// Adds the record of a mark.
-    pub fn add(&mut self, partition: TracePartition, record: &Value) {
+    pub(crate) fn add(&mut self, partition: TracePartition, record: &Value) {
         let at = record.pointer(&format!("/dynamodb/NewImage/{MARKED_AT}/N"));
         let at = at.and_then(Value::as_str).and_then(|at| at.parse().ok());
         self.0.entry(partition).or_default().extend::<Option<i64>>(at);
@@ -29,7 +29,7 @@ impl Marked {
 
     /// Returns the days that have a partition with more marks than it can handle.
     #[must_use]
-    pub fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
+    pub(crate) fn crowded(&self) -> BTreeSet<(ExperimentId, i64)> {
         let crowded = self.0.iter().filter(|(_, times)| is_crowded(times));
         crowded.map(|(partition, _)| (partition.experiment, partition.day)).collect()
     }

@@ -5,7 +5,7 @@ use mlflow_api::TraceId;
 use table::{Failure, Result};
 use trace_blocks::{ROOM, SpansToPack, read_few_spans};
 
-use crate::{AT_ONCE, Packer};
+use crate::trace_packing::{AT_ONCE, Packer};
 
 impl Packer<'_> {
     /// Returns the spans of traces, in their order. One request for each trace, one read unit per 4

@@ -1,5 +1,5 @@
 //! Adds partitions to a day that receives more traces than its partitions can handle
-//! ([`marked`](crate::marked)).
+//! ([`marked`](crate::trace_packing::marked)).
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const SETTLES: i64 = 45_000;
 /// Doubles the number of partitions of each of these days, unless it was increased recently. `now`
 /// is a clock in ms. Two requests per day. A failed attempt is repeated with the next batch, which
 /// will be just as full.
-pub async fn grow(table: &Table, days: BTreeSet<(ExperimentId, i64)>, now: impl Fn() -> i64) {
+pub(crate) async fn grow(table: &Table, days: BTreeSet<(ExperimentId, i64)>, now: impl Fn() -> i64) {
     for (experiment, day) in days {
         match grow_day(table, experiment, day, &now).await {
             Ok(Some(partitions)) => {

@@ -36,10 +36,10 @@ use entities::Moment;
 use table::Table;
 use trace_blocks::{MOST_TRACES, TraceKey, TracePartition};
 
-pub use asks::{Asks, asking, partition_of_row, row_of};
-pub use grow::grow;
-pub use marked::Marked;
-pub use pass::{Again, pack_partition};
+pub(crate) use asks::{Asks, asking, partition_of_row, row_of};
+pub(crate) use grow::grow;
+pub(crate) use marked::Marked;
+pub(crate) use pass::pack_partition;
 
 /// Maximum number of marks of a block that are processed together. With the block's own traces,
 /// they make no more blocks than fit into a transaction.

@@ -19,18 +19,18 @@ const MOST_REMEMBERED: usize = 50_000;
 /// A per-process cache of the partitions that have a row with the time when they are packed. Cheap
 /// to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
+pub(crate) struct Asks(Arc<Mutex<HashMap<TracePartition, i64>>>);
 
 impl Asks {
     /// Checks whether a partition, as far as is known, has no row that has it packed by this time.
     /// Times are in ms.
     #[must_use]
-    pub fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
+    pub(crate) fn is_missing(&self, partition: &TracePartition, now: i64, by: i64) -> bool {
         self.all().get(partition).is_none_or(|due| *due <= now || *due > by)
     }
 
     /// Records that a partition now has a row.
-    pub fn remember(&self, partition: TracePartition, due: i64, now: i64) {
+    pub(crate) fn remember(&self, partition: TracePartition, due: i64, now: i64) {
         let mut all = self.all();
         if all.len() >= MOST_REMEMBERED {
             all.retain(|_, due| *due > now);
@@ -48,7 +48,7 @@ impl Asks {
 
 /// Returns the key of the row with the time when a partition is packed.
 #[must_use]
-pub fn row_of(partition: &TracePartition, due: i64) -> Key {
+pub(crate) fn row_of(partition: &TracePartition, due: i64) -> Key {
     let name = format!("{}.{}", Ascending(partition.day).text(), partition.shard);
     let shard = Shard::of(&name);
     rows::Postponed::key(&shard, &Ascending(due), &TRACES.into(), &partition.experiment, &name.as_str().into())
@@ -56,7 +56,7 @@ pub fn row_of(partition: &TracePartition, due: i64) -> Key {
 
 /// Returns the partition of such a row, or `None` if the row is about another kind of entity.
 #[must_use]
-pub fn partition_of_row(key: &Key) -> Option<TracePartition> {
+pub(crate) fn partition_of_row(key: &Key) -> Option<TracePartition> {
     let row = rows::Postponed::parse(key).filter(|row| row.entity_type.0 == TRACES)?;
     let (day, shard) = row.entity.0.split_once('.')?;
     Some(TracePartition { experiment: row.experiment, day: Ascending::read(day)?.0, shard: shard.parse().ok()? })
@@ -66,7 +66,7 @@ pub fn partition_of_row(key: &Key) -> Option<TracePartition> {
 /// or at the oldest one. It contains the current time, so that each request changes the row and
 /// appears in the stream.
 #[must_use]
-pub fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
+pub(crate) fn asking(partition: &TracePartition, from: Option<&TraceKey>) -> Item {
     let item = Item::new(partition.packing_key()).with(TO_PACK, number(now_ms()));
     match from {
         Some(from) => item.with(FROM, text(from.text())),

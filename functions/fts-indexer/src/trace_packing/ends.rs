@@ -4,7 +4,7 @@ use key_schema::index::TraceBlocks;
 use table::{Query, Result};
 use trace_blocks::TraceKey;
 
-use crate::Packer;
+use crate::trace_packing::Packer;
 
 /// Number of ends that are read at a time. Takes about one read unit.
 const AT_A_TIME: usize = 40;

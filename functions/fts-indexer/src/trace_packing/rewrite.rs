@@ -8,8 +8,8 @@ use mlflow_api::TraceId;
 use table::{Failure, Result};
 use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, read_spans_to_pack, room};
 
-use crate::write::Piece;
-use crate::{Mark, Packer, cut};
+use crate::trace_packing::write::Piece;
+use crate::trace_packing::{Mark, Packer, cut};
 
 /// A trace that the block will contain.
 struct Entry {

@@ -6,9 +6,9 @@ use rand::RngExt;
 use table::{Failure, Item, Query, Result, Table};
 use trace_blocks::{Block, PartitionLock, QUIET, TraceKey, TracePartition};
 
-use crate::ends::{Ends, Owner};
-use crate::write::Home;
-use crate::{MOST_WITHIN, Mark, Packer, Packing};
+use crate::trace_packing::ends::{Ends, Owner};
+use crate::trace_packing::write::Home;
+use crate::trace_packing::{MOST_WITHIN, Mark, Packer, Packing};
 
 /// Number of marks that are read at a time.
 const AT_A_TIME: usize = 1_000;
@@ -22,11 +22,11 @@ const RECENT: i64 = 900_000;
 
 /// When a partition has to be checked again, unless it is requested earlier for another reason.
 #[derive(Debug, Default)]
-pub struct Again {
+pub(crate) struct Again {
     /// Time in ms, counted from the beginning of the pass.
-    pub within: Option<i64>,
+    pub(crate) within: Option<i64>,
     /// Mark at which to continue at once, because the pass ran out of time.
-    pub from: Option<TraceKey>,
+    pub(crate) from: Option<TraceKey>,
 }
 
 impl Again {
@@ -61,7 +61,7 @@ struct Gathered {
 ///
 /// # Errors
 /// Returns failures of the table. The call can then be repeated.
-pub async fn pack_partition(
+pub(crate) async fn pack_partition(
     table: &Table,
     partition: TracePartition,
     from: Option<&TraceKey>,

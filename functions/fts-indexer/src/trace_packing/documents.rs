@@ -11,7 +11,7 @@ use mlflow_api::traces::TraceState;
 use table::{Condition, Failure, Item, Query, Result, Update, number};
 use trace_blocks::{LARGEST, room};
 
-use crate::{AT_ONCE, Mark, Packer};
+use crate::trace_packing::{AT_ONCE, Mark, Packer};
 
 /// Number of documents that are read in one request.
 const AT_A_TIME: usize = 100;
