@@ -20,6 +20,6 @@ pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Resu
     // Domains that are only called use the environment and the rights of those that are served.
     let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
     let around = Surroundings::from_environment(&functions).await?;
-    let router = gateway::entered(mount(served, called, &around).await?);
+    let router = crate::gateway::entered(mount(served, called, &around).await?);
     service::run_lambda(service::told(router, service::log)).await
 }

@@ -27,6 +27,7 @@
 
 mod api;
 mod function;
+mod gateway;
 pub mod lambda;
 mod mount;
 mod surroundings;

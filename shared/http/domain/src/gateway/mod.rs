@@ -8,7 +8,7 @@ use axum::middleware::map_request;
 use lambda_http::request::RequestContext;
 
 /// Wraps a router for a Lambda, so that its requests carry the gateway's facts about the sender.
-pub fn entered(router: Router) -> Router {
+pub(crate) fn entered(router: Router) -> Router {
     router.layer(map_request(enter))
 }
 
