@@ -168,7 +168,7 @@ async fn set_disabled(user: &str, place: &Place, is_disabled: bool) -> Result<()
 
 /// Waits until the change is visible in every process, which caches access data for [`LEASE`].
 pub(crate) async fn settle() {
-    clock::sleep(LEASE).await;
+    runtime::clock::sleep(LEASE).await;
 }
 
 pub(crate) async fn store(place: &Place) -> Result<Store, Failure> {

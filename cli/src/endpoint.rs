@@ -76,7 +76,7 @@ impl Endpoint {
     /// Loads the AWS configuration, and checks that it has a region and credentials.
     async fn config(&self) -> Result<SdkConfig, Failure> {
         let config = aws_config::defaults(BehaviorVersion::latest());
-        let config = match https::client()? {
+        let config = match runtime::https::client()? {
             Some(client) => config.http_client(client),
             None => config,
         };

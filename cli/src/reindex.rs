@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use clock::sleep;
 use embedded_engine::Engine;
 use entities::fields::{LEASE, MOST, OwnFields, OwnSetting, Setting};
 use entities::layout;
@@ -12,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use key_schema::rows;
 use mlflow_api::ExperimentId;
 use run_index::{HELD_AT_ONCE, RunIndex};
+use runtime::clock::sleep;
 use search::IndexedFields;
 use table::Table;
 use workspaces::Workspaces;

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use clock::Moment;
 use embedded_engine::StreamReader;
 use fts_indexer::{Batch, Indexer};
 use key_schema::definition::{PK, SK};
 use key_schema::{Key, rows};
+use runtime::clock::Moment;
 use serde_json::Value;
 use table::{Meter, Table};
 
@@ -93,7 +93,7 @@ impl Feed {
                     break;
                 }
             }
-            clock::sleep(POLL).await;
+            runtime::clock::sleep(POLL).await;
         }
     }
 
@@ -101,7 +101,7 @@ impl Feed {
     pub(crate) async fn carry(&self, shard: usize, table: &Table, lag: &Lag, tally: &RefCell<Tally>) -> Result<()> {
         let shard = &self.shards[shard];
         let meter = Meter::default();
-        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(clock::now_ms);
+        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);
         loop {
             let is_due = {
                 let records = shard.records.borrow();
@@ -109,7 +109,7 @@ impl Feed {
                 records.len() >= BATCH || waits.is_some_and(|waits| waits >= WINDOW)
             };
             if !is_due {
-                clock::sleep(POLL).await;
+                runtime::clock::sleep(POLL).await;
                 continue;
             }
             let mut batch = shard.next_batch()?;
@@ -132,7 +132,7 @@ impl Feed {
                 }
                 attempts = if done > 0 { 1 } else { attempts + 1 };
                 if !batch.is_empty() {
-                    clock::sleep((BACK_OFF * attempts).min(LONGEST_BACK_OFF)).await;
+                    runtime::clock::sleep((BACK_OFF * attempts).min(LONGEST_BACK_OFF)).await;
                 }
             }
         }
@@ -141,9 +141,9 @@ impl Feed {
     /// Calls an indexer once per minute.
     pub(crate) async fn tick(&self, table: &Table, tally: &RefCell<Tally>) -> Result<()> {
         let meter = Meter::default();
-        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(clock::now_ms);
+        let indexer = Indexer::new(table.metered(meter.clone())).with_clock(runtime::clock::now_ms);
         loop {
-            clock::sleep(Duration::from_mins(1)).await;
+            runtime::clock::sleep(Duration::from_mins(1)).await;
             let begin = Moment::now();
             let status = if indexer.tick().await.is_ok() { 200 } else { 500 };
             tally.borrow_mut().count(Call::Indexer, status, &meter.take(), begin.age());

@@ -49,7 +49,7 @@ async fn long(world: &World, number: u32, metrics: usize, every: Duration, start
 async fn short(world: &World, number: u32, batch: [usize; 3]) -> Result<()> {
     let Some(run) = create(world, number).await? else { return Ok(()) };
     log(world, &run, batch, number).await?;
-    let end = json!({ "run_id": run, "status": "FINISHED", "end_time": clock::now_ms() });
+    let end = json!({ "run_id": run, "status": "FINISHED", "end_time": runtime::clock::now_ms() });
     let ended = world.post(Call::End, "runs/update", &end).await?;
     if ended.is_some() {
         world.lag.changed(&run, world.now());
@@ -66,7 +66,7 @@ async fn create(world: &World, number: u32) -> Result<Option<String>> {
         "experiment_id": world.experiment,
         "user_id": "somebody",
         "run_name": name,
-        "start_time": clock::now_ms(),
+        "start_time": runtime::clock::now_ms(),
         "tags": [
             tag("mlflow.user", "somebody"),
             tag("mlflow.source.name", "train.py"),
@@ -82,7 +82,7 @@ async fn create(world: &World, number: u32) -> Result<Option<String>> {
 
 /// Logs this number of metrics, params and tags in one call.
 async fn log(world: &World, run: &str, [metrics, params, tags]: [usize; 3], step: u32) -> Result<()> {
-    let timestamp = clock::now_ms();
+    let timestamp = runtime::clock::now_ms();
     let spread = rand::rng().random_range(0..1_000);
     let metric = |number: usize| {
         let value: f64 = rand::rng().random();

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use clock::Simulation;
 use futures::future::poll_fn;
 use futures::task::{AtomicWaker, LocalSpawnExt};
 use futures_executor::{LocalPool, LocalSpawner};
+use runtime::clock::Simulation;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{Failure, Result};
@@ -98,6 +98,6 @@ impl Drop for End<'_> {
 }
 
 /// Sleeps until this time after the start.
-pub(crate) async fn sleep_until(since: &clock::Moment, until: Duration) {
-    clock::sleep(until.saturating_sub(since.age())).await;
+pub(crate) async fn sleep_until(since: &runtime::clock::Moment, until: Duration) {
+    runtime::clock::sleep(until.saturating_sub(since.age())).await;
 }

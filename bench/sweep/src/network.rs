@@ -34,9 +34,9 @@ impl HttpConnector for Slow {
         let operation = request.headers().get("x-amz-target").unwrap_or_default();
         let takes = if operation.contains("Batch") || operation.contains("Transact") { BATCH } else { REQUEST };
         HttpConnectorFuture::new(async move {
-            clock::sleep(takes / 2).await;
+            runtime::clock::sleep(takes / 2).await;
             let answer = busy.during(connector.call(request)).await;
-            clock::sleep(takes / 2).await;
+            runtime::clock::sleep(takes / 2).await;
             answer
         })
     }

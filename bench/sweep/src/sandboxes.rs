@@ -9,10 +9,10 @@ use access::{AdmitEverybody, Authorizer};
 use artifact_store::Artifacts;
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
-use clock::Moment;
 use http::Request;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use rand::RngExt;
+use runtime::clock::Moment;
 use serde_json::Value;
 use table::{Meter, Table, Usage};
 

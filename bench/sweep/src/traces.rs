@@ -59,7 +59,7 @@ async fn export(world: &Rc<World>, traces: u32, spans: usize) -> Result<()> {
 /// Returns an export of traces that began in the last second, with this number of spans each. Five
 /// spans are about 4 KB.
 fn gathered(traces: u32, spans: usize) -> Vec<u8> {
-    let now = u64::try_from(clock::now_ms()).unwrap_or_default() * 1_000_000;
+    let now = u64::try_from(runtime::clock::now_ms()).unwrap_or_default() * 1_000_000;
     let all = (0..traces).flat_map(|_| {
         let mut random = rand::rng();
         let trace: [u8; 16] = random.random();

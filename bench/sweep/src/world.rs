@@ -6,7 +6,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use clock::Moment;
 use embedded_engine::limits::{Limits, Throughput};
 use embedded_engine::{Engine, client_over};
 use entities::attributes::SHARDS as SHARDS_OF_DAY;
@@ -15,6 +14,7 @@ use futures_executor::LocalSpawner;
 use key_schema::{Ascending, rows};
 use mlflow_api::{ExperimentId, Workspace};
 use rand::RngExt;
+use runtime::clock::Moment;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table, number};
 use tempfile::TempDir;
@@ -77,7 +77,7 @@ impl World {
         let experiment = created.body["experiment_id"].as_str().ok_or("the experiment was not created")?.to_owned();
         if let Load::Traces { partitions, .. } = load {
             let id = ExperimentId::parse(&experiment).map_err(|error| error.message)?;
-            let yesterday = Ascending(clock::now_ms().div_euclid(86_400_000) - 1);
+            let yesterday = Ascending(runtime::clock::now_ms().div_euclid(86_400_000) - 1);
             let row =
                 Item::new(rows::TraceDay::key(&id, &yesterday)).with(SHARDS_OF_DAY, number(i64::from(partitions)));
             let put = busy.during(Table::new(engine.client(), TABLE).put(row, &Condition::Always)).await;
@@ -156,7 +156,7 @@ impl World {
                 return Err(format!("{}: {} {}", asked.path, answer.status, answer.body).into());
             }
             let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
-            clock::sleep(answer.retry_after.unwrap_or(back_off)).await;
+            runtime::clock::sleep(answer.retry_after.unwrap_or(back_off)).await;
         }
         self.tally.borrow_mut().give_up(call);
         Ok(None)

@@ -87,7 +87,7 @@ impl Requests {
     /// No region or no credentials are configured.
     pub(super) async fn new(region: Option<String>) -> Result<Self, Failure> {
         let config = aws_config::defaults(BehaviorVersion::latest());
-        let config = match https::client()? {
+        let config = match runtime::https::client()? {
             Some(client) => config.http_client(client),
             None => config,
         };
@@ -102,7 +102,7 @@ impl Requests {
             credentials: OnceCell::new(),
             region,
             endpoint: config.endpoint_url().map(|url| url.trim_end_matches('/').to_owned()),
-            connector: https::connector()?,
+            connector: runtime::https::connector()?,
             ahead: AtomicI64::new(0),
         })
     }

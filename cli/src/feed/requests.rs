@@ -78,7 +78,7 @@ impl StreamRequests {
             table: table.to_owned(),
             credentials: Mutex::default(),
             provider: config.credentials_provider().ok_or("this program was built without credentials")?,
-            connector: https::connector()?,
+            connector: runtime::https::connector()?,
         })
     }
 

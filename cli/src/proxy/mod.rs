@@ -70,7 +70,7 @@ fn loopback(text: &str) -> Result<IpAddr, String> {
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let Options { tracking_uri, host, port, region } = options;
     let config = aws_config::defaults(BehaviorVersion::latest());
-    let config = match https::client()? {
+    let config = match runtime::https::client()? {
         Some(client) => config.http_client(client),
         None => config,
     };
@@ -80,7 +80,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         format!("the host of {tracking_uri} does not contain an AWS region: set the region of the API with --region or AWS_REGION")
     })?;
     let signer = Signer::new(credentials::found(&config, tracking_uri.origin()).await?, region);
-    let connector = https::connector()?;
+    let connector = runtime::https::connector()?;
     let listener = TcpListener::bind((host, port))
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", SocketAddr::new(host, port)))?;

@@ -6,12 +6,12 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
-use clock::sleep;
 use indicatif::ProgressBar;
 use key_schema::IndexEntry;
 use key_schema::index::RunsByName;
 use mlflow_api::{ExperimentId, RunId};
 use run_index::{RunIndex, Unmarked};
+use runtime::clock::sleep;
 use table::Table;
 
 use super::{Part, style};

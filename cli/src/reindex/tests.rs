@@ -1,6 +1,6 @@
-use clock::Simulation;
 use entities::attributes::REBUILD;
 use entities::fields::OwnSetting;
+use runtime::clock::Simulation;
 use serde_json::json;
 use test_site::{Api, Site, TABLE};
 use tracking::store::Store;

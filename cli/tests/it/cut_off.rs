@@ -1,8 +1,8 @@
 //! Requests that revoke a user's rights, interrupted at each of their calls to the table. The user
 //! never has more rights than before, and once the request is repeated, the right is gone.
 
-use clock::Simulation;
 use mlflow_api::auth::Level;
+use runtime::clock::Simulation;
 use serde_json::{Value, json};
 use test_site::all_troubles;
 
@@ -97,7 +97,7 @@ async fn each_is_cut_off() {
             let answer = said.by(&cut_off).await;
             server.site.faults.work_again();
             let calls: u64 = server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum();
-            clock::sleep(permissions::LEASE).await;
+            runtime::clock::sleep(permissions::LEASE).await;
             // Access is either unchanged or already revoked. Changed credentials never allow more.
             let meanwhile = (there.reads(&own).await, there.reads(&other).await);
             assert!(matches!(meanwhile, (200 | 403, 403) | (401, 401)), "{user}: {meanwhile:?}");

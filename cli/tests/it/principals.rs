@@ -48,7 +48,7 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 200), (403, 200)));
     let name = UserName::new("ann").unwrap();
     server.users.principal_map(PRINCIPAL, &name).await.unwrap();
-    clock::sleep(LEASE).await;
+    runtime::clock::sleep(LEASE).await;
     assert_eq!((both(&api).await, both(&as_bob).await), ((200, 403), (200, 403)));
     // Another session of the role acts as the same user, but another role does not.
     assert_eq!(signed(&api, "arn:aws:sts::123456789012:assumed-role/train/other", &of_bob).await, 403);
@@ -65,10 +65,10 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
     assert_eq!(signed(&api, ARN, &of_bob).await, 401);
     // A refused principal is rejected until its mapping is removed.
     server.users.principal_refuse(PRINCIPAL).await.unwrap();
-    clock::sleep(LEASE).await;
+    runtime::clock::sleep(LEASE).await;
     assert_eq!((both(&api).await, both(&as_bob).await), ((401, 401), (401, 401)));
     server.users.principal_forget(PRINCIPAL).await.unwrap();
-    clock::sleep(LEASE).await;
+    runtime::clock::sleep(LEASE).await;
     assert_eq!(both(&api).await, (200, 200));
 }
 

@@ -211,7 +211,7 @@ async fn whoever_is_disabled_or_deleted_is_out_and_the_next_of_the_name_is_not_i
     browser.sign_in("/signin", "ann", PASSWORD).await;
     for (is_disabled, status) in [(true, 401), (false, 200)] {
         server.users.user_set_disabled(&name, is_disabled).await.unwrap();
-        clock::sleep(permissions::LEASE).await;
+        runtime::clock::sleep(permissions::LEASE).await;
         assert_eq!((browser.get(CURRENT).await.status, ann.reads("0").await), (status, status));
     }
     let mut new = Browser::new(&ann.api);

@@ -237,7 +237,7 @@ async fn what_a_day_may_bring_is_bounded() {
     workspaces.add(&team, today, &[(access::Counted::Runs, 1)].into()).await.unwrap();
     workspaces.hold_to_quotas().await.unwrap();
     // The server caches the state of a workspace for the length of a lease.
-    clock::sleep(permissions::LEASE).await;
+    runtime::clock::sleep(permissions::LEASE).await;
     let (status, refusal) = create().await;
     assert_eq!((status, &refusal["error_code"]), (400, &json!("BAD_REQUEST")));
     assert!(refusal["message"].as_str().unwrap().contains("quota"), "{refusal}");
@@ -246,7 +246,7 @@ async fn what_a_day_may_bring_is_bounded() {
     let days = workspaces.days(&team, today).await.unwrap();
     assert_eq!(days[0].counted, [(access::Counted::Runs, 2), (access::Counted::Bytes, 7)].into());
     workspaces.set_quota(&team, &std::collections::BTreeMap::new()).await.unwrap();
-    clock::sleep(permissions::LEASE).await;
+    runtime::clock::sleep(permissions::LEASE).await;
     assert_eq!(create().await.0, 200);
     assert!(workspaces.create(&team, &Change::default()).await.is_err());
 }

@@ -11,11 +11,11 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
-use clock::{Moment, Simulation};
 use embedded_engine::Engine;
 use embedded_engine::limits::{Limits, Throughput};
 use http::header::RETRY_AFTER;
 use mlflow_api::Workspace;
+use runtime::clock::{Moment, Simulation};
 use samples::Walk;
 use serde_json::{Value, json};
 use table::{Retry, Table};
@@ -208,7 +208,7 @@ async fn calls_are_throttled() {
     let run = walk.post("runs/create", json!({ "experiment_id": experiment })).await["run"]["info"]["run_id"].clone();
     // The leases on the experiment's stage have to end, so that every call starts by accessing its
     // partition.
-    clock::sleep(Duration::from_millis(350)).await;
+    runtime::clock::sleep(Duration::from_millis(350)).await;
     site.open(&BTreeSet::new());
     let metric = json!({ "run_id": run, "key": "loss", "value": 1, "timestamp": 1 });
     for (method, path, body) in [

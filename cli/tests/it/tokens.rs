@@ -75,7 +75,7 @@ async fn a_token_is_its_user_until_it_is_revoked() {
     let name = UserName::new("ann").unwrap();
     let id = server.users.tokens(&name).await.unwrap()[0].id;
     server.users.token_revoke(&name, id).await.unwrap();
-    clock::sleep(permissions::LEASE).await;
+    runtime::clock::sleep(permissions::LEASE).await;
     for holder in &holders {
         assert_eq!(holder.reads(&experiment).await, 401);
     }
@@ -201,9 +201,9 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
     assert_eq!(Holder::of(&ci.api, &text).reads("0").await, 200);
     let token = server.users.tokens(&name).await.unwrap().remove(0);
     let ended = table::Update::new(permissions::token_key(&name, &token.digest));
-    let ended = ended.set("ttl", table::number(clock::now_ms() / 1_000));
+    let ended = ended.set("ttl", table::number(runtime::clock::now_ms() / 1_000));
     server.access.apply(&ended).await.unwrap();
-    clock::sleep(permissions::LEASE).await;
+    runtime::clock::sleep(permissions::LEASE).await;
     assert_eq!(Holder::of(&ci.api, &text).reads("0").await, 401);
     assert_eq!(server.users.tokens(&name).await.unwrap(), Vec::new());
 }
@@ -234,9 +234,9 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     for authorization in [format!("Bearer {text}"), basic] {
         let api = process(&faulty, &access, Level::NoPermissions).await;
         let holder = Holder { api, authorization };
-        clock::sleep(permissions::LEASE).await;
+        runtime::clock::sleep(permissions::LEASE).await;
         assert_eq!(requests(&holder).await, without + 2, "a caller who is not cached");
-        clock::sleep(permissions::LEASE).await;
+        runtime::clock::sleep(permissions::LEASE).await;
         assert_eq!(requests(&holder).await, without + 1, "a cached caller");
         // The lease lasts 300 ms. A machine that is too slow for that gets several attempts.
         let mut within = u64::MAX;

@@ -17,7 +17,7 @@ pub(crate) fn settled(router: Router) -> Router {
         let status = answer.status();
         let is_settled = status.is_client_error() && status != StatusCode::NOT_FOUND;
         if changes && !is_settled {
-            clock::sleep(LEASE).await;
+            runtime::clock::sleep(LEASE).await;
         }
         answer
     }))

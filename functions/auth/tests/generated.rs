@@ -11,7 +11,6 @@ use access::{
 use auth::store::{NewToken, Store};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use clock::Simulation;
 use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use key_schema::rows;
@@ -19,6 +18,7 @@ use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use permissions::{Basic, LEASE, cookies};
+use runtime::clock::Simulation;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
 use test_site::{Api, Judge};
@@ -144,7 +144,7 @@ async fn enter(process: &Process, arrived: &Arrived, needs: &Needs) {
 async fn after_the_lease(clock: &Simulation) {
     tokio::select! {
         () = clock.drive() => {}
-        () = clock::sleep(LEASE) => {}
+        () = runtime::clock::sleep(LEASE) => {}
     }
 }
 

@@ -93,7 +93,7 @@ impl Indexer {
         let asks = !asked.is_empty();
         stream::iter(asked).buffer_unordered(AT_ONCE).try_collect::<Vec<()>>().await?;
         if asks {
-            clock::sleep(REST).await;
+            runtime::clock::sleep(REST).await;
         }
         // Rows are deleted last, so that they are processed again after a crash before this point.
         self.table.write_many(Vec::new(), &known).await

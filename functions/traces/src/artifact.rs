@@ -47,7 +47,7 @@ impl Endpoint for Get {
         }
         if has_spans_here(&info) {
             let trace = store.trace_get(&trace, true).await?;
-            let text = clock::aside_from(spans::size(&trace.spans), move || text(&trace)).await;
+            let text = runtime::clock::aside_from(spans::size(&trace.spans), move || text(&trace)).await;
             return Ok(Answer::Attachment(file(text.map_err(Error::internal)??)));
         }
         send(store, &info, &ArtifactPath::of_file(FILE)?).await

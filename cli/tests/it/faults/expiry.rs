@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use artifact_store::Artifacts;
-use clock::now_ms;
 use entities::experiments::KeptTraces;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{TraceId, Workspace};
 use retention::Retention;
+use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::{Condition, Table};
 use tempfile::TempDir;
@@ -115,7 +115,7 @@ impl Ground {
         assert!(counted.marks == 1 && counted.blocks == 5, "{counted:?}");
         let tags = format!("/api/3.0/mlflow/traces/{}/tags", id(3));
         sent(&api, "PATCH", &tags, json!({ "key": "k", "value": "v" })).await;
-        clock::sleep(std::time::Duration::from_mins(15)).await;
+        runtime::clock::sleep(std::time::Duration::from_mins(15)).await;
         let kept = json!({ "experiment_id": experiment, "key": "mlflow.trace.retention", "value": format!("{KEPT}d") });
         api.post("experiments/set-experiment-tag", kept).await.ok();
         let artifacts = Artifacts::in_directory(directory.path());

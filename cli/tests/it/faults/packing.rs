@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use clock::{Simulation, now_ms};
 use entities::attributes::TO_PACK;
 use fts_indexer::{Batch, Indexer, Packing};
 use key_schema::{Key, rows};
+use runtime::clock::{Simulation, now_ms};
 use serde_json::json;
 use table::{Item, Table, number};
 use test_site::{Site, TABLE, key_of};
@@ -59,7 +59,7 @@ pub(crate) async fn counts(site: &Site) -> Counts {
 /// Lets time pass, and packs all partitions with marks, as if the requests had arrived over the
 /// stream.
 pub(crate) async fn pass(site: &Site) {
-    clock::sleep(STEP).await;
+    runtime::clock::sleep(STEP).await;
     let keys = keys(site).await;
     let marks = keys.iter().filter(|key| rows::TraceMark::parse(key).is_some());
     let partitions: BTreeSet<_> = marks.filter_map(TracePartition::of_key).collect();

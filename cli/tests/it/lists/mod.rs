@@ -16,8 +16,8 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clock::Simulation;
 use mlflow_api::auth::Level;
+use runtime::clock::Simulation;
 
 use self::callers::{Caller, request_of};
 use self::entity::{Entity, Kind, entities};

@@ -64,7 +64,7 @@ pub(super) async fn follow(site: &Site) {
     let indexer = indexer(&site.table).counting();
     for _ in 0..3 {
         index(site, &indexer).await;
-        clock::sleep(STEP).await;
+        runtime::clock::sleep(STEP).await;
         indexer.tick().await.unwrap();
     }
     index(site, &indexer).await;

@@ -22,7 +22,7 @@ impl Store {
     /// # Errors
     /// The table cannot be read.
     pub async fn form_token(&self, user: &UserName) -> Result<Vec<u8>> {
-        Ok(token(&self.form_secret().await?, user, clock::now_ms() / PERIOD))
+        Ok(token(&self.form_secret().await?, user, runtime::clock::now_ms() / PERIOD))
     }
 
     /// Checks whether a token was issued to this user within the last one to two hours.
@@ -31,7 +31,7 @@ impl Store {
     /// The table cannot be read.
     pub async fn is_form_token(&self, user: &UserName, shown: &[u8]) -> Result<bool> {
         let secret = self.form_secret().await?;
-        let period = clock::now_ms() / PERIOD;
+        let period = runtime::clock::now_ms() / PERIOD;
         let is_of = |period| bool::from(token(&secret, user, period).ct_eq(shown));
         Ok([period, period - 1].into_iter().any(is_of))
     }

@@ -50,7 +50,7 @@ impl Store {
         };
         self.end_oldest(name).await?;
         let secret = Secret::new(name.clone());
-        let end = clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
+        let end = runtime::clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
         let session = Item::new(session_key(name, &secret.digest()))
             .with(USER_ID, number(account.user.id))
             .with(OPENED_WITH, text(hash.mark()))
@@ -90,7 +90,7 @@ impl Store {
                 tracing::info!(target: "audit", event = "signed out", by = ?secret.user().as_str());
             }
         }
-        clock::sleep(LEASE).await;
+        runtime::clock::sleep(LEASE).await;
         Ok(())
     }
 
@@ -129,7 +129,7 @@ impl Store {
             ended.tokens += tokens.len();
         }
         tracing::info!(target: "audit", event = "all sessions and tokens ended", ended.sessions, ended.tokens);
-        clock::sleep(LEASE).await;
+        runtime::clock::sleep(LEASE).await;
         Ok(ended)
     }
 

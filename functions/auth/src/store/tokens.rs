@@ -47,7 +47,7 @@ impl Store {
             return Err(Error::invalid(format!("The user already has {MOST_TOKENS} tokens. Revoke one first.")));
         }
         let secret = Secret::new(user.clone());
-        let now = clock::now_ms();
+        let now = runtime::clock::now_ms();
         let token = Token {
             id: self.next_id(Kind::Tokens).await?,
             user_id: found.user.id,

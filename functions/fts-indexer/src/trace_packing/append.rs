@@ -82,7 +82,7 @@ impl Packer<'_> {
             return Ok(false);
         }
         self.unmark(marks).await?;
-        clock::sleep(self.sizes.rest).await;
+        runtime::clock::sleep(self.sizes.rest).await;
         Ok(true)
     }
 }

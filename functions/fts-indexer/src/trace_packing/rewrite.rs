@@ -85,7 +85,7 @@ impl Packer<'_> {
         };
         self.unmark(done).await?;
         self.forget_spans(before.difference(&after).copied()).await?;
-        clock::sleep(self.sizes.rest).await;
+        runtime::clock::sleep(self.sizes.rest).await;
         Ok(documents.again)
     }
 

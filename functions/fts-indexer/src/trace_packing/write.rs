@@ -62,7 +62,7 @@ impl Packer<'_> {
         for Piece { end, traces, replaces, behind } in pieces {
             let (partition, now) = (self.partition, self.now);
             let edits = rand::rng().random_range(1..=i64::MAX);
-            let packing = clock::aside(move || pack(&partition, &end, traces, edits, now));
+            let packing = runtime::clock::aside(move || pack(&partition, &end, traces, edits, now));
             let packed = packing.await.map_err(|error| Failure::Unexpected(error.to_string()))?.map_err(failed)?;
             blocks.push(match behind {
                 Some(behind) => packed.block.with(BEHIND, text(behind.text())),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use clock::{Simulation, now_ms};
 use key_schema::Key;
 use mlflow_api::Workspace;
 use retention::{Age, Looks, Policy, ToLog};
+use runtime::clock::{Simulation, now_ms};
 use serde_json::{Value, json};
 use table::{Condition, Item, Retry, Table, bytes};
 use test_site::{TABLE, all_troubles};
@@ -309,7 +309,7 @@ fn a_look_goes_on_where_the_last_one_ended() {
         set(&lab, "1h").await;
         assert!(remove_histories(&looking).await.removed.is_empty());
         // All runs are scanned once a month.
-        clock::sleep(Duration::from_hours(24 * 30)).await;
+        runtime::clock::sleep(Duration::from_hours(24 * 30)).await;
         assert_eq!(remove_histories(&looking).await.removed.len(), 1);
         assert!(segments(&lab, &first).await.is_empty());
     });

@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
-use clock::now_ms;
 use embedded_engine::StreamReader;
 use fts_indexer::{Batch, Indexer};
 use mlflow_api::{ExperimentId, Workspace};
 use retention::{Entity, Named, Report, Retention};
+use runtime::clock::now_ms;
 use serde_json::{Value, json};
 use table::Table;
 use tempfile::TempDir;
@@ -168,7 +168,7 @@ impl Lab {
     /// Lets time pass until ended runs are packed and have no waiting points.
     pub(crate) async fn rest(&self) {
         for _ in 0..3 {
-            clock::sleep(Duration::from_mins(2)).await;
+            runtime::clock::sleep(Duration::from_mins(2)).await;
             Indexer::new(self.site.table.clone()).alone().tick().await.unwrap();
             self.index().await;
         }

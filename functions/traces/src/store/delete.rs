@@ -7,12 +7,12 @@
 //! meantime are ignored.
 
 use access::Granted;
-use clock::Moment;
 use entities::attributes::EDITS;
 use entities::{StoredTrace, TraceItem, now_ms};
 use futures::stream::{self, StreamExt};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
+use runtime::clock::Moment;
 use table::{Condition, Failure, Query, Reason, Write, number};
 use trace_blocks::day_of;
 

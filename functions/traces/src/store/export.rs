@@ -205,7 +205,8 @@ impl Store {
         check_is_active(id, state.stage)?;
         // All spans are checked before any are written: an error in one rejects the whole request.
         let bytes = exports.iter().map(|export| export.bytes).sum();
-        let summarized = clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
+        let summarized =
+            runtime::clock::aside_from(bytes, move || summarized(exports)).await.map_err(Error::internal)??;
         let (artifact_location, turn) = (&state.artifact_location, Arc::default());
         let to = Destination { experiment: id, artifact_location, run, adds_only: !may_change, turn };
         let mut rejected = Vec::new();

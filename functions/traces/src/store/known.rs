@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use clock::Moment;
+use runtime::clock::Moment;
 
 use entities::StoredTrace;
 use mlflow_api::{ExperimentId, TraceId};

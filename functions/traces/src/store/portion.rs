@@ -54,7 +54,7 @@ pub(super) async fn packed(experiment: ExperimentId, portion: Vec<Summarized>, a
         let items = items(experiment, &trace, &export.spans, adds_only)?;
         Ok(Packed { trace, resource: export.resource, summary, items })
     };
-    let packed = clock::aside_from(bytes, move || portion.into_iter().map(pack).collect()).await;
+    let packed = runtime::clock::aside_from(bytes, move || portion.into_iter().map(pack).collect()).await;
     packed.map_err(Error::internal)?
 }
 

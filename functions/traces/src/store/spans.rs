@@ -62,7 +62,7 @@ impl Store {
             Ok(all) => {
                 let bytes = spans::size(&all);
                 let usage = move || Ok(Some(spans::summarize(&all)?.usage));
-                clock::aside_from(bytes, usage).await.map_err(Error::internal)?
+                runtime::clock::aside_from(bytes, usage).await.map_err(Error::internal)?
             }
         }
     }

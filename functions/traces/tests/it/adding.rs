@@ -116,7 +116,7 @@ fn of_two_added_spans_the_first_counts() {
         };
         for name in ["first", "second"] {
             adding.export(&named(name)).await.ok();
-            clock::sleep(Duration::from_secs(1)).await;
+            runtime::clock::sleep(Duration::from_secs(1)).await;
         }
         assert_eq!(site.other().await.spans(1).await, ["first"]);
         // A caller with the right to change traces can replace it.

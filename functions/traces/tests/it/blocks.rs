@@ -192,7 +192,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     make(&site.server, seed).await;
     let other = site.copy().await;
     // Packed traces have not changed for two minutes.
-    clock::sleep(Duration::from_mins(2)).await;
+    runtime::clock::sleep(Duration::from_mins(2)).await;
     pack_some(&other, of_block, |place| kept == 0 || place % (kept + 1) != 0).await;
     let (first, second) = (seed, seed + 1);
     let before = answers(&site.server, first).await;
@@ -203,7 +203,7 @@ async fn packed_and_not(seed: u64, of_block: usize, kept: usize) {
     let changed = answers(&site.server, second).await;
     same(&changed, &answers(&other.server, second).await, "changed");
     // All traces are packed again, and then deleted from the oldest on.
-    clock::sleep(Duration::from_mins(2)).await;
+    runtime::clock::sleep(Duration::from_mins(2)).await;
     pack_all(&other, of_block).await;
     same(&changed, &answers(&other.server, second).await, "packed again");
     let deletions = [(BEGAN + 100_000_000, Some(7)), (BEGAN + 40_000_000, None), (BEGAN + 170_000_000, Some(20))];

@@ -146,7 +146,7 @@ fn another_id_and_a_deletion_are_seen_at_once_however_late_the_index_is() {
         }
         pack_all(&site, 3).await;
         // Wait until no process relies on the marks any more.
-        clock::sleep(Duration::from_mins(5)).await;
+        runtime::clock::sleep(Duration::from_mins(5)).await;
         assert_eq!(latest(server, "client_request_id = 'old'").await, [3, 2, 1].map(id));
         // From now on, the index is stale.
         site.faults.freeze_global_indexes(&site.engine).unwrap();

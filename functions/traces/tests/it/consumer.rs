@@ -13,7 +13,7 @@ use crate::server::Site;
 /// Delivers the records of the stream, waits until the traces are quiet, and has them packed.
 pub(crate) async fn pack(site: &Site, indexer: &Indexer) {
     carry_over(site, indexer).await;
-    clock::sleep(Duration::from_mins(5)).await;
+    runtime::clock::sleep(Duration::from_mins(5)).await;
     indexer.tick().await.unwrap();
     carry_over(site, indexer).await;
 }

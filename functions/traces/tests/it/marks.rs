@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use clock::{Simulation, now_ms};
+use runtime::clock::{Simulation, now_ms};
 use serde_json::{Value, json};
 use test_site::key_of;
 
@@ -142,7 +142,7 @@ async fn site() -> (Site, Named) {
 
 /// Lets two minutes pass, and deletes all marks, as if the traces had been packed.
 async fn pack(site: &Site) {
-    clock::sleep(Duration::from_mins(2)).await;
+    runtime::clock::sleep(Duration::from_mins(2)).await;
     let marks: Vec<_> = site.items().await.iter().map(key_of).filter(|key| key.sk.starts_with("M#")).collect();
     assert!(!marks.is_empty());
     site.table.write_many(Vec::new(), &marks).await.unwrap();
@@ -244,7 +244,7 @@ fn what_is_cut_off_is_marked_before_it_changed() {
 fn a_mark_of_this_minute_is_enough() {
     timed(async {
         let (site, named) = site().await;
-        clock::sleep(Duration::from_secs(50)).await;
+        runtime::clock::sleep(Duration::from_secs(50)).await;
         for op in [Op::Tag, Op::LinkRun, Op::MoreSpans, Op::Judge, Op::Delete] {
             site.faults.reset_calls();
             op.act(&site.server, &named).await;

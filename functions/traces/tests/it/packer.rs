@@ -24,7 +24,7 @@ struct Packer {
 impl Packer {
     async fn of(site: &Site, most: usize) -> Self {
         let sizes = Packing { least_new: 2, least_changed: 2, most, rest: Duration::ZERO, ..Packing::default() };
-        let indexer = Indexer::new(site.table.clone()).with_clock(clock::now_ms).with_packing(sizes);
+        let indexer = Indexer::new(site.table.clone()).with_clock(runtime::clock::now_ms).with_packing(sizes);
         Self { indexer, stream: site.engine.stream(TABLE).await.unwrap().unwrap() }
     }
 
@@ -33,7 +33,7 @@ impl Packer {
         let keys = site.items().await.iter().map(key_of).collect::<Vec<_>>();
         let partitions: BTreeSet<_> = keys.iter().filter_map(TracePartition::of_key).collect();
         for partition in partitions {
-            let ask = Item::new(partition.packing_key()).with("to_pack", number(clock::now_ms()));
+            let ask = Item::new(partition.packing_key()).with("to_pack", number(runtime::clock::now_ms()));
             site.table.write_many(vec![ask], &[]).await.unwrap();
         }
         loop {
@@ -83,7 +83,7 @@ async fn beside_a_packer(seed: u64, most: usize) {
     for round in 0..rounds {
         let expected: Vec<Value> = answers(&site.server, round).await;
         same(&expected, &answers(&twin.server, round).await, "before");
-        clock::sleep(Duration::from_mins(4)).await;
+        runtime::clock::sleep(Duration::from_mins(4)).await;
         let ((), found) = tokio::join!(packer.pack(&twin), answers(&twin.server, round));
         assert_eq!(lost(&twin).await, Vec::<String>::new(), "round {round}");
         same(&expected, &found, &format!("beside, round {round}"));

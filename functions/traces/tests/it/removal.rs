@@ -66,7 +66,7 @@ async fn make(server: &Server) {
     for (number, ago) in [(1, 96 * HOUR), (2, 95 * HOUR), (3, 0)] {
         trace(server, number, "0", ago).await;
     }
-    clock::sleep(Duration::from_mins(15)).await;
+    runtime::clock::sleep(Duration::from_mins(15)).await;
 }
 
 async fn pack(site: &Site, how: u32) {
@@ -150,7 +150,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_removed() {
         for (number, experiment, ago) in [(1, "0", 96), (2, "0", 96), (3, "0", 48), (4, odd.as_str(), 96)] {
             trace(&site.server, number, experiment, ago * HOUR).await;
         }
-        clock::sleep(Duration::from_mins(15)).await;
+        runtime::clock::sleep(Duration::from_mins(15)).await;
         pack_all(&site, 1).await;
         let is_block = |key: &Key| key.sk.starts_with("B#") && key.sk.ends_with(&id(1));
         let block = site.items().await.iter().map(key_of).find(is_block).unwrap();
@@ -191,7 +191,7 @@ fn what_was_changed_or_has_moved_stays() {
             let lost: Vec<_> = before.iter().filter(|key| !after.contains(key) && !key.starts_with("TR#")).collect();
             assert_eq!(lost, Vec::<&String>::new());
             assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
-            clock::sleep(Duration::from_mins(15)).await;
+            runtime::clock::sleep(Duration::from_mins(15)).await;
             assert_eq!(remove(&site.table, &Artifacts::default()).await.unwrap(), 1);
             assert_eq!(named(&site, &[2]).await, Vec::<String>::new());
             assert_shown(shown(&site.other().await, "0").await, &[1, 3]);
@@ -228,7 +228,7 @@ fn files_go_with_their_traces() {
         named_like_it["request_time"] = time_text(entities::now_ms() - 96 * HOUR).into();
         site.server.start(&named_like_it).await.ok();
         let artifacts = Artifacts::in_directory(directory.path());
-        clock::sleep(Duration::from_mins(15)).await;
+        runtime::clock::sleep(Duration::from_mins(15)).await;
         assert_eq!(remove(&site.table, &artifacts).await.unwrap(), 0);
         assert!((1..=3).all(|number| file(number).exists()));
         let deleted = json!({ "experiment_id": experiment, "request_ids": [id(2)] });
@@ -252,15 +252,15 @@ fn spans_that_came_lately_leave_nothing_behind() {
             let began = u64::try_from(entities::now_ms() - 96 * HOUR - 1_700_000_000_000).unwrap();
             for (number, span_id) in [(1, 2), (1, 3), (9, 1)] {
                 site.server.export(&[span(number, span_id, None, began, began + 5)]).await.ok();
-                clock::sleep(Duration::from_secs(50)).await;
+                runtime::clock::sleep(Duration::from_secs(50)).await;
             }
             let cut_off = rows::Trace::key(&TraceId::parse(&id(9)).unwrap());
             site.table.delete(&cut_off, &Condition::Always).await.unwrap();
             set_tag(&site.server, "0", "1d").await;
-            clock::sleep(Duration::from_mins(2)).await;
+            runtime::clock::sleep(Duration::from_mins(2)).await;
             for _ in 0..2 {
                 remove(&site.table, &Artifacts::default()).await.unwrap();
-                clock::sleep(Duration::from_mins(2)).await;
+                runtime::clock::sleep(Duration::from_mins(2)).await;
             }
             assert_eq!(named(&site, &[1, 2, 9]).await, Vec::<String>::new(), "{how}");
         }

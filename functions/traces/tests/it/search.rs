@@ -109,7 +109,7 @@ async fn unescaped() {
     }
     site.server.export(&[span(other, 1, None, 0, 7)]).await.ok();
     let all: Vec<_> = [1, 11, 21].map(id).into();
-    clock::sleep(std::time::Duration::from_mins(2)).await;
+    runtime::clock::sleep(std::time::Duration::from_mins(2)).await;
     for round in ["in documents", "in blocks"] {
         for filter in [
             "trace.text LIKE '%Übung%'",

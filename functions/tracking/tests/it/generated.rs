@@ -2,8 +2,8 @@
 //! writes the file. The test fails if a call exceeds its budget.
 
 use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
-use clock::Simulation;
 use ledger::{Ledger, Section};
+use runtime::clock::Simulation;
 
 const HEAD: &str = "\
 # What calls cost

@@ -11,8 +11,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use clock::Moment;
 use mlflow_api::UserName;
+use runtime::clock::Moment;
 
 /// Number of buckets of each kind.
 const BUCKETS: usize = 4_096;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_stranger_uses_up_his_own_attempts() {
-        let clock = clock::Simulation::begin();
+        let clock = runtime::clock::Simulation::begin();
         let attempts = Attempts::default();
         let taken = |name: &str, address: &str, times: usize| {
             (0..times).filter(|_| attempts.take(&user(name), Some(from(address))).is_some()).count()
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_site_of_many_networks_leaves_attempts_to_others() {
-        let _clock = clock::Simulation::begin();
+        let _clock = runtime::clock::Simulation::begin();
         let attempts = Attempts::default();
         let taken = (0..10_000_u32).filter(|number| {
             let address = format!("2001:db8:0:{:x}::1", number % 0x1_0000);

@@ -14,12 +14,12 @@ use access::{
     Action, Arrived, Ask, Authorizer, Caller, Credentials, Event, Guarded, Identity, Read, Resource, Sent, User,
     Visible,
 };
-use clock::Moment;
 use futures::future::BoxFuture;
 use key_schema::attributes::{NAME, TAGS};
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{Error, ErrorCode, Result, UserName};
+use runtime::clock::Moment;
 use table::{Condition, Item, Table, TableKey, Write};
 
 use crate::found::{Found, Signed};

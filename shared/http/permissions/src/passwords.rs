@@ -243,7 +243,7 @@ impl Passwords {
             let _held = (place, turn);
             work()
         };
-        clock::aside(in_turn).await.map_err(Error::internal)?
+        runtime::clock::aside(in_turn).await.map_err(Error::internal)?
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
         let home = Some("198.51.100.1".parse().unwrap());
         let right = |name| passwords.check(name, Some(&hash), "correct horse battery".to_owned(), home);
         assert!(right(&ann).await.unwrap());
-        let begin = clock::Moment::now();
+        let begin = runtime::clock::Moment::now();
         for number in 0..10_000 {
             let name = UserName::named(&format!("user {}", number % 100)).unwrap();
             let name = if number % 2 == 0 { &ann } else { &name };

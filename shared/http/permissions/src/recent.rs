@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use clock::Moment;
+use runtime::clock::Moment;
 use table::{Item, TableKey};
 
 /// How long a process relies on items that it has read, measured from before the read was sent. A
@@ -66,7 +66,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_counts_for_a_moment() {
-        let clock = clock::Simulation::begin();
+        let clock = runtime::clock::Simulation::begin();
         let recent = Recent::default();
         let key = |role| TableKey::here(Role::key(&Ordinal(role)));
         recent.keep(Moment::now(), [(key(1), Seen::Item(Item::new(key(1).key))), (key(2), Seen::Nothing)].into_iter());
@@ -74,7 +74,7 @@ mod tests {
         assert!(recent.get(&key(3)).is_none());
         tokio::select! {
             () = clock.drive() => {}
-            () = clock::sleep(LEASE) => {}
+            () = runtime::clock::sleep(LEASE) => {}
         }
         assert!(recent.get(&key(1)).is_none() && recent.get(&key(2)).is_none());
     }

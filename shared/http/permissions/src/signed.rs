@@ -31,7 +31,7 @@ pub(crate) fn is_session_of(item: &Item, user: &User, password: Option<&Password
 
 /// Checks whether a time, in seconds since 1970, has passed.
 fn is_over(seconds: i64) -> bool {
-    clock::now_ms() >= seconds.saturating_mul(1_000)
+    runtime::clock::now_ms() >= seconds.saturating_mul(1_000)
 }
 
 /// A token, without its secret.

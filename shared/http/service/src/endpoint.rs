@@ -187,5 +187,5 @@ async fn read<E: Endpoint>(request: Request, room: BodyRoom) -> Result<(E, BodyR
         let _turn = turn;
         Ok((E::read(&request)?, room))
     };
-    clock::aside(read).await.map_err(Error::internal)?
+    runtime::clock::aside(read).await.map_err(Error::internal)?
 }

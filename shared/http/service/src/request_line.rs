@@ -7,8 +7,8 @@ use access::Caller;
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use clock::Moment;
 use http::StatusCode;
+use runtime::clock::Moment;
 use sha2::{Digest, Sha256};
 use table::{Meter, Usage};
 

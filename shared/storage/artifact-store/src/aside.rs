@@ -31,7 +31,7 @@ impl Aside for Prefix {
     fn put(&self, answer: LongAnswer) -> BoxFuture<'_, Result<String>> {
         Box::pin(async move {
             let LongAnswer { body, content_type, encoding, disposition } = answer;
-            let key = self.key_of(&format!("{HIDDEN}/{}", name(&body, clock::now_ms())));
+            let key = self.key_of(&format!("{HIDDEN}/{}", name(&body, runtime::clock::now_ms())));
             if !self.has(&key, &body).await {
                 self.bucket().put(&key, body).await.map_err(failed)?;
             }

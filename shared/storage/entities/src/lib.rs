@@ -36,9 +36,9 @@ mod trace;
 mod unreadable;
 mod workspace;
 
-pub use clock::{Moment, now_ms};
 pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};
+pub use runtime::clock::{Moment, now_ms};
 
 pub use awaited_trace::{AwaitedTrace, TraceItem, read_trace_item};
 pub use charted::{Charted, charted, with_charted};

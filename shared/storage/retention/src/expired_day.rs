@@ -6,13 +6,13 @@
 //! The partition's lock keeps the packer out. A trace that was changed recently is kept with its
 //! mark. So is a trace that has moved to another day, which is visible in its document.
 
-use clock::Moment;
 use entities::attributes::{ARRIVED, EDITS, MARKED_AT};
 use entities::{StoredTrace, now_ms, read_traces};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{WideDigest, rows};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
 use rand::RngExt;
+use runtime::clock::Moment;
 use table::{Condition, Failure, Item, Query, Reason, Write, number};
 use trace_blocks::{ARRIVED_BEFORE, Block, LOCK_USE, PartitionLock, QUIET, TraceKey, TracePartition};
 
@@ -84,7 +84,7 @@ impl Retention {
             if let Some(lock) = PartitionLock::take(&self.table, partition, nonce, now_ms()).await? {
                 return Ok(lock);
             }
-            clock::sleep(REST).await;
+            runtime::clock::sleep(REST).await;
         }
         Err(Error::unavailable("the traces of the experiment are being packed"))
     }

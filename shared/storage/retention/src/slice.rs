@@ -6,8 +6,8 @@
 
 use std::time::Duration;
 
-use clock::{Moment, now_ms};
 use mlflow_api::{Result, Workspace};
+use runtime::clock::{Moment, now_ms};
 use workspaces::Workspaces;
 
 use crate::report::Report;

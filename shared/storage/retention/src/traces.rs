@@ -75,7 +75,7 @@ impl Retention {
             if lock.and_then(|lock| lock.get(UNTIL)).is_none_or(|until| until < now_ms()) {
                 return Ok(());
             }
-            clock::sleep(REST).await;
+            runtime::clock::sleep(REST).await;
         }
         Err(Error::unavailable("the traces of the experiment are being packed"))
     }

@@ -2,7 +2,7 @@
 //! condition that the data is unchanged. If a concurrent request has changed it, the change is
 //! planned again.
 
-use clock::Moment;
+use runtime::clock::Moment;
 
 use crate::{Failure, Item, Reason, Result, Retry, Table, Write};
 

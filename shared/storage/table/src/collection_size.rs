@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::ItemCollectionMetrics;
-use clock::Moment;
 use key_schema::definition::PK;
+use runtime::clock::Moment;
 
 /// Size in GB from which a partition is reported.
 const NEARLY_FULL: f64 = 8.0;

@@ -20,7 +20,7 @@ pub async fn client(endpoint: Option<String>) -> Result<Client, String> {
         Some(endpoint) => config.endpoint_url(endpoint),
         None => config,
     };
-    let config = match https::client()? {
+    let config = match runtime::https::client()? {
         Some(client) => config.http_client(client),
         None => config,
     };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::SdkError;
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
-use clock::Moment;
 use rand::RngExt;
+use runtime::clock::Moment;
 
 use crate::failure::{Failure, OperationError, Outcome, Result, classify};
 
@@ -96,7 +96,7 @@ impl Retry {
         }
         let bound = first.saturating_mul(1 << (next - 1).min(16)).min(self.longest_pause);
         let part: f64 = rand::rng().random();
-        clock::sleep(bound.mul_f64(part)).await;
+        runtime::clock::sleep(bound.mul_f64(part)).await;
     }
 
     /// Sends `request` until the outcome is final or the attempts are exhausted.

@@ -47,7 +47,7 @@ impl Turn {
     /// Waits until the process has no spans of a large trace in memory.
     async fn alone(&self) -> Result<SemaphorePermit<'static>> {
         let _turn = self.0.lock().await;
-        match select(pin!(ALONE.acquire()), pin!(clock::sleep(PATIENCE))).await {
+        match select(pin!(ALONE.acquire()), pin!(runtime::clock::sleep(PATIENCE))).await {
             Either::Left((alone, _)) => alone.map_err(Error::internal),
             Either::Right(_) => {
                 let message = "There are too many requests for large traces at this time. Try again later.";
@@ -137,7 +137,7 @@ impl Items {
 
 /// Unpacks the spans in these items, if they have at most `most` bytes. Returns the items as well.
 async fn unpacked(items: Items, most: usize) -> table::Result<(Option<Vec<Span>>, Items)> {
-    let read = clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
+    let read = runtime::clock::aside_from(items.size, move || (read(&items.read, most), items)).await;
     let (spans, items) = read.map_err(|error| Failure::Unexpected(error.to_string()))?;
     Ok((spans.map_err(failed)?, items))
 }
@@ -195,7 +195,7 @@ const UNPACKED: usize = 64 << 20;
 
 #[cfg(test)]
 mod tests {
-    use clock::{Simulation, sleep};
+    use runtime::clock::{Simulation, sleep};
 
     use super::*;
 

@@ -71,7 +71,7 @@ impl Workspaces {
             Err(Failure::Cancelled(_)) => return Err(name.not_found()),
             Err(failure) => return Err(failure.into()),
         }
-        clock::sleep(lease).await;
+        runtime::clock::sleep(lease).await;
         if let Err(error) = self.check(&found, mode).await {
             if found.goes_to.is_none() {
                 self.give_back(&found).await?;

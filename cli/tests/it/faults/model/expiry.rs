@@ -1,7 +1,7 @@
 //! Retention of traces in the model: the settings of experiments and the server, the traces that
 //! are hidden, and the state after a removal.
 
-use clock::now_ms;
+use runtime::clock::now_ms;
 
 use super::operation::Op;
 use super::state::State;

@@ -263,7 +263,7 @@ impl Lab {
         TraceSetting::write(&self.site.table, kept.as_deref()).await.map_err(|error| format!("{error:?}"))?;
         let set = |state: State| State { policy: which, ..state };
         self.states = std::mem::take(&mut self.states).into_iter().map(set).collect();
-        clock::sleep(KNOWN).await;
+        runtime::clock::sleep(KNOWN).await;
         Ok(())
     }
 
@@ -271,7 +271,7 @@ impl Lab {
     /// notice, even if the removal is interrupted.
     async fn expire(&mut self, fault: Option<Fault>) -> Result<(), String> {
         self.look().await?;
-        clock::sleep(STEP).await;
+        runtime::clock::sleep(STEP).await;
         if let Some(fault) = fault {
             let faults = &self.clients[0].0;
             faults.trouble_at(fault.trouble, fault.nth, fault.calls);
@@ -290,7 +290,7 @@ impl Lab {
     }
 
     async fn tick(&mut self) -> Result<(), String> {
-        clock::sleep(STEP).await;
+        runtime::clock::sleep(STEP).await;
         self.indexer = indexer(&self.site.table);
         self.indexer.tick().await.map_err(|failure| format!("{failure:?}"))
     }
@@ -338,11 +338,11 @@ impl Lab {
         }
         if told.iter().any(|(_, heard)| matches!(heard, Heard::Nothing)) {
             // If a deletion had no response, processes may still rely on cached state.
-            clock::sleep(course::LEASE).await;
+            runtime::clock::sleep(course::LEASE).await;
         }
         if told.iter().any(|(op, _)| op.is_of_retention()) {
             // Processes rely on cached retention settings.
-            clock::sleep(KNOWN).await;
+            runtime::clock::sleep(KNOWN).await;
         }
         let states = self.states.iter().flat_map(|state| after(state, &told)).collect();
         self.narrow(states, || format!("{told:?}"))?;

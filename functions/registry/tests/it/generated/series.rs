@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use clock::Simulation;
 use embedded_engine::Engine;
 use ledger::Bench;
 use registry::store::Store;
+use runtime::clock::Simulation;
 use serde_json::{Value, json};
 
 use super::{TABLE, bench_on};
@@ -27,7 +27,7 @@ pub(super) async fn fill(engine: &Engine, count: u32, make: impl AsyncFn(&Store,
     let clock = Simulation::begin();
     let all = async {
         for number in 0..EXAMPLES {
-            clock::sleep(Duration::from_millis(1)).await;
+            runtime::clock::sleep(Duration::from_millis(1)).await;
             make(&store, number).await;
             let mut new = aside.items(TABLE).await.unwrap();
             new.retain(|item| !known.contains(item));

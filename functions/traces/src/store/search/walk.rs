@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use clock::Moment;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::{Error, ExperimentId, Result, TraceId};
+use runtime::clock::Moment;
 use search::TimeRange;
 use trace_blocks::{TraceKey, TracePartition, day_of};
 

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target};
 use artifact_store::Artifacts;
-use clock::Simulation;
 use embedded_engine::Engine;
 use entities::StoredTrace;
 use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
+use runtime::clock::Simulation;
 use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::{Value, json};

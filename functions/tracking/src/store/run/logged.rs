@@ -169,7 +169,7 @@ impl LoggedRuns {
     /// Waits until no process relies on the run's earlier state.
     pub(crate) async fn wait_out(&self, at: &RunLocation) {
         self.held().remove(at);
-        clock::sleep(self.length).await;
+        runtime::clock::sleep(self.length).await;
     }
 
     /// Returns how to add the points of a call to the journal.

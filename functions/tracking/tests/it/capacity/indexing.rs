@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use clock::Simulation;
 use embedded_engine::Engine;
 use fts_indexer::{INTERVAL, Indexer};
 use ledger::{Bench, Budget, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
+use runtime::clock::Simulation;
 use table::Table;
 use tracking::store::{Batch, NewRun, RunChange};
 

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use clock::Simulation;
 use embedded_engine::Engine;
 use entities::RunLocation;
 use entities::attributes::PACKED;
@@ -10,6 +9,7 @@ use fts_indexer::Indexer;
 use key_schema::{ranges, rows};
 use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, RunId};
+use runtime::clock::Simulation;
 use table::{Query, Update, text};
 use tracking::store::{Batch, SampleRange};
 

@@ -84,7 +84,7 @@ impl Connection {
     /// environment. The only requests are those for credentials.
     pub(crate) async fn from_environment(bucket: &str) -> Result<Self> {
         let config = aws_config::defaults(BehaviorVersion::latest());
-        let config = match https::client().map_err(Failure::broken)? {
+        let config = match runtime::https::client().map_err(Failure::broken)? {
             Some(client) => config.http_client(client),
             None => config,
         };
@@ -96,7 +96,7 @@ impl Connection {
         let region = region.ok_or_else(|| Failure::broken("no AWS region is configured"))?;
         let credentials =
             config.credentials_provider().ok_or_else(|| Failure::broken("no AWS credentials are configured"))?;
-        let connector = https::connector().map_err(Failure::broken)?;
+        let connector = runtime::https::connector().map_err(Failure::broken)?;
         Ok(Self {
             address: Address::new(bucket, &region, endpoint.as_deref()),
             region,

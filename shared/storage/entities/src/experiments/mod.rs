@@ -104,7 +104,7 @@ impl Experiments {
     /// Waits until no process relies on an earlier state of the experiment.
     pub async fn wait_out(&self, experiment: ExperimentId) {
         self.leases.forget(experiment);
-        clock::sleep(self.leases.length).await;
+        runtime::clock::sleep(self.leases.length).await;
     }
 }
 
@@ -228,7 +228,7 @@ mod tests {
     #[tokio::test]
     async fn a_lease_runs_out_and_is_not_given_on_deleted_experiments() {
         // The clock only advances during the sleep.
-        let clock = clock::Simulation::begin();
+        let clock = runtime::clock::Simulation::begin();
         let leases = Leases { length: Duration::from_millis(20), held: Mutex::default() };
         let id = ExperimentId::DEFAULT;
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 3));
@@ -236,7 +236,7 @@ mod tests {
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Deleted, 4));
         assert_eq!(leases.get(id), None);
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 5));
-        tokio::select! { () = clock::sleep(leases.length) => {}, () = clock.drive() => {} }
+        tokio::select! { () = runtime::clock::sleep(leases.length) => {}, () = clock.drive() => {} }
         assert_eq!(leases.get(id), None);
         leases.keep(id, Moment::now(), &experiment(LifecycleStage::Active, 6));
         leases.forget(id);

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::Moment;
+use crate::clock::Moment;
 
 thread_local! {
     static CLOCK: RefCell<Option<Clock>> = const { RefCell::new(None) };
@@ -159,7 +159,7 @@ mod tests {
     use std::pin::pin;
 
     use super::*;
-    use crate::now_ms;
+    use crate::clock::now_ms;
 
     #[test]
     fn time_passes_only_where_somebody_sleeps() {
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!((moment.age(), now_ms()), (Duration::ZERO, time));
         let mut context = Context::from_waker(Waker::noop());
         let (mut long, mut short) =
-            (pin!(crate::sleep(Duration::from_hours(1))), pin!(crate::sleep(Duration::from_secs(1))));
+            (pin!(crate::clock::sleep(Duration::from_hours(1))), pin!(crate::clock::sleep(Duration::from_secs(1))));
         assert!(long.as_mut().poll(&mut context).is_pending() && short.as_mut().poll(&mut context).is_pending());
         assert!(simulation.advance());
         assert_eq!((moment.age(), simulation.elapsed()), (Duration::from_secs(1), Duration::from_secs(1)));
@@ -185,7 +185,7 @@ mod tests {
     fn no_time_passes_for_a_sleeper_who_was_dropped() {
         let simulation = Simulation::begin();
         let mut context = Context::from_waker(Waker::noop());
-        let mut dropped = Box::pin(crate::sleep(Duration::from_hours(1)));
+        let mut dropped = Box::pin(crate::clock::sleep(Duration::from_hours(1)));
         assert!(dropped.as_mut().poll(&mut context).is_pending() && dropped.as_mut().poll(&mut context).is_pending());
         drop(dropped);
         assert!(!simulation.advance());
@@ -198,8 +198,8 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let hours = async {
             // The driver is not polled for this task.
-            let spawned = tokio::spawn(crate::sleep(Duration::from_hours(2)));
-            crate::sleep(Duration::from_hours(1)).await;
+            let spawned = tokio::spawn(crate::clock::sleep(Duration::from_hours(2)));
+            crate::clock::sleep(Duration::from_hours(1)).await;
             spawned.await.unwrap();
         };
         runtime.block_on(async {

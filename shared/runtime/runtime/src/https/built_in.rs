@@ -47,6 +47,6 @@ mod tests {
         assert!(list.matches("BEGIN CERTIFICATE").count() > 100);
         // Building a connector reads all certificates, and panics if one of them is invalid.
         let context = trusting(&list).unwrap();
-        let _ = Connector::builder().tls_provider(crate::provider()).tls_context(context).build();
+        let _ = Connector::builder().tls_provider(crate::https::provider()).tls_context(context).build();
     }
 }
