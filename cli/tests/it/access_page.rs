@@ -15,9 +15,9 @@ use domain::Endpoint;
 use domains::DOMAINS;
 use embedded_engine::Engine;
 use mlflow_api::Workspace;
-use samples::Walk;
 use table::Table;
 use test_site::Judge;
+use test_site::samples::Walk;
 
 use crate::site::{ROOT, TABLE, mounted, walker};
 
@@ -131,7 +131,7 @@ async fn asked() -> Asked {
         },
     ));
     let mut walk = Walk::new(router);
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     let all = all.lock().unwrap();
     all.clone()
 }

@@ -15,9 +15,9 @@ use http::request::Parts;
 use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
 use mlflow_api::Workspace;
-use samples::Walk;
 use serde_json::Value;
 use table::{Update, number};
+use test_site::samples::Walk;
 use test_site::{Api, Judge, Site, key_of};
 use workspaces::{Change, Workspaces};
 
@@ -88,7 +88,7 @@ async fn another_workspace_is_as_if_it_were_not() {
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
     let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     let before = full.dump().await;
     let partitions: BTreeSet<_> = full.items().await.iter().map(|item| key_of(item).pk).collect();
 

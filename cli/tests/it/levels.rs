@@ -24,10 +24,10 @@ use http::{HeaderValue, Method, StatusCode};
 use mlflow_api::auth::Level;
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use runtime::clock::Simulation;
-use samples::{WALKER, Walk};
 use serde_json::{Value, json};
 use table::Table;
 use test_site::Site;
+use test_site::samples::{WALKER, Walk};
 use tower::ServiceExt;
 
 use crate::access_page::{all_rows, check, row_of};
@@ -272,7 +272,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
         }
     }));
     let mut walk = Walk::new(tried.clone());
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     for method in ["GET", "POST"] {
         let request = Request::builder().method(method).uri("/tokens").body(Body::empty()).unwrap();
         tried.clone().oneshot(request).await.unwrap();

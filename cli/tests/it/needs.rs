@@ -12,10 +12,10 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use embedded_engine::Engine;
 use mlflow_api::{ExperimentId, ModelId, RegisteredModelName, RunId, Workspace};
-use samples::{WALKER, Walk};
 use serde_json::Value;
 use table::Table;
 use test_site::Judge;
+use test_site::samples::{WALKER, Walk};
 
 use crate::probe::{partitions_of, probed};
 use crate::site::{ROOT, TABLE, mounted, routes, walker};
@@ -223,7 +223,7 @@ async fn every_endpoint_touches_what_its_needs_named_and_nothing_else() {
     let findings = Arc::<Mutex<Findings>>::default();
     let directory = tempfile::tempdir().unwrap();
     let mut walk = Walk::new(recorded(&record, &table, directory.path(), &findings).await);
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
 
     // The artifact proxy does not read the table. The tests of its function check its needs.
     let is_guarded = |permission| !matches!(permission, Permission::Open | Permission::SignedIn);

@@ -15,9 +15,9 @@ use embedded_engine::{Engine, StreamReader, client_over};
 use fts_indexer::{Batch, Indexer};
 use mlflow_api::Workspace;
 use power_cut::{Disk, Image};
-use samples::{SAMPLES, Walk};
 use serde_json::Value;
 use table::Table;
+use test_site::samples::{SAMPLES, Walk};
 use test_site::{all_troubles, sample};
 use tokio::sync::Mutex;
 

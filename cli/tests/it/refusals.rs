@@ -17,10 +17,10 @@ use http::request::Parts;
 use http::{HeaderValue, Uri};
 use mlflow_api::auth::Level;
 use mlflow_api::{UserName, Workspace};
-use samples::{WALKER, Walk};
 use serde_json::{Value, json};
 use table::Meter;
 use test_site::Site;
+use test_site::samples::{WALKER, Walk};
 
 use crate::foreign::{Sent, answer, recorded};
 use crate::people::{PASSWORD, Server};
@@ -159,7 +159,7 @@ async fn a_request_that_names_many_entities_is_refused_after_few_reads() {
     let directory = tempfile::tempdir().unwrap();
     let sent = Sent::default();
     let mut walk = Walk::new(recorded(with_files(&site.table, directory.path()).await, &sent));
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     let sent = std::mem::take(&mut *sent.lock().unwrap());
     let (router, [stranger, token]) = strangers(&site, directory.path()).await;
     let mut costly = Vec::new();

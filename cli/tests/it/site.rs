@@ -11,11 +11,11 @@ use domain::{Domain, Surroundings};
 use domains::DOMAINS;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
-use samples::WALKER;
-pub(crate) use samples::{ROOT, Read};
 use serde_json::Value;
 use table::Table;
 use test_site::Judge;
+use test_site::samples::WALKER;
+pub(crate) use test_site::samples::{ROOT, Read};
 
 pub(crate) const TABLE: &str = "mlflow";
 

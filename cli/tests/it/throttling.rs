@@ -16,10 +16,10 @@ use embedded_engine::limits::{Limits, Throughput};
 use http::header::RETRY_AFTER;
 use mlflow_api::Workspace;
 use runtime::clock::{Moment, Simulation};
-use samples::Walk;
 use serde_json::{Value, json};
 use table::{Retry, Table};
 use test_site::all_troubles;
+use test_site::samples::Walk;
 
 use crate::site::{ROOT, TABLE, send, with_files};
 
@@ -190,7 +190,7 @@ async fn every_endpoint_is_throttled() {
         }
     });
     let mut walk = Walk::new(site.router.clone().layer(layer));
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     assert!(*stepped.lock().unwrap() > 100);
 }
 

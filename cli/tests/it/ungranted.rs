@@ -15,8 +15,8 @@ use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
 use mlflow_api::auth::Level;
 use mlflow_api::{UserName, Workspace};
-use samples::Walk;
 use table::{Update, number};
+use test_site::samples::Walk;
 use test_site::{Site, key_of};
 
 use crate::foreign::{Sent, answer, recorded, shape};
@@ -54,7 +54,7 @@ async fn what_may_not_be_read_is_as_if_it_were_not() {
     empty.table.apply(&counter).await.unwrap();
     let sent = Sent::default();
     let mut walk = Walk::new(recorded(with_files(&full.table, directories[0].path()).await, &sent));
-    samples::all(&mut walk).await;
+    test_site::samples::all(&mut walk).await;
     let routers =
         [of_a_stranger(&full, directories[0].path()).await, of_a_stranger(&empty, directories[1].path()).await];
     let before = full.dump().await;

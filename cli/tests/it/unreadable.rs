@@ -13,10 +13,10 @@ use key_schema::index::RunsChanged;
 use key_schema::rows::RowDescription;
 use key_schema::{IndexEntry, Key};
 use mlflow_api::Workspace;
-use samples::{SAMPLES, Walk};
 use serde_json::{Value as Json, json};
 use table::{Condition, Item, Retry, Table, Value};
 use test_site::all_troubles;
+use test_site::samples::{SAMPLES, Walk};
 
 use crate::probe::{probed, queried};
 use crate::site::{ROOT, TABLE, with_files};

@@ -14,13 +14,13 @@ use base64::engine::general_purpose::STANDARD;
 use embedded_engine::Engine;
 use http::header::{AUTHORIZATION, COOKIE, HOST};
 use key_schema::rows;
-use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{ExperimentId, UserName, Workspace};
 use permissions::{Basic, LEASE, cookies};
 use runtime::clock::Simulation;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
+use test_site::ledger::{Bench, Ledger, Section, budget};
 use test_site::{Api, Judge};
 
 /// With libc's allocator, these tests spend a fifth of their time in it.

@@ -11,9 +11,9 @@ use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
 use embedded_engine::Engine;
 use mlflow_api::Workspace;
-use samples::Walk;
 use serde_json::Value;
 use table::Table;
+use test_site::samples::Walk;
 
 use super::entity::arrays_of_entities;
 use super::listed;
@@ -216,7 +216,7 @@ async fn answers_with_several_entities_are_those_of_lists() {
             axum::response::Response::from_parts(parts, Body::from(bytes))
         }
     }));
-    samples::all(&mut Walk::new(router)).await;
+    test_site::samples::all(&mut Walk::new(router)).await;
     let lists: BTreeSet<_> = listed_routes().iter().map(|route| without_field(route)).collect();
     let rows = all_rows();
     let mut found = BTreeSet::new();

@@ -14,9 +14,9 @@ use mlflow_api::auth::Level;
 use mlflow_api::{UserName, Workspace};
 use permissions::Basic;
 use retention::{Named, Retention};
-use samples::{SAMPLES, Walk, export};
 use serde_json::{Value, json};
 use table::Table;
+use test_site::samples::{SAMPLES, Walk, export};
 use test_site::{Api, Site, TABLE, key_of};
 
 use super::load::ACCESS;

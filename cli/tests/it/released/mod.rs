@@ -121,8 +121,8 @@ fn a_table_of_each_release_is_read_and_written() {
             check("after indexing and packing").await;
             let process = process(&site, files.path()).await;
             writes::all(&site, &process).await;
-            let mut walk = samples::Walk::new(process.0.clone());
-            samples::writes(&mut walk).await;
+            let mut walk = test_site::samples::Walk::new(process.0.clone());
+            test_site::samples::writes(&mut walk).await;
         });
     }
 }

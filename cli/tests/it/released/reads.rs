@@ -2,9 +2,9 @@
 
 use axum::body::Body;
 use http::Request;
-use samples::Read;
 use serde_json::{Value, json};
 use test_site::Api;
+use test_site::samples::Read;
 
 /// Header with the name of a workspace.
 pub(super) const WORKSPACE: &str = "x-mlflow-workspace";

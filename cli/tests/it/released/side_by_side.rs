@@ -22,9 +22,9 @@ use key_schema::rows;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
 use permissions::Basic;
-use samples::{WALKER, Walk};
 use table::Table;
 use test_site::key_of;
+use test_site::samples::{WALKER, Walk};
 
 use super::load::ACCESS;
 use super::reads::Asked;
@@ -141,7 +141,7 @@ async fn two_versions_serve_one_table() {
             order.reverse();
         }
         let mut walk = Walk::new(Turns::between(&order).router());
-        samples::all(&mut walk).await;
+        test_site::samples::all(&mut walk).await;
         wait_for_index(&engine).await;
         let reads: Vec<_> = walk.reads.into_iter().map(Asked::from).filter(|asked| asked.path != "/signup").collect();
         assert!(reads.len() > 70, "{} requests", reads.len());

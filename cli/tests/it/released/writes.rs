@@ -145,7 +145,7 @@ impl Writer<'_> {
             self.ask("PATCH", format!("{one}/tags"), json!({ "key": "later", "value": "v" })).await;
             let said = json!({ "assessment": { "assessment_name": "later", "feedback": { "value": true } } });
             self.ask("POST", format!("{one}/assessments"), said).await;
-            self.ask("POST", "/v1/traces".to_owned(), samples::export(&id.as_str().unwrap()[3..], 77)).await;
+            self.ask("POST", "/v1/traces".to_owned(), test_site::samples::export(&id.as_str().unwrap()[3..], 77)).await;
         }
         let filter = "tag.later = 'v' AND feedback.later = 'true' AND span.name = 'step 77'";
         let found = self.ask("POST", format!("{all}/search"), json!({ "locations": place, "filter": filter })).await;

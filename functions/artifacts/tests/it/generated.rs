@@ -12,10 +12,10 @@ use aws_smithy_types::body::SdkBody;
 use axum::body::Body;
 use embedded_engine::Engine;
 use http::Request;
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::RegisteredModelName;
 use serde_json::{Value, json};
 use table::Table;
+use test_site::ledger::{Bench, Ledger, budget};
 use test_site::{Answer, Api};
 
 const HEAD: &str = "\

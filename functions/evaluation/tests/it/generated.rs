@@ -6,9 +6,9 @@ use std::time::Duration;
 use access::{AdmitEverybody, Identity, Needs, Scope, Target};
 use embedded_engine::Engine;
 use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
-use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Json, Workspace};
 use table::Table;
+use test_site::ledger::{Bench, Ledger, Section, budget};
 use tracking::store::NewExperiment;
 
 const HEAD: &str = "\

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
-use ledger::{Bench, Ledger, budget};
 use serde_json::{Value, json};
 use service::{Calls, Frame};
 use table::Table;
+use test_site::ledger::{Bench, Ledger, budget};
 use test_site::{Api, ROOT, everybody};
 
 const HEAD: &str = "\

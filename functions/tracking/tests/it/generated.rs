@@ -2,8 +2,8 @@
 //! writes the file. The test fails if a call exceeds its budget.
 
 use crate::capacity::{experiments, indexing, inputs, large, logged_models, metrics, removal, runs, searches, steady};
-use ledger::{Ledger, Section};
 use runtime::clock::Simulation;
+use test_site::ledger::{Ledger, Section};
 
 const HEAD: &str = "\
 # What calls cost

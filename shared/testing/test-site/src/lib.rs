@@ -14,7 +14,9 @@ pub mod colliding;
 pub mod creations;
 mod dump;
 mod judge;
+pub mod ledger;
 mod sample;
+pub mod samples;
 mod site;
 
 pub use api::{Answer, Api};

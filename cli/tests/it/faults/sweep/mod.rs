@@ -23,7 +23,7 @@ use axum::middleware::{Next, from_fn};
 use futures::StreamExt;
 use futures::stream;
 use mlflow_api::Workspace;
-use samples::{SAMPLES, Walk};
+use test_site::samples::{SAMPLES, Walk};
 use test_site::{ROOT, Site, all_troubles};
 use tokio::task::spawn_blocking;
 

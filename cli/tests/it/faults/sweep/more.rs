@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use samples::{ROOT, Walk};
+use test_site::samples::{ROOT, Walk};
 
 /// Returns entries of which each is too large for its entity's document.
 fn entries(count: usize, bytes: usize) -> Value {

@@ -50,7 +50,7 @@ async fn ground() -> (Site, Vec<Call>) {
     store.experiment_create_default(&Workspace::default()).await.unwrap();
     let (all, v2) = ("/api/3.0/mlflow/traces", "/api/2.0/mlflow");
     for (number, second) in [(1, "1700000000"), (2, "1700000000"), (3, "1699999990")] {
-        done(&site, "POST", "/v1/traces", at(&samples::export(&trace(number)[3..], 1), second)).await;
+        done(&site, "POST", "/v1/traces", at(&test_site::samples::export(&trace(number)[3..], 1), second)).await;
     }
     done(&site, "POST", all, info(1, "2023-11-14T22:13:20.000Z")).await;
     let (first, tags) = (format!("{all}/{}", trace(1)), format!("{all}/{}/tags", trace(1)));
@@ -71,7 +71,7 @@ async fn ground() -> (Site, Vec<Call>) {
     let ended = json!({ "timestamp_ms": 9, "status": "OK", "request_metadata": [], "tags": [] });
     let named = json!({ "experiment_id": "0", "request_ids": [trace(1), trace(3)] });
     let until = json!({ "experiment_id": "0", "max_timestamp_millis": 1_699_999_999_999_i64 });
-    let spans = samples::export(&trace(1)[3..], 7);
+    let spans = test_site::samples::export(&trace(1)[3..], 7);
     let calls = vec![
         call("PATCH", &tags, json!({ "key": "k", "value": "v" })),
         call("DELETE", &tags, json!({ "key": "kind" })),

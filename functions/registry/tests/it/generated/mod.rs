@@ -6,11 +6,11 @@ mod series;
 
 use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
 use embedded_engine::Engine;
-use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::registry::{ModelVersion, Models};
 use mlflow_api::{RegisteredModelName, Workspace};
 use registry::store::{NewModel, NewVersion, Owners, Search, Store, VersionSource};
 use table::Table;
+use test_site::ledger::{Bench, Ledger, Section, budget};
 
 const HEAD: &str = "\
 # What calls of the model registry cost

@@ -1,8 +1,8 @@
 //! The cost of searches.
 
 use embedded_engine::Engine;
-use ledger::{Bench, Ledger, budget};
 use registry::store::{NewModel, Search, Store};
+use test_site::ledger::{Bench, Ledger, budget};
 
 use super::{PROMPT, bench_on, create, model_with_versions, search, search_models, search_versions, series};
 

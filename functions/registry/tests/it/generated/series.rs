@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use ledger::Bench;
 use registry::store::Store;
 use runtime::clock::Simulation;
 use serde_json::{Value, json};
+use test_site::ledger::Bench;
 
 use super::{TABLE, bench_on};
 

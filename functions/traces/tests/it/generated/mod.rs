@@ -10,7 +10,6 @@ use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target};
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use entities::StoredTrace;
-use ledger::{Bench, Ledger, Section, budget};
 use mlflow_api::assessments::Assessment;
 use mlflow_api::traces::{TraceInfo, TraceState};
 use mlflow_api::{AssessmentId, ExperimentId, TraceId, Workspace};
@@ -19,6 +18,7 @@ use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::{Value, json};
 use table::{Meter, Table};
+use test_site::ledger::{Bench, Ledger, Section, budget};
 use traces::store::{Store, TraceSearch};
 use tracking::store::NewExperiment;
 

@@ -7,12 +7,12 @@ use entities::attributes::{ARRIVED, CLIENT_REQUEST, CONTENT, MARKED_AT, PARTS, R
 use entities::{StoredTrace, client_request_entry};
 use fts_indexer::{Batch, Indexer, Packing};
 use key_schema::{Ordinal, WideDigest, rows};
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, TraceId};
 use search::TimeRange;
 use search::trace::metrics::{Aggregation, AskedMetrics, MetricView, MetricsQuestion};
 use serde_json::json;
 use table::{Item, Meter, Table, Usage, Value, bytes, number, text};
+use test_site::ledger::{Bench, Ledger, budget};
 use trace_blocks::{Block, SpansToPack, ToPack, TraceKey, TracePartition, pack, read_blocks};
 use traces::store::Store;
 

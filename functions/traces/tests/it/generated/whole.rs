@@ -1,8 +1,8 @@
 //! Measures whole traces, from their spans to their place in a block, and traces with token usage.
 
-use ledger::{AllIn, Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use table::{Meter, Usage};
+use test_site::ledger::{AllIn, Bench, Ledger, budget};
 use traces::store::Store;
 
 use super::{body, counting, export, export_body, packed, process, start, start_at};

@@ -4,10 +4,10 @@
 use embedded_engine::Engine;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::ViewType;
 use table::Item;
+use test_site::ledger::{Bench, Ledger, budget};
 use tracking::store::ExperimentSearch;
 
 use super::{TIME, experiment, run, table, without_leases};

@@ -9,11 +9,11 @@ use fts_indexer::{Batch as Records, Indexer};
 use futures::stream::{self, StreamExt};
 use key_schema::index::RunsChanged;
 use key_schema::{Digest, IndexEntry, rows};
-use ledger::Bench;
 use mlflow_api::tracking::RunStatus;
 use mlflow_api::{ExperimentId, RunId};
 use serde_json::json;
 use table::{Item, Table, bytes_set};
+use test_site::ledger::Bench;
 use tracking::store::{Batch, LoggedMetric, NewRun, RunChange};
 
 use super::{TIME, metrics, process, table};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use embedded_engine::Engine;
 use fts_indexer::{INTERVAL, Indexer};
-use ledger::{Bench, Budget, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
 use runtime::clock::Simulation;
 use table::Table;
+use test_site::ledger::{Bench, Budget, Ledger, budget};
 use tracking::store::{Batch, NewRun, RunChange};
 
 use super::filled::index;

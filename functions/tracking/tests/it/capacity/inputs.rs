@@ -1,8 +1,8 @@
 //! The cost of recording a run's inputs.
 
-use ledger::{Ledger, budget};
 use mlflow_api::inputs::{CONTEXT_TAG, Dataset, DatasetInput};
 use mlflow_api::tracking::KeyValue;
+use test_site::ledger::{Ledger, budget};
 
 use super::{TIME, run, search, two_runs, with_experiment};
 

@@ -7,10 +7,10 @@ use entities::RunLocation;
 use entities::attributes::PACKED;
 use fts_indexer::Indexer;
 use key_schema::{ranges, rows};
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, RunId};
 use runtime::clock::Simulation;
 use table::{Query, Update, text};
+use test_site::ledger::{Bench, Ledger, budget};
 use tracking::store::{Batch, SampleRange};
 
 use super::filled::{come_to_rest, index};

@@ -1,10 +1,10 @@
 //! The cost of calls about logged models.
 
 use crate::calls::{Calls, ModelPoint};
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::logged_models::ModelStatus;
 use mlflow_api::requests::logged_models::{ModelOrderClause, SearchLoggedModels};
+use test_site::ledger::{Bench, Ledger, budget};
 use tracking::store::NewLoggedModel;
 
 use super::{TIME, params, with_experiment};

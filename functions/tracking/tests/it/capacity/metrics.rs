@@ -1,6 +1,6 @@
 //! The cost of logging metrics.
 
-use ledger::{Ledger, budget};
+use test_site::ledger::{Ledger, budget};
 
 use super::{metric, metrics, steps, two_runs, with_experiment};
 

@@ -16,11 +16,11 @@ use std::ops::Range;
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use ledger::Bench;
 use mlflow_api::ExperimentId;
 use mlflow_api::requests::runs::SearchRuns;
 use mlflow_api::tracking::ViewType;
 use table::Table;
+use test_site::ledger::Bench;
 use tracking::store::{Batch, LoggedMetric, NewExperiment, NewRun, Store};
 
 use crate::calls::Calls;

@@ -2,9 +2,9 @@
 
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::{ExperimentId, Workspace};
 use retention::{Age, Entity, Looks, Policy, Report, Retention};
+use test_site::ledger::{Bench, Ledger, budget};
 
 use super::filled::{Filled, come_to_rest, index, run};
 use super::{experiment, steps, without_leases};

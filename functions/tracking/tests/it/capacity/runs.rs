@@ -1,8 +1,8 @@
 //! The cost of calls about runs, in an experiment in which none of the runs is indexed.
 
-use ledger::{Bench, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::tracking::RunStatus;
+use test_site::ledger::{Bench, Ledger, budget};
 use tracking::store::{Batch, RunChange};
 
 use super::{TIME, metrics, new_run, params, run, search, two_runs, with_experiment, without_leases};

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use embedded_engine::Engine;
-use ledger::{Budget, Ledger, budget};
 use mlflow_api::ExperimentId;
 use mlflow_api::requests::runs::SearchRuns;
 use table::Meter;
+use test_site::ledger::{Budget, Ledger, budget};
 
 use super::filled::{self, Filled, index};
 use super::{experiment, process, search};

@@ -9,10 +9,10 @@ use embedded_engine::Engine;
 use entities::RunLocation;
 use entities::attributes::REVISION;
 use fts_indexer::{INTERVAL, Indexer};
-use ledger::{AllIn, Ledger};
 use mlflow_api::tracking::RunStatus;
 use mlflow_api::{ExperimentId, RunId};
 use table::{Meter, Table, Usage};
+use test_site::ledger::{AllIn, Ledger};
 use tracking::store::{Batch, LoggedMetric, RunChange};
 
 use super::filled::{index, index_changed};

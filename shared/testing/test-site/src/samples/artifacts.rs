@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tracking::run;
-use crate::walk::{AJAX_V2, V2, Walk, text};
+use crate::samples::tracking::run;
+use crate::samples::walk::{AJAX_V2, V2, Walk, text};
 
 const PROXY: &str = "/api/2.0/mlflow-artifacts";
 

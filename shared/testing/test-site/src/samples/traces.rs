@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tracking::run;
-use crate::walk::{V2, V3, Walk, text};
+use crate::samples::tracking::run;
+use crate::samples::walk::{V2, V3, Walk, text};
 
 /// Returns an export of a trace with two spans: the root, and a child. `first` is the id of the
 /// root.

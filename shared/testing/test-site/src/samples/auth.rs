@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::walk::{V2, V3, Walk};
+use crate::samples::walk::{V2, V3, Walk};
 
 /// The user who sends the requests of a walk. A router that serves walks must authenticate every
 /// caller as this user.

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tracking::experiment;
-use crate::walk::{V3, Walk, ask, text};
+use crate::samples::tracking::experiment;
+use crate::samples::walk::{V3, Walk, ask, text};
 
 pub(crate) async fn writes(walk: &mut Walk) {
     let all = "/api/3.0/mlflow/datasets";

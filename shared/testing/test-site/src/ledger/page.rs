@@ -7,8 +7,8 @@ use std::pin::Pin;
 
 use table::Meter;
 
-use crate::bench::Bench;
-use crate::cost::{AllIn, Budget, Cost, figure};
+use crate::ledger::bench::Bench;
+use crate::ledger::cost::{AllIn, Budget, Cost, figure};
 
 /// The metered rows, and those that exceed their budget.
 #[derive(Debug, Default)]

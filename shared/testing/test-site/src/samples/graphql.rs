@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tracking::run;
-use crate::walk::{Walk, text};
+use crate::samples::tracking::run;
+use crate::samples::walk::{Walk, text};
 
 /// Queries each root of the schema, and the entities that are reachable from a run.
 pub(crate) async fn reads(walk: &mut Walk) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::tracking::{experiment, run, with_a_file};
-use crate::walk::{ROOT, V2, Walk};
+use crate::samples::tracking::{experiment, run, with_a_file};
+use crate::samples::walk::{ROOT, V2, Walk};
 
 pub(crate) async fn writes(walk: &mut Walk) {
     let models = "/api/2.0/mlflow/registered-models";

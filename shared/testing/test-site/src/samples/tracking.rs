@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::walk::{AJAX_V2, V2, Walk, ask, text};
+use crate::samples::walk::{AJAX_V2, V2, Walk, ask, text};
 
 pub(crate) async fn writes(walk: &mut Walk) {
     let first = experiment(walk, "first").await;
