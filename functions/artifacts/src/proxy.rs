@@ -1,6 +1,7 @@
 //! The proxy for `mlflow-artifacts:/`: the endpoints below `mlflow-artifacts/artifacts`.
 
 use access::{Action, Needs, Scope};
+use artifact_access::send_file;
 use artifact_access::{check_writable, needs};
 use artifact_store::ArtifactPath;
 use mlflow_api::logged_models::FileInfo;
@@ -57,7 +58,7 @@ impl Endpoint for Download {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
-        read_from(scope, store, &self.0).await?.send(&ArtifactPath::default()).await
+        send_file(&read_from(scope, store, &self.0).await?, &ArtifactPath::default()).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! `upload-artifact`.
 
 use access::{Needs, Scope, Target};
+use artifact_access::send_file;
 use artifact_store::{ArtifactPath, too_large};
 use futures::StreamExt;
 use mlflow_api::logged_models::Artifacts;
@@ -67,7 +68,7 @@ impl Endpoint for Get {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;
-        store.artifacts().at(&location)?.send(&self.path).await
+        send_file(&store.artifacts().at(&location)?, &self.path).await
     }
 }
 

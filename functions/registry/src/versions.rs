@@ -2,6 +2,7 @@
 
 use access::{Action, Needs, Resource, Scope, Target};
 use artifact_access::VersionDirectory;
+use artifact_access::send_file_or_url;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::registry::{DownloadUri, FoundVersions, IS_PROMPT_TAG, OneVersion};
@@ -168,7 +169,7 @@ impl Endpoint for GetArtifact {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let version = store.version_stored(&scope.registered_model(&self.name)?, &self.version).await?;
         let artifacts = version.artifacts(service::Store::table(store), store.artifacts()).await?;
-        artifacts.answer(&self.path, self.presigned).await
+        send_file_or_url(&artifacts, &self.path, self.presigned).await
     }
 }
 

@@ -2,6 +2,7 @@
 //! attachment of the trace.
 
 use access::{Needs, Scope, Target};
+use artifact_access::send_file;
 use artifact_store::ArtifactPath;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
@@ -58,7 +59,7 @@ impl Endpoint for Get {
 /// the trace's own tag is client-controlled.
 async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<Answer> {
     let location = store.trace_artifact_location(info).await?;
-    store.artifacts().at(&location)?.send(path).await
+    send_file(&store.artifacts().at(&location)?, path).await
 }
 
 /// Returns the spans as the content of their file. Fails if it exceeds the maximum size of any

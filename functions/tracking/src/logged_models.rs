@@ -1,6 +1,7 @@
 //! Endpoints of `logged-models/…`.
 
 use access::{Action, Needs, Resource, Scope, Target};
+use artifact_access::send_file_or_url;
 use artifact_store::ArtifactPath;
 use mlflow_api::key_value::pairs;
 use mlflow_api::logged_models::{Artifacts, LoggedModel, LoggedModels, ModelStatus, OneModel, check_name};
@@ -269,7 +270,7 @@ impl Endpoint for GetArtifact {
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
         let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
-        store.artifacts().at(&location)?.answer(&self.path, self.presigned).await
+        send_file_or_url(&store.artifacts().at(&location)?, &self.path, self.presigned).await
     }
 }
 

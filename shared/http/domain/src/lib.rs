@@ -30,6 +30,7 @@ mod function;
 mod gateway;
 pub mod lambda;
 mod mount;
+mod offloaded_responses;
 mod surroundings;
 
 pub use api::{Api, Domain, Endpoint, Mounted, endpoints};

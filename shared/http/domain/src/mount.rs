@@ -3,6 +3,7 @@
 use axum::Router;
 use service::Calls;
 
+use crate::offloaded_responses::offload_to;
 use crate::{Domain, Failure, Surroundings};
 
 /// Mounts domains and returns their merged router. The `called` domains are only called by other
@@ -47,7 +48,7 @@ fn reached(router: Router, served: &[&'static Domain], around: &Surroundings) ->
     }
     // Responses have to fit into a Lambda's response.
     let has_long_answers = served.iter().any(|domain| domain.has_long_answers);
-    match around.artifacts.aside().filter(|_| has_long_answers) {
+    match offload_to(&around.artifacts).filter(|_| has_long_answers) {
         Some(aside) => service::within_lambda_or_aside(router, aside),
         None => service::within_lambda(router),
     }

@@ -51,7 +51,7 @@ mod transport;
 mod workspaces;
 
 pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
-pub use attachment::{Attachment, disposition};
+pub use attachment::Attachment;
 pub use calls::{Call, Calls};
 pub use endpoint::{Endpoint, Frame, Store, Upload};
 pub use front::front;

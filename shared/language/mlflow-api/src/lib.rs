@@ -12,6 +12,7 @@ pub mod artifact_path;
 pub mod assessments;
 pub mod auth;
 pub mod checks;
+pub mod content_disposition;
 pub mod evaluation_datasets;
 pub mod fields;
 pub mod inputs;

@@ -8,10 +8,10 @@ use crate::bucket::SMALLEST_PART;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
 use percent_encoding::percent_decode_str;
-use service::{Answer, FileUrl};
 
-use crate::backend::{ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, SentPart, StartedUpload, UploadUrl, too_large};
+use crate::backend::{ArtifactBackend, Chunks, DownloadUrl, SentPart, StartedUpload, UploadUrl, too_large};
 use crate::directory::{self, Directory};
+use crate::download::Download;
 use crate::path::ArtifactPath;
 use crate::prefix::Prefix;
 
@@ -234,25 +234,18 @@ impl Location {
         Ok(files)
     }
 
-    /// Returns a file as an answer ([`ArtifactBackend::send`]).
+    /// Opens a file for a client, or returns its URL ([`ArtifactBackend::download`]).
     ///
     /// # Errors
     /// The errors of the backend.
-    pub async fn send(&self, path: &ArtifactPath) -> Result<Answer> {
-        self.place.send(self.below.join(path)).await
+    pub async fn download(&self, path: &ArtifactPath) -> Result<Download> {
+        self.place.download(self.below.join(path)).await
     }
 
-    /// Returns a file as an answer, or its URL, if `presigned` is set and the backend has URLs
-    /// ([`ArtifactBackend::download_url`]).
-    ///
-    /// # Errors
-    /// The errors of the backend.
-    pub async fn answer(&self, path: &ArtifactPath, presigned: bool) -> Result<Answer> {
-        if !presigned || !self.place.has_urls() {
-            return self.send(path).await;
-        }
-        let found = self.download_url(path, DOWNLOAD, "Presigned download").await?;
-        Answer::json(&FileUrl::new(found.url, found.length))
+    /// Whether clients may read files by presigned URLs.
+    #[must_use]
+    pub fn has_urls(&self) -> bool {
+        self.place.has_urls()
     }
 
     /// Writes a file and returns its length in bytes ([`ArtifactBackend::write`]).

@@ -1,15 +1,10 @@
 //! Offloads responses that are too large for a Lambda to the bucket of the artifacts, until the
 //! client has read them. The bucket's lifecycle rules remove them after a day.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use mlflow_api::Result;
-use service::{Aside, LongAnswer};
 use sha2::{Digest, Sha256};
 
-use crate::artifacts::Artifacts;
 use crate::backend::{DOWNLOAD, failed};
 use crate::path::HIDDEN;
 use crate::prefix::Prefix;
@@ -17,33 +12,38 @@ use crate::prefix::Prefix;
 /// One day in ms.
 const DAY: i64 = 86_400_000;
 
-impl Artifacts {
-    /// Returns the store for large responses, which is next to the artifacts, if they are in a
-    /// bucket.
-    #[must_use]
-    pub fn aside(&self) -> Option<Arc<dyn Aside>> {
-        self.prefix().map(|prefix| Arc::new(prefix.clone()) as Arc<dyn Aside>)
-    }
-}
-
-impl Aside for Prefix {
-    /// One request if the same response was offloaded before on this day, otherwise two.
-    fn put(&self, answer: LongAnswer) -> BoxFuture<'_, Result<String>> {
-        Box::pin(async move {
-            let LongAnswer { body, content_type, encoding, disposition } = answer;
-            let key = self.key_of(&format!("{HIDDEN}/{}", name(&body, runtime::clock::now_ms())));
-            if !self.has(&key, &body).await {
-                self.bucket().put(&key, body).await.map_err(failed)?;
-            }
-            let mut sent_with = vec![("response-content-type", content_type.as_str())];
-            sent_with.extend(encoding.as_deref().map(|encoding| ("response-content-encoding", encoding)));
-            sent_with.extend(disposition.as_deref().map(|name| ("response-content-disposition", name)));
-            self.bucket().presigned_get(&key, &sent_with, DOWNLOAD).await.map_err(failed)
-        })
-    }
+/// A response that is too large for a Lambda.
+#[derive(Clone, Debug)]
+pub struct OffloadedResponse {
+    /// Body.
+    pub body: Bytes,
+    /// Value of `Content-Type`.
+    pub content_type: String,
+    /// Value of `Content-Encoding`, if the body is compressed.
+    pub encoding: Option<String>,
+    /// Value of `Content-Disposition`, if the response is a file.
+    pub disposition: Option<String>,
 }
 
 impl Prefix {
+    /// Stores a response next to the artifacts and returns a presigned URL, from which anyone can
+    /// read it for a few minutes. One request if the same response was offloaded before on this
+    /// day, otherwise two.
+    ///
+    /// # Errors
+    /// An internal error if the bucket fails.
+    pub async fn offload(&self, response: OffloadedResponse) -> Result<String> {
+        let OffloadedResponse { body, content_type, encoding, disposition } = response;
+        let key = self.key_of(&format!("{HIDDEN}/{}", name(&body, runtime::clock::now_ms())));
+        if !self.has(&key, &body).await {
+            self.bucket().put(&key, body).await.map_err(failed)?;
+        }
+        let mut sent_with = vec![("response-content-type", content_type.as_str())];
+        sent_with.extend(encoding.as_deref().map(|encoding| ("response-content-encoding", encoding)));
+        sent_with.extend(disposition.as_deref().map(|name| ("response-content-disposition", name)));
+        self.bucket().presigned_get(&key, &sent_with, DOWNLOAD).await.map_err(failed)
+    }
+
     /// Checks whether a response is already in the bucket. If the check fails, the response is
     /// written again.
     async fn has(&self, key: &str, body: &Bytes) -> bool {
@@ -70,7 +70,7 @@ fn name(body: &Bytes, now: i64) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     use crate::bucket::Bucket;
     use aws_smithy_runtime_api::client::http::{HttpConnector, HttpConnectorFuture};
@@ -107,7 +107,7 @@ mod tests {
     async fn an_answer_that_is_given_again_is_one_object() {
         let kept = Kept::default();
         let place = Prefix::whole(Bucket::over(kept.clone()));
-        let answer = |body: &'static str| LongAnswer {
+        let answer = |body: &'static str| OffloadedResponse {
             body: Bytes::from_static(body.as_bytes()),
             content_type: "application/json".to_owned(),
             encoding: None,
@@ -115,7 +115,7 @@ mod tests {
         };
         let mut urls = Vec::new();
         for body in ["long", "long", "other", "long"] {
-            let url = place.put(answer(body)).await.unwrap();
+            let url = place.offload(answer(body)).await.unwrap();
             assert!(url.contains("/.answers/") && url.contains("X-Amz-Signature="), "{url}");
             urls.push(url.split('?').next().unwrap().to_owned());
         }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::bucket::Failure;
+use crate::download::Download;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, StreamExt};
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, ErrorCode, Result};
-use service::Answer;
 
 use crate::path::ArtifactPath;
 
@@ -80,12 +80,11 @@ pub trait ArtifactBackend: Send + Sync {
     /// and below, an internal error if the backend fails.
     fn list(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Vec<FileInfo>>>;
 
-    /// Returns a file as an answer: a stream of its content, or a URL from which the client reads
-    /// it.
+    /// Opens a file for a client, or returns a URL from which the client reads it.
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST`; `INVALID_PARAMETER_VALUE` for a directory.
-    fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>>;
+    fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>>;
 
     /// Writes or replaces a file and returns its length in bytes. The write is atomic, and durable
     /// once this returns.

@@ -14,10 +14,10 @@ use futures::stream::{self, StreamExt};
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
 use rustix::fs::FileType;
-use service::{Answer, Attachment};
 
 use crate::backend::{ArtifactBackend, Chunks, ENTRY, LONGEST_LIST, is_directory, no_file_there, not_there, too_long};
 use crate::content_type::content_type;
+use crate::download::{Download, StoredFile};
 use crate::path::ArtifactPath;
 use crate::staging::{self, Staged};
 use crate::walk;
@@ -64,7 +64,7 @@ impl ArtifactBackend for Directory {
         })
     }
 
-    fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>> {
+    fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>> {
         let opened = self.blocking(move |root| {
             let is_directory = || is_directory(&path);
             let not_there = || not_there(&path);
@@ -79,7 +79,7 @@ impl ArtifactBackend for Directory {
         });
         Box::pin(async move {
             let (name, file) = opened.await?;
-            attachment(&name, file).map(Answer::Attachment).map_err(Error::internal)
+            stored_file(name, file).map(Download::File).map_err(Error::internal)
         })
     }
 
@@ -142,9 +142,9 @@ fn list(directory: &OwnedFd) -> io::Result<Option<Vec<FileInfo>>> {
     Ok(Some(files))
 }
 
-/// Returns a file as an attachment. A file that replaces it has another inode number, and therefore
+/// Describes an open file. A file that replaces it has another inode number, and therefore
 /// another ETag.
-fn attachment(name: &str, file: File) -> io::Result<Attachment> {
+fn stored_file(name: String, file: File) -> io::Result<StoredFile> {
     let metadata = file.metadata()?;
     let length = metadata.len();
     let tag = format!("\"{:x}-{:x}.{:x}-{length:x}\"", metadata.ino(), metadata.mtime(), metadata.mtime_nsec());
@@ -158,7 +158,7 @@ fn attachment(name: &str, file: File) -> io::Result<Attachment> {
         });
         chunks.boxed()
     };
-    Ok(Attachment::new(name, content_type(name), length, tag, read))
+    Ok(StoredFile { content_type: content_type(&name), name, length, tag, read: Box::new(read) })
 }
 
 /// A file, the position to seek to if that has not been done, and the number of bytes left to read.
@@ -251,9 +251,9 @@ mod tests {
     async fn links_pipes_sockets_and_devices_are_not_there() {
         let (parent, directory) = directory();
         assert_eq!(listed(&directory, "").await, ["file", "inner"]);
-        assert!(directory.send(path("file")).await.is_ok());
+        assert!(directory.download(path("file")).await.is_ok());
         for name in ["pipe", "link", "same", "socket", "device", "out", "out/secret", "file/x", &"n".repeat(300)] {
-            let answer = tokio::time::timeout(Duration::from_mins(1), directory.send(path(name))).await;
+            let answer = tokio::time::timeout(Duration::from_mins(1), directory.download(path(name))).await;
             let code =
                 answer.unwrap_or_else(|_| panic!("reading {name} blocks")).map(|_| ()).map_err(|error| error.code);
             assert_eq!(code, Err(ErrorCode::ResourceDoesNotExist), "{name}");

@@ -12,6 +12,7 @@ mod backend;
 pub mod bucket;
 mod content_type;
 mod directory;
+mod download;
 mod path;
 mod prefix;
 mod proxied;
@@ -20,9 +21,11 @@ mod staging;
 mod walk;
 
 pub use artifacts::{Artifacts, Location, not_read};
+pub use aside::OffloadedResponse;
 pub use backend::{
     ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, SentPart, StartedUpload, UploadUrl, at_most, too_large, unsupported,
 };
 pub use directory::Directory;
+pub use download::{Download, ReadRange, StoredFile};
 pub use path::ArtifactPath;
 pub use prefix::Prefix;

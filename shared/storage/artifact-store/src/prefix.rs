@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use crate::bucket::{Bucket, MOST_PARTS, Part};
 use futures::future::BoxFuture;
+use mlflow_api::content_disposition::attachment_disposition;
 use mlflow_api::logged_models::FileInfo;
 use mlflow_api::{Error, Result};
-use service::{Answer, disposition};
 
 use crate::backend::{
     ArtifactBackend, Chunks, DOWNLOAD, DownloadUrl, ENTRY, LONGEST_LIST, SentPart, StartedUpload, UploadUrl, failed,
     is_directory, no_file_there, not_there, too_large, too_long,
 };
 use crate::content_type::inert_type;
+use crate::download::Download;
 use crate::path::{ArtifactPath, is_hidden};
 use crate::proxied;
 
@@ -110,7 +111,7 @@ impl Prefix {
 
     async fn sign(&self, path: &ArtifactPath, key: &str, expiration: Duration) -> Result<String> {
         let name = path.split_last().map_or("", |(name, _)| name);
-        let disposition = disposition(name);
+        let disposition = attachment_disposition(name);
         let sent_with = [("response-content-disposition", &*disposition), ("response-content-type", inert_type(name))];
         self.bucket.presigned_get(key, &sent_with, expiration).await.map_err(failed)
     }
@@ -221,11 +222,11 @@ impl ArtifactBackend for Prefix {
         Box::pin(async move { this.list_whole(&path).await })
     }
 
-    fn send(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Answer>> {
+    fn download(&self, path: ArtifactPath) -> BoxFuture<'static, Result<Download>> {
         let this = self.clone();
         Box::pin(async move {
             let (key, _) = this.find(&path).await?;
-            this.sign(&path, &key, DOWNLOAD).await.map(Answer::Elsewhere)
+            this.sign(&path, &key, DOWNLOAD).await.map(Download::Url)
         })
     }
 
