@@ -1,8 +1,8 @@
 //! `mlflow-serverless workspace`: shows the usage of workspaces, and sets their quotas.
 
-use access::{Counted, day_of};
 use clap::{Args, Subcommand};
 use entities::now_ms;
+use entities::quota::{Counted, day_of};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, Workspace};
 use workspaces::{Quota, Workspaces};

@@ -25,7 +25,7 @@ _FLOORS = (
 #: Maximum length of a chain of dependent crates.
 _LONGEST_CHAIN = 12
 #: Permitted dependencies on a higher floor.
-_UPWARDS = {("artifact-store", "service"), ("workspaces", "access")}
+_UPWARDS: set[tuple[str, str]] = set()
 #: Functions that add entries to the index of runs. Only one indexer may process a run at a time
 #: (docs/design/run-index.md, "Concurrent indexers").
 _OF_THE_INDEXER = re.compile(r"\b(run_entries|Directory::default|enter)\(")

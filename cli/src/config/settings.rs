@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use access::Counted;
+use entities::quota::Counted;
 
 /// What a setting configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -225,7 +225,7 @@ pub(super) fn failed(error: Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use access::Counted;
+    use entities::quota::Counted;
 
     use super::*;
 

@@ -229,12 +229,15 @@ async fn what_a_day_may_bring_is_bounded() {
     let create = async || ask(&router, "ann", "team-a", "POST runs/create", run.clone()).await;
     assert_eq!(create().await.0, 200);
     let (workspaces, team) = (Workspaces::new(site.table.clone()), mlflow_api::Workspace::parse("team-a").unwrap());
-    let today = access::day_of(entities::now_ms());
-    workspaces.set_quota(&team, &[(access::Counted::Runs, 2)].into()).await.unwrap();
-    workspaces.add(&team, today, &[(access::Counted::Runs, 1), (access::Counted::Bytes, 7)].into()).await.unwrap();
+    let today = entities::quota::day_of(entities::now_ms());
+    workspaces.set_quota(&team, &[(entities::quota::Counted::Runs, 2)].into()).await.unwrap();
+    workspaces
+        .add(&team, today, &[(entities::quota::Counted::Runs, 1), (entities::quota::Counted::Bytes, 7)].into())
+        .await
+        .unwrap();
     workspaces.hold_to_quotas().await.unwrap();
     assert_eq!(create().await.0, 200);
-    workspaces.add(&team, today, &[(access::Counted::Runs, 1)].into()).await.unwrap();
+    workspaces.add(&team, today, &[(entities::quota::Counted::Runs, 1)].into()).await.unwrap();
     workspaces.hold_to_quotas().await.unwrap();
     // The server caches the state of a workspace for the length of a lease.
     runtime::clock::sleep(permissions::LEASE).await;
@@ -244,7 +247,7 @@ async fn what_a_day_may_bring_is_bounded() {
     // Only runs are limited, and usage is counted by UTC day.
     assert_eq!(ask(&router, "ann", "team-a", "POST experiments/create", json!({ "name": "y" })).await.0, 200);
     let days = workspaces.days(&team, today).await.unwrap();
-    assert_eq!(days[0].counted, [(access::Counted::Runs, 2), (access::Counted::Bytes, 7)].into());
+    assert_eq!(days[0].counted, [(entities::quota::Counted::Runs, 2), (entities::quota::Counted::Bytes, 7)].into());
     workspaces.set_quota(&team, &std::collections::BTreeMap::new()).await.unwrap();
     runtime::clock::sleep(permissions::LEASE).await;
     assert_eq!(create().await.0, 200);

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use access::{Counted, day_of};
 use entities::attributes::{BYTES, WORKSPACE};
+use entities::quota::{Counted, day_of};
 use entities::workspace_named;
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Workspace};

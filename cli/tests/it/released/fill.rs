@@ -210,7 +210,7 @@ async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     let new = json!({ "experiment_id": experiment, "start_time": 1, "run_name": "n" });
     let run = text(&of("POST", format!("{V2}/runs/create"), new).done(api).await, "/run/info/run_id");
     of("POST", format!("{V2}/registered-models/create"), json!({ "name": "m" })).done(api).await;
-    let quota = [(access::Counted::Runs, 1_000)].into_iter().collect();
+    let quota = [(entities::quota::Counted::Runs, 1_000)].into_iter().collect();
     let name = Workspace::parse(TEAM).unwrap();
     workspaces::Workspaces::new(site.table.clone()).set_quota(&name, &quota).await.unwrap();
     asked.extend([

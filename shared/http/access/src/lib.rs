@@ -52,4 +52,4 @@ pub use kind::{Action, Permission, Resource};
 pub use needs::{MAX_NAMED, Need, Needs, Target};
 pub use restriction::{Only, Restriction};
 pub use scope::{Granted, Scope};
-pub use workspaces::{Counted, HEADER as WORKSPACE_HEADER, InWorkspaces, day_of};
+pub use workspaces::{HEADER as WORKSPACE_HEADER, InWorkspaces};

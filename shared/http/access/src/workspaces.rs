@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use entities::quota::{Counted, day_of};
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderName};
 use key_schema::attributes::{EXHAUSTED, GOES_TO};
@@ -16,8 +17,6 @@ use crate::needs::Needs;
 
 /// The header in which clients name a workspace (`WORKSPACE_HEADER_NAME`).
 pub const HEADER: HeaderName = HeaderName::from_static("x-mlflow-workspace");
-/// A day in ms.
-const DAY: i64 = 24 * 60 * 60 * 1_000;
 
 /// Returns the workspace that a request names, or the default one if it names none. A blank name
 /// counts as none.
@@ -41,51 +40,13 @@ pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
     Ok(named.unwrap_or_default())
 }
 
-/// A quantity that is counted per workspace and may have a quota.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Counted {
-    /// Runs that were created.
-    Runs,
-    /// Traces that were started.
-    Traces,
-    /// Bytes of spans that were received.
-    Bytes,
-}
-
-impl Counted {
-    /// All quantities.
-    pub const ALL: [Self; 3] = [Self::Runs, Self::Traces, Self::Bytes];
-
-    /// Returns the name that attributes and commands use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Runs => "runs",
-            Self::Traces => "traces",
-            Self::Bytes => "bytes",
-        }
+/// Checks whether creating an entity of this kind counts towards a quantity.
+fn counts_towards(kind: Resource, quantity: Counted) -> bool {
+    match quantity {
+        Counted::Runs => kind == Resource::Run,
+        // Spans create their trace, or are added to it.
+        Counted::Traces | Counted::Bytes => kind == Resource::Trace,
     }
-
-    /// Returns the quantity with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|counted| counted.name() == name)
-    }
-
-    /// Checks whether creating an entity of this kind counts towards the quantity.
-    fn is_made_by(self, kind: Resource) -> bool {
-        match self {
-            Self::Runs => kind == Resource::Run,
-            // Spans create their trace, or are added to it.
-            Self::Traces | Self::Bytes => kind == Resource::Trace,
-        }
-    }
-}
-
-/// Returns the number of the UTC day, counted from 1970, for a time in ms.
-#[must_use]
-pub const fn day_of(ms: i64) -> i64 {
-    ms.div_euclid(DAY)
 }
 
 /// Checks that the workspace exists, and that the writes among the needs are possible in it.
@@ -114,7 +75,7 @@ fn within_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) 
     let exhausted = item.map(EXHAUSTED).into_iter().flatten();
     let today = exhausted.filter(|(_, day)| day.as_n().is_ok_and(|day| day.parse() == Ok(today)));
     for counted in today.filter_map(|(name, _)| Counted::from_name(name)) {
-        if needs.iter().any(|need| need.action == Action::Create && counted.is_made_by(need.kind)) {
+        if needs.iter().any(|need| need.action == Action::Create && counts_towards(need.kind, counted)) {
             let message = format!(
                 "Workspace '{workspace}' has reached its daily quota of {}. The quota resets at midnight UTC.",
                 counted.name()

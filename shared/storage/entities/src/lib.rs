@@ -25,6 +25,7 @@ mod metric_segment;
 mod metrics;
 pub mod migration;
 pub mod points;
+pub mod quota;
 mod run;
 mod run_items;
 mod run_location;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use access::{Counted, day_of};
 use entities::now_ms;
+use entities::quota::{Counted, day_of};
 use key_schema::attributes::{EXHAUSTED, HAS_QUOTA, QUOTAS};
 use key_schema::{Ascending, rows};
 use mlflow_api::{Error, Result, Workspace};
