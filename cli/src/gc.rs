@@ -8,13 +8,13 @@ use std::sync::PoisonError;
 use clap::Args;
 use entities::experiments::TraceSetting;
 use entities::layout;
+use entities::workspaces::Workspaces;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, ExperimentId, Workspace};
 use retention::{Age, Entity, Found, Named, Policy, Report, Retention};
 use runtime::clock::now_ms;
 use table::Table;
-use workspaces::Workspaces;
 
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use embedded_engine::Engine;
+use entities::workspaces::Workspaces;
 use retention::{Retention, ToLog};
-use workspaces::Workspaces;
 
 /// Pause between two rounds.
 const PAUSE: Duration = Duration::from_mins(5);

@@ -6,6 +6,7 @@ use clap::Args;
 use embedded_engine::Engine;
 use entities::fields::{LEASE, MOST, OwnFields, OwnSetting, Setting};
 use entities::layout;
+use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
 use indicatif::{ProgressBar, ProgressStyle};
 use key_schema::rows;
@@ -14,7 +15,6 @@ use run_index::{HELD_AT_ONCE, RunIndex};
 use runtime::clock::sleep;
 use search::IndexedFields;
 use table::Table;
-use workspaces::Workspaces;
 
 use crate::Failure;
 use crate::connect::Place;

@@ -10,13 +10,13 @@ use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
 use domain::{Domain, Setting, Surroundings, UiFiles};
 use domains::DOMAINS;
+use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
 use key_schema::access_rows;
 use mlflow_api::auth::Level;
 use retention::{Looks, Retention};
 use table::{Query, Table};
 use tokio::net::TcpListener;
-use workspaces::Workspaces;
 
 use crate::artifact_options::{ArtifactOptions, Kept};
 use crate::connect::Place;

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use entities::now_ms;
 use entities::quota::{Counted, day_of};
+use entities::workspaces::{Quota, Workspaces};
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, Workspace};
-use workspaces::{Quota, Workspaces};
 
 use crate::Failure;
 use crate::connect::Place;

@@ -4,6 +4,7 @@
 
 use artifact_store::Artifacts;
 use entities::now_ms;
+use entities::workspaces::Workspaces;
 use key_schema::IndexEntry;
 use key_schema::index::RunsByName;
 use mlflow_api::TraceRetention;
@@ -11,7 +12,6 @@ use mlflow_api::proto_json::time_text;
 use retention::{Age, Entity, Retention};
 use run_index::RunIndex;
 use table::Table;
-use workspaces::Workspaces;
 
 use super::settings::{Kind, Setting};
 use super::values::{Holder, OFF, failed};

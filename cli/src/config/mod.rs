@@ -7,9 +7,9 @@ mod values;
 
 use clap::{Args, Subcommand};
 use embedded_engine::Engine;
+use entities::workspaces::Workspaces;
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
-use workspaces::Workspaces;
 
 use self::settings::{Kind, Scope, Setting};
 use self::values::{Held, Holder};

@@ -6,12 +6,12 @@ use std::fmt;
 use entities::attributes::{LAST_NUMBER, LAYOUT};
 use entities::experiments::{TraceSetting, retention_tags};
 use entities::fields;
+use entities::workspaces::Workspaces;
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};
 use retention::{Age, Policy};
 use search::IndexedFields;
 use table::{Query, Table};
-use workspaces::Workspaces;
 
 use super::settings::{Kind, SETTINGS, Scope, Setting};
 use crate::reindex::Part;

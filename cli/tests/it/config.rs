@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use embedded_engine::Engine;
+use entities::workspaces::Workspaces;
 use mlflow_api::Workspace;
 use table::Table;
-use workspaces::Workspaces;
 
 use crate::program::{Program, ask};
 
@@ -73,7 +73,7 @@ async fn settings_are_shown_and_set() {
         let engine = Engine::open(data).unwrap();
         let team = Workspace::parse("team-a").unwrap();
         Workspaces::new(Table::new(engine.client(), "mlflow"))
-            .create(&team, &workspaces::Change::default())
+            .create(&team, &entities::workspaces::Change::default())
             .await
             .unwrap();
     }

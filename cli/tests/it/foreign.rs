@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
+use entities::workspaces::{Change, Workspaces};
 use http::request::Parts;
 use key_schema::attributes::LAST_NUMBER;
 use key_schema::rows;
@@ -19,7 +20,6 @@ use serde_json::Value;
 use table::{Update, number};
 use test_site::samples::Walk;
 use test_site::{Api, Judge, Site, key_of};
-use workspaces::{Change, Workspaces};
 
 use crate::site::{ROOT, mounted, with_files};
 

@@ -7,13 +7,13 @@ use access::{AdmitEverybody, Only, Restriction};
 use auth::store::NewToken;
 use axum::Router;
 use domain::Surroundings;
+use entities::workspaces::{Change, Workspaces};
 use http::Request;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
 use serde_json::{Value, json};
 use table::Table;
 use test_site::{Api, Site};
-use workspaces::{Change, Workspaces};
 
 use crate::site::{ROOT, TABLE, of_table};
 

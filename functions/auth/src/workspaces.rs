@@ -2,6 +2,7 @@
 //! workspace gets roles.
 
 use access::{Action, Needs, Only, Resource, Restriction, Scope, Target};
+use entities::workspaces::{Change, Document, Mode};
 use http::StatusCode;
 use mlflow_api::auth::Level;
 use mlflow_api::requests::workspaces as message;
@@ -10,7 +11,6 @@ use permissions::LEASE;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use service::{Answer, Endpoint, IntoAnswer};
-use workspaces::{Change, Document, Mode};
 
 use crate::audit::changed;
 use crate::store::{FirstRoles, WorkspaceStore};

@@ -177,7 +177,10 @@ async fn in_workspaces(ledger: &mut Ledger) {
     let listing = Needs::list(Resource::Experiment);
     for mode in [Mode::Open, Mode::Users] {
         let (data, access) = tables().await;
-        workspaces::Workspaces::new(data.clone()).create(&team, &workspaces::Change::default()).await.unwrap();
+        entities::workspaces::Workspaces::new(data.clone())
+            .create(&team, &entities::workspaces::Change::default())
+            .await
+            .unwrap();
         let word = format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}")));
         if mode == Mode::Users {
             user(&data, &access, 0, 0).await;

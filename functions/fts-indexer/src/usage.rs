@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use entities::attributes::{BYTES, WORKSPACE};
 use entities::quota::{Counted, day_of};
 use entities::workspace_named;
+use entities::workspaces::Workspaces;
 use key_schema::{Key, rows};
 use mlflow_api::{ExperimentId, Workspace};
 use serde_json::Value;
 use table::Table;
 use trace_blocks::TracePartition;
-use workspaces::Workspaces;
 
 use crate::batch::Batch;
 

@@ -1,12 +1,12 @@
 //! The housekeeper as a Lambda function.
 
 use artifact_store::Artifacts;
+use entities::workspaces::Workspaces;
 use housekeeper::SLICE;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use retention::{Looks, Retention, ToLog};
 use serde_json::Value;
 use table::Table;
-use workspaces::Workspaces;
 
 // For the allocator and the single thread, see `domain::lambda`.
 #[global_allocator]

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use access::InWorkspaces;
 use domain::Surroundings;
+use entities::workspaces::{Change, Mode, Workspaces};
 use http::Request;
 use mlflow_api::{ErrorCode, Workspace};
 use serde_json::{Value, json};
 use table::Table;
 use test_site::{Api, ROOT, Site, TROUBLES, everybody, tried};
-use workspaces::{Change, Mode, Workspaces};
 
 use crate::faults::packing::timed;
 

@@ -7,6 +7,7 @@ use access::{Arrived, Ask, Authorizer, Caller, Event, Guarded, Identity, Read, R
 use artifact_store::Artifacts;
 use axum::body::Body;
 use domain::Surroundings;
+use entities::workspaces::{Change, Workspaces};
 use futures::future::BoxFuture;
 use http::Request;
 use http::header::CONTENT_TYPE;
@@ -16,7 +17,6 @@ use permissions::{Account, Basic};
 use serde_json::{Value, json};
 use table::{Table, Write};
 use test_site::{Answer, Api, ROOT, Site, TABLE};
-use workspaces::{Change, Workspaces};
 
 use crate::site::of_table;
 

@@ -212,7 +212,7 @@ async fn of_a_workspace(site: &Site, api: &Api, asked: &mut Vec<Asked>) {
     of("POST", format!("{V2}/registered-models/create"), json!({ "name": "m" })).done(api).await;
     let quota = [(entities::quota::Counted::Runs, 1_000)].into_iter().collect();
     let name = Workspace::parse(TEAM).unwrap();
-    workspaces::Workspaces::new(site.table.clone()).set_quota(&name, &quota).await.unwrap();
+    entities::workspaces::Workspaces::new(site.table.clone()).set_quota(&name, &quota).await.unwrap();
     asked.extend([
         of("GET", format!("{V2}/experiments/get-by-name?experiment_name=e"), json!({})),
         of("GET", format!("{V2}/runs/get?run_id={run}"), json!({})),

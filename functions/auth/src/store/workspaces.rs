@@ -2,12 +2,12 @@
 
 use access::Scope;
 use entities::workspace_named;
+use entities::workspaces::Workspaces;
 use key_schema::attributes::WORKSPACE;
 use key_schema::rows;
 use mlflow_api::{ExperimentId, Result, Workspace};
 use permissions::Memberships;
 use table::Table;
-use workspaces::Workspaces;
 
 use super::Store;
 

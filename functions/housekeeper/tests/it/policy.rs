@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use entities::workspaces::Workspaces;
 use key_schema::rows;
 use retention::{Age, Policy, ToLog};
 use serde_json::json;
 use table::{Condition, Item, Meter, text};
-use workspaces::Workspaces;
 
 use crate::lab::{Lab, apply_policy};
 

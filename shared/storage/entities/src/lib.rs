@@ -36,6 +36,7 @@ mod stage;
 mod trace;
 mod unreadable;
 mod workspace;
+pub mod workspaces;
 
 pub use key_schema::attributes;
 pub use key_schema::attributes::{metric_attribute, metric_of};

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
+use entities::workspaces::Workspaces;
 use mlflow_api::{Result, Workspace};
 use runtime::clock::{Moment, now_ms};
-use workspaces::Workspaces;
 
 use crate::report::Report;
 use crate::store::Retention;

@@ -5,13 +5,13 @@ use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
 use entities::experiments::TraceSetting;
+use entities::workspaces::Workspaces;
 use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
 use key_schema::{Descending, Key, Name, Stage, rows};
 use mlflow_api::tracking::{self, KeyValue, LifecycleStage};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits, location};
 use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, number, text};
-use workspaces::Workspaces;
 
 use crate::store::Store;
 use crate::store::names::DEFAULT_EXPERIMENT_NAME;

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use entities::read_all;
+use crate::read_all;
 use key_schema::attributes::{GOES_TO, ID, NAME};
 use key_schema::{Key, ModelKind, Name, rows};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
-use crate::document::{Document, key_of};
-use crate::store::{Workspaces, former_key, listed_key};
+use crate::workspaces::document::{Document, key_of};
+use crate::workspaces::store::{Workspaces, former_key, listed_key};
 
 /// How the contents of a deleted workspace are treated (`WorkspaceDeletionMode`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

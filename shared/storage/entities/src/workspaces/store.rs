@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use entities::{WorkspaceIdentity, now_ms, unreadable};
+use crate::{WorkspaceIdentity, now_ms, unreadable};
 use key_schema::attributes::{BY_ID, CREATED, DESCRIPTION, DIRECTORY, ID};
 use key_schema::{Key, rows};
 use mlflow_api::{Error, ErrorCode, Result, Workspace, location};
 use table::{Condition, Failure, Item, Plan, Query, Refusal, Table, Update, Write, number, text};
 
-use crate::document::{Change, Document, key_of};
+use crate::workspaces::document::{Change, Document, key_of};
 
 /// The workspaces of a table. Cheap to clone.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ impl Workspaces {
     pub async fn listed(&self) -> Result<Vec<Workspace>> {
         let rows = self.table.query(Query::of(rows::ListedWorkspace::all())).await?;
         let name = |item: &Item| Workspace::stored(&rows::ListedWorkspace::parse(&item.key()?)?.workspace.0).ok();
-        entities::read_all(&rows, "the name of a workspace", name)
+        crate::read_all(&rows, "the name of a workspace", name)
     }
 
     /// Changes a workspace. One request. If the default workspace has no item, one is created.

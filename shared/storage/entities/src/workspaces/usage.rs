@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use entities::now_ms;
-use entities::quota::{Counted, day_of};
+use crate::now_ms;
+use crate::quota::{Counted, day_of};
 use key_schema::attributes::{EXHAUSTED, HAS_QUOTA, QUOTAS};
 use key_schema::{Ascending, rows};
 use mlflow_api::{Error, Result, Workspace};
 use table::{Failure, Item, Map, Query, Update, Write, map, number};
 
-use crate::document::key_of;
-use crate::store::{Workspaces, listed_key};
+use crate::workspaces::document::key_of;
+use crate::workspaces::store::{Workspaces, listed_key};
 
 /// The usage of a workspace on one day (UTC).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Workspaces {
             let row = rows::WorkspaceDay::parse(&item.key()?)?;
             Some(Day { day: row.day.0, counted: numbers(Some(&item.0)) })
         };
-        let mut days = entities::read_all(&days, "a day of a workspace", day)?;
+        let mut days = crate::read_all(&days, "a day of a workspace", day)?;
         days.retain(|day| day.day >= from);
         Ok(days)
     }

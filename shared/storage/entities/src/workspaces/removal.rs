@@ -1,13 +1,13 @@
 //! Removes entities that were moved to a workspace that no request can name. Its experiments are
 //! removed together with deleted ones (`retention`).
 
-use entities::attributes::{HOME, ID, NAME, RUN};
-use entities::unreadable;
+use crate::attributes::{HOME, ID, NAME, RUN};
+use crate::unreadable;
 use key_schema::{Key, ModelKey, ModelKind, Name, Ordinal, part, rows};
 use mlflow_api::{Result, Workspace};
 use table::{Condition, Failure, Item, Query, Write, text};
 
-use crate::store::{Workspaces, listed_key};
+use crate::workspaces::store::{Workspaces, listed_key};
 
 impl Workspaces {
     /// Removes the registered models and the evaluation datasets of a workspace. A few requests per

@@ -1,15 +1,15 @@
 //! Moves the contents of a workspace to another one. Each entity is moved in its own transaction,
 //! so that it is always in exactly one of the two. An interrupted move can be resumed.
 
-use entities::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
-use entities::{in_workspace, unreadable};
+use crate::attributes::{EXPERIMENT, HOME, ID, NAME, RUN, WORKSPACE};
+use crate::{in_workspace, unreadable};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use key_schema::{Key, KeyRange, ModelKey, ModelKind, Name, Ordinal, part, rows};
 use mlflow_api::{Error, Result, Workspace};
 use table::{Condition, Failure, Item, Query, Update, Write, text};
 
-use crate::delete::conflict;
-use crate::store::Workspaces;
+use crate::workspaces::delete::conflict;
+use crate::workspaces::store::Workspaces;
 
 /// Number of entities that are moved concurrently.
 const AT_ONCE: usize = 8;

@@ -1,6 +1,6 @@
 //! The document of a workspace.
 
-use entities::unreadable;
+use crate::unreadable;
 use key_schema::attributes::{ARCHIVE, ARCHIVE_AFTER, Attribute, DESCRIPTION, DIRECTORY, GOES_TO, ID, LOCATION, Text};
 use key_schema::{Key, rows};
 use mlflow_api::{Result, Workspace};
