@@ -14,10 +14,8 @@ pub fn workspace_routes() -> Vec<Route<WorkspaceStore>> {
         Route::to::<workspaces::List>("GET", "workspaces", ListOf(Workspace)).under(Paths::V3),
         Route::to::<workspaces::Create>("POST", "workspaces", Create(Workspace)).under(Paths::V3),
         Route::to::<workspaces::Get>("GET", "workspaces/{workspace_name}", Read(Workspace)).under(Paths::V3),
-        Route::to::<workspaces::Update>("PATCH", "workspaces/{workspace_name}", Update(Workspace))
-            .under(Paths::V3),
-        Route::to::<workspaces::Delete>("DELETE", "workspaces/{workspace_name}", Delete(Workspace))
-            .under(Paths::V3),
+        Route::to::<workspaces::Update>("PATCH", "workspaces/{workspace_name}", Update(Workspace)).under(Paths::V3),
+        Route::to::<workspaces::Delete>("DELETE", "workspaces/{workspace_name}", Delete(Workspace)).under(Paths::V3),
     ]
 }
 

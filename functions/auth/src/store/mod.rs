@@ -17,13 +17,13 @@ use access::Scope;
 use permissions::{Basic, Passwords};
 use table::Table;
 
-pub use workspaces::WorkspaceStore;
 pub(crate) use first_roles::FirstRoles;
 pub(crate) use grants::permissions_of;
 pub use roles::StoredRole;
 pub use sessions::{Ended, MOST_SESSIONS, SESSION};
 pub use tokens::{MOST_TOKENS, NewToken};
 pub use users::Found;
+pub use workspaces::WorkspaceStore;
 
 /// The store of users, roles and grants.
 #[derive(Clone)]

@@ -14,9 +14,6 @@
 //! Therefore spans are written first, and then the block. After that, the marks are deleted that
 //! were quiet when the traces were read, each on condition that it has not been put again. A lock
 //! keeps out a second packer, and the removal of the experiment or of expired traces.
-//!
-//! This is a crate of its own and not a part of `trace-blocks`, because functions that read blocks
-//! do not need it, and only the indexer may pack (`tests/structure/test_floors.py`).
 
 mod append;
 mod asks;

@@ -3,6 +3,16 @@
 //! Functions write these items. The indexer reads them and writes copies that searches read. All of
 //! them share the code in this crate, so that each stored format is defined once. Keys and
 //! attribute names are in `key-schema`, and requests are sent by `table`.
+//!
+//! | module | what it contains |
+//! |---|---|
+//! | [`documents`] | documents that are changed in parts: params and tags in maps, or in rows |
+//! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
+//! | [`listing`] | pages of the lists and searches of every domain |
+//! | [`workspaces`] | creating and deleting workspaces, and their usage |
+//! | [`journal`], [`points`], [`chart`] | stored formats of metric points |
+//! | [`fields`] | the indexed fields of an experiment |
+//! | [`layout`], [`migration`] | the layout's version, and the steps from one version to the next |
 
 mod awaited_trace;
 pub mod chart;

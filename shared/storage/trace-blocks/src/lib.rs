@@ -6,7 +6,7 @@
 //! that ends there or later. The block's version of a trace only counts if there is no mark at the
 //! trace's place. Readers therefore read the marks of an interval first, and then its blocks.
 //!
-//! The indexer decides when traces are packed, and `trace-packing` writes blocks.
+//! The indexer decides when traces are packed, and writes the blocks.
 //! `functions/traces` reads them. Writers put a mark before they change a trace. This crate defines
 //! the contents of a block and its maximum size (`pack.rs`). A [`PartitionLock`] protects a
 //! partition while it is being packed. The whole protocol is described in `docs/design/traces-at-rest.md`.

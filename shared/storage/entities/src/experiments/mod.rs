@@ -1,9 +1,6 @@
 //! Experiments as every domain needs them: whether an experiment exists and is active, whether its
 //! runs may be written to, and how long its traces are kept.
 //!
-//! This is a crate of its own because several functions write data of experiments, and functions do
-//! not otherwise share code.
-//!
 //! Deleting or restoring an experiment with any number of runs changes a single item, the
 //! experiment's, and increments its **stage version**. A run's item only records what happened to
 //! the run itself, and at which version. If that version is older than the experiment's, the

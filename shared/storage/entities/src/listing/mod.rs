@@ -1,9 +1,7 @@
 //! Pagination that the lists and searches of every domain share.
 //!
-//! This is a crate of its own because each function searches its own entities, in the same table
-//! and over the same indexes. The crate `search` defines what a search means and how it is planned,
-//! without I/O. This crate reads the table for it. The lists of the index of runs are in
-//! `run-index`.
+//! The crate `search` defines what a search means and how it is planned, without I/O. This module
+//! reads the table for it. The lists of the index of runs are in `run-index`.
 //!
 //! A page ends when it reaches one of three limits: the number of entities, the bytes of the
 //! response ([`Page`]), or the bytes that were read ([`Reading`]). If all entities have to be read,
