@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use clap::Args;
-use entities::experiments::TraceSetting;
 use entities::layout;
+use entities::trace_retention::TraceSetting;
 use entities::workspaces::Workspaces;
 use indicatif::{ProgressBar, ProgressStyle};
 use mlflow_api::proto_json::time_text;

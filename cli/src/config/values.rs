@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use entities::attributes::{LAST_NUMBER, LAYOUT};
-use entities::experiments::{TraceSetting, retention_tags};
 use entities::fields;
+use entities::trace_retention::{TraceSetting, retention_tags};
 use entities::workspaces::Workspaces;
 use key_schema::rows;
 use mlflow_api::{Error, ExperimentId, TraceRetention, Workspace};

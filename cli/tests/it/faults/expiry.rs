@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use artifact_store::Artifacts;
-use entities::experiments::KeptTraces;
+use entities::trace_retention::KeptTraces;
 use mlflow_api::proto_json::time_text;
 use mlflow_api::{TraceId, Workspace};
 use retention::Retention;

@@ -7,7 +7,7 @@ use access::{Only, Restriction};
 use artifact_store::Artifacts;
 use auth::store::NewToken;
 use embedded_engine::faults::Trouble;
-use entities::experiments::TraceSetting;
+use entities::trace_retention::TraceSetting;
 use fts_indexer::{Batch, Indexer};
 use key_schema::rows::RowDescription;
 use mlflow_api::auth::Level;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use access::Scope;
 use artifact_store::Artifacts;
-use entities::experiments::{Experiments, KeptTraces};
+use entities::experiments::Experiments;
+use entities::trace_retention::KeptTraces;
 use mlflow_api::Result;
 use table::Table;
 

@@ -1,7 +1,7 @@
 //! Expired traces are hidden, whether or not they have been removed.
 
-use entities::experiments::TraceSetting;
 use entities::now_ms;
+use entities::trace_retention::TraceSetting;
 use mlflow_api::proto_json::time_text;
 use serde_json::{Value, json};
 

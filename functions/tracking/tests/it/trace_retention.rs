@@ -1,6 +1,6 @@
 //! The experiment tag that sets how long traces are kept.
 
-use entities::experiments::TraceSetting;
+use entities::trace_retention::TraceSetting;
 use serde_json::{Value, json};
 
 use crate::server::{Answer, Site};

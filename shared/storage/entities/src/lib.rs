@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`documents`] | documents that are changed in parts: params and tags in maps, or in rows |
 //! | [`experiments`] | whether an experiment and its runs may be written to, and leases on that |
+//! | [`trace_retention`] | how long traces are kept |
 //! | [`listing`] | pages of the lists and searches of every domain |
 //! | [`workspaces`] | creating and deleting workspaces, and their usage |
 //! | [`journal`], [`points`], [`chart`] | stored formats of metric points |
@@ -44,6 +45,7 @@ mod run_times;
 mod searched;
 mod stage;
 mod trace;
+pub mod trace_retention;
 mod unreadable;
 mod workspace;
 pub mod workspaces;

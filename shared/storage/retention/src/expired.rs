@@ -1,6 +1,6 @@
 //! Deletes expired traces, day by day. Reads hide traces from the moment at which they expire.
 
-use entities::experiments::{KeptTraces, TraceSetting};
+use entities::trace_retention::{KeptTraces, TraceSetting};
 use mlflow_api::{ExperimentId, Result, Workspace};
 use trace_blocks::{TracePartition, day_of};
 

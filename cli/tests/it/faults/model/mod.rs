@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use artifact_store::Artifacts;
 use embedded_engine::StreamReader;
 use embedded_engine::faults::{FaultInjector, Trouble};
-use entities::experiments::TraceSetting;
+use entities::trace_retention::TraceSetting;
 use fts_indexer::{Batch, Indexer};
 use futures::future::join_all;
 use mlflow_api::Workspace;

@@ -4,7 +4,7 @@ use access::{Granted, Guarded, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
-use entities::experiments::TraceSetting;
+use entities::trace_retention::TraceSetting;
 use entities::workspaces::Workspaces;
 use entities::{Moment, being_removed, entries, experiment_state, if_closed, in_workspace, layout, now_ms};
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};

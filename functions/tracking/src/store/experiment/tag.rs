@@ -3,7 +3,7 @@
 use access::Granted;
 use entities::attributes::STAGE;
 use entities::experiment_state;
-use entities::experiments::TraceSetting;
+use entities::trace_retention::TraceSetting;
 use key_schema::{Key, Name, rows};
 use mlflow_api::tracking::CUSTOM_VIEW_TAG_PREFIX;
 use mlflow_api::{Error, ExperimentId, Result, TRACE_RETENTION_TAG, Workspace, limits};

@@ -1,5 +1,5 @@
-//! Experiments as every domain needs them: whether an experiment exists and is active, whether its
-//! runs may be written to, and how long its traces are kept.
+//! Experiments as every domain needs them: whether an experiment exists and is active, and whether
+//! its runs may be written to.
 //!
 //! Deleting or restoring an experiment with any number of runs changes a single item, the
 //! experiment's, and increments its **stage version**. A run's item only records what happened to
@@ -15,9 +15,7 @@
 //! and for the runs that a process logs to. Users and grants have leases of their own, in the crate
 //! `permissions`.
 
-mod kept_traces;
 mod own_settings;
-mod trace_setting;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,9 +28,7 @@ use mlflow_api::tracking::LifecycleStage;
 use mlflow_api::{Error, ExperimentId, Result, RunId};
 use table::{Condition, Item, Table, number, text};
 
-pub use kept_traces::{KeptSince, KeptTraces, retention_tags};
 pub use own_settings::forget_settings;
-pub use trace_setting::TraceSetting;
 
 /// How long a process may rely on an experiment's lifecycle stage after it began to read it.
 pub const LEASE: Duration = Duration::from_millis(300);

@@ -5,7 +5,7 @@ use key_schema::rows;
 use mlflow_api::ExperimentId;
 use table::{Query, Result, Table};
 
-use crate::experiments::TraceSetting;
+use crate::trace_retention::TraceSetting;
 
 /// Deletes the settings of an experiment that is being permanently deleted. One request, and one
 /// for each setting that mentions the experiment.

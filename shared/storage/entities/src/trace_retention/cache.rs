@@ -15,7 +15,7 @@ use key_schema::{Name, rows};
 use mlflow_api::{ExperimentId, Result, TRACE_RETENTION_TAG, TraceRetention};
 use table::{Item, Table};
 
-use crate::experiments::trace_setting::TraceSetting;
+use crate::trace_retention::TraceSetting;
 
 /// How long a process relies on what it read.
 const READ: Duration = Duration::from_mins(1);

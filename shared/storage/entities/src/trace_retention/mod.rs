@@ -1,0 +1,21 @@
+//! How long traces are kept.
+//!
+//! The tag `mlflow.trace.retention` of an experiment says how long its traces are kept. Other
+//! experiments follow the server's setting, which an administrator creates; without it, traces are
+//! kept forever. Everything about this is here, except for code that belongs to another floor:
+//!
+//! | step | where |
+//! |---|---|
+//! | the format of the tag and the setting, and its check in requests | `mlflow_api::TraceRetention` |
+//! | `config set`, `gc --trace-ttl-policy` and `traces/tags` write the tag or the setting | `cli/src/config`, [`TraceSetting`] |
+//! | an experiment is announced in the setting before it gets the tag | [`TraceSetting::announce`] |
+//! | reads hide expired traces at once | [`KeptTraces`], in the store of `functions/traces` |
+//! | expired traces are deleted, by `housekeeper`, `serve` and `gc` | `shared/storage/retention/src/expired.rs` |
+//!
+//! `docs/adr/0035-expiry-of-traces.md` explains why.
+
+mod cache;
+mod setting;
+
+pub use cache::{KeptSince, KeptTraces, retention_tags};
+pub use setting::TraceSetting;
