@@ -46,7 +46,7 @@ export SAM_CLI_TELEMETRY := 0
 # not cache bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help imported run ui watch watch-bucket test lint test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
+.PHONY: help imported run ui watch watch-bucket test lint spelling test-rust test-python test-browser test-slow test-dynamodb validate checkov clients emulator deny advisories docs scale build link-arm64 deploy release restore smoke clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,7 +91,7 @@ test: ## Run everything that continuous integration checks
 	wait $$packages || { cat target/packages.log; failed=1; }; exit $$failed
 	@# Runs everything concurrently, because tests often wait. Python tests wait most, so they get the highest priority.
 	trap 'kill $$(jobs -p) 2> /dev/null || :' EXIT; \
-	nice $(MAKE) --keep-going validate deny link-arm64 > target/checks.log 2>&1 & checks=$$!; \
+	nice $(MAKE) --keep-going validate deny spelling link-arm64 > target/checks.log 2>&1 & checks=$$!; \
 	nice $(MAKE) test-rust > target/rust.log 2>&1 & rust=$$!; failed=0; \
 	$(MAKE) test-python || failed=1; \
 	wait $$rust || failed=1; cat target/rust.log; \
@@ -102,7 +102,10 @@ test: ## Run everything that continuous integration checks
 imported: $(VENV_READY)
 	python -m pytest tests --collect-only --quiet > target/imported.log || { tail -n 60 target/imported.log; exit 1; }
 
-lint: ## Check formatting and lints
+spelling: $(VENV_READY) ## Check the spelling of code and documents
+	typos
+
+lint: spelling ## Check formatting, lints and spelling
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- --deny warnings
 

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_address_is_the_proxys_own_word() {
+    fn the_last_address_is_written_by_the_proxy() {
         let mut headers = HeaderMap::new();
         assert_eq!(forwarded_for(&headers), None);
         headers.append("x-forwarded-for", "1.1.1.1, 2.2.2.2".parse().unwrap());

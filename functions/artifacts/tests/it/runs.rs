@@ -86,7 +86,7 @@ async fn an_upload_of_the_page_is_no_longer_than_the_server_takes_or_mlflow_does
 }
 
 #[tokio::test]
-async fn artifacts_of_models_are_sent_from_the_proxys_directory() {
+async fn artifacts_of_models_are_sent_from_the_directory_of_the_proxy() {
     let server = Server::new().await;
     let (model, uri) = server.logged_model().await;
     assert!(uri.starts_with("mlflow-artifacts:/0/models/"), "{uri}");
