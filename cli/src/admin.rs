@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use access::Along;
+use access::AuthorizerWrites;
 use auth::store::Store;
 use clap::{Args, Subcommand};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
@@ -109,12 +109,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let name = user_name(&user)?;
             let store = store(&place).await?;
             for kind in TYPES {
-                match store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await {
+                match store.grant(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING, level).await {
                     // An existing grant is replaced, which makes the command repeatable.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
-                        let revoked = store.revoke(&Along::nothing(), &name, kind, EVERYTHING).await;
+                        let revoked = store.revoke(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING).await;
                         revoked.map_err(|error| error.cause.unwrap_or(error.message))?;
-                        let granted = store.grant(&Along::nothing(), &name, kind, EVERYTHING, level).await;
+                        let granted = store.grant(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING, level).await;
                         granted.map_err(|error| error.cause.unwrap_or(error.message))?;
                     }
                     outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,

@@ -345,7 +345,7 @@ async fn fifty_may_be_seen_of(experiments: usize) {
         if number % (experiments / 50) == 0 {
             let granted = server
                 .users
-                .grant(&access::Along::nothing(), &name, GrantType::Experiment, &experiment, Level::Read)
+                .grant(&access::AuthorizerWrites::nothing(), &name, GrantType::Experiment, &experiment, Level::Read)
                 .await;
             granted.unwrap();
         }

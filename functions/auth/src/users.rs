@@ -161,7 +161,7 @@ pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
         Caller::User(user) => Ok(user.name.clone()),
         // An IAM principal that acts as no user has no page.
         Caller::Principal(principal) => Err(UserName::not_found(principal)),
-        Caller::Somebody => Err(Error::internal("the request has no user")),
+        Caller::Anonymous => Err(Error::internal("the request has no user")),
     }
 }
 
@@ -195,7 +195,7 @@ impl Seen {
         Ok(match scope.caller() {
             Caller::User(caller) if caller.is_admin || caller.name.as_str() == user => Self::All,
             Caller::Principal(_) => Self::All,
-            Caller::Somebody => Self::In(BTreeSet::new()),
+            Caller::Anonymous => Self::In(BTreeSet::new()),
             Caller::User(caller) => Self::In(store.administered_by(caller).await?),
         })
     }

@@ -89,7 +89,7 @@ async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'stat
     store.user_create(&name, PASSWORD.to_owned(), false).await.unwrap();
     for number in 1..=grants {
         store
-            .grant(&access::Along::nothing(), &name, GrantType::Experiment, &number.to_string(), Level::Edit)
+            .grant(&access::AuthorizerWrites::nothing(), &name, GrantType::Experiment, &number.to_string(), Level::Edit)
             .await
             .unwrap();
     }

@@ -1,6 +1,6 @@
 //! Grants that users hold directly. They are stored in the data table, in one partition per user.
 
-use access::{Along, Identity, Scope};
+use access::{AuthorizerWrites, Identity, Scope};
 use entities::{closed, workspace_named};
 use key_schema::attributes::{
     Attribute, HOME, ID, IN_WORKSPACE, LEVEL, LEVELS, NAME, RESOURCE, SCORER, Text, USER_ID, WORKSPACE,
@@ -32,7 +32,7 @@ impl Store {
     /// type.
     pub(super) async fn find_resource(
         &self,
-        along: &Along,
+        along: &AuthorizerWrites,
         workspace: &Workspace,
         kind: GrantType,
         pattern: &str,
@@ -80,7 +80,7 @@ impl Store {
     /// Checks whether a resource exists in the workspace of a request. One or two requests.
     pub(crate) async fn has_resource(&self, scope: &Scope, kind: GrantType, pattern: &str) -> Result<bool> {
         let workspace = scope.workspace();
-        let Some((on, _)) = self.find_resource(&Along::nothing(), workspace, kind, pattern).await? else {
+        let Some((on, _)) = self.find_resource(&AuthorizerWrites::nothing(), workspace, kind, pattern).await? else {
             return Ok(false);
         };
         // The ids of experiments and scorers do not contain the workspace.
@@ -97,7 +97,7 @@ impl Store {
     /// has a grant for the resource already.
     pub async fn grant(
         &self,
-        along: &Along,
+        along: &AuthorizerWrites,
         name: &UserName,
         kind: GrantType,
         pattern: &str,
@@ -202,7 +202,7 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the user or the grant does not exist.
-    pub async fn revoke(&self, along: &Along, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
+    pub async fn revoke(&self, along: &AuthorizerWrites, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
         let workspace = along.workspace();

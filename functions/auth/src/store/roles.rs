@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use access::{Along, Caller, Scope, User};
+use access::{AuthorizerWrites, Caller, Scope, User};
 use entities::{WorkspaceIdentity, closed, unreadable};
 use key_schema::attributes::{Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME, ROLE, Text, VERSION};
 use key_schema::{Key, Name, Ordinal, access_rows};
@@ -396,7 +396,7 @@ impl Store {
     ) -> Result<RolePermission> {
         // Checks that the role exists before an id is allocated.
         let workspace = Workspace::parse(&self.role_get(role).await?.workspace).unwrap_or_default();
-        let found = self.find_resource(&Along::nothing(), &workspace, kind, pattern).await?;
+        let found = self.find_resource(&AuthorizerWrites::nothing(), &workspace, kind, pattern).await?;
         let resource = found.map(|(_, id)| id).unwrap_or_default();
         let id = self.next_id(Kind::Grants).await?;
         let grant = &RoleGrant { id, level, kind, resource, pattern: pattern.to_owned() };

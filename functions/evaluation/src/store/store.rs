@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use access::{Along, Scope};
+use access::{AuthorizerWrites, Scope};
 use entities::experiments::Experiments;
 use table::Table;
 
@@ -11,7 +11,7 @@ use table::Table;
 pub struct Store {
     pub(super) table: Table,
     pub(super) experiments: Experiments,
-    pub(super) along: Along,
+    pub(super) along: AuthorizerWrites,
 }
 
 impl Store {
@@ -25,7 +25,7 @@ impl Store {
     /// table must use the same length.
     #[must_use]
     pub fn with_lease(table: Table, lease: Duration) -> Self {
-        Self { experiments: Experiments::new(table.clone(), lease), table, along: Along::nothing() }
+        Self { experiments: Experiments::new(table.clone(), lease), table, along: AuthorizerWrites::nothing() }
     }
 }
 

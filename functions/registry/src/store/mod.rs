@@ -25,7 +25,7 @@ mod version_tag;
 
 use std::sync::Arc;
 
-use access::{Along, Scope};
+use access::{AuthorizerWrites, Scope};
 use artifact_store::Artifacts;
 use key_schema::{ModelKey, attributes};
 use table::Table;
@@ -40,7 +40,7 @@ pub struct Store {
     table: Table,
     artifact_root: Arc<str>,
     artifacts: Artifacts,
-    along: Along,
+    along: AuthorizerWrites,
 }
 
 /// The parameters of a search, as the client sent them.
@@ -68,7 +68,7 @@ impl Store {
             table,
             artifact_root: artifact_root.into(),
             artifacts: Artifacts::below(artifact_root),
-            along: Along::nothing(),
+            along: AuthorizerWrites::nothing(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::{Along, Scope};
+use access::{AuthorizerWrites, Scope};
 use artifact_store::Artifacts;
 use entities::experiments::Experiments;
 use run_index::IndexedFieldsCache;
@@ -24,7 +24,7 @@ pub struct Store {
     pub(super) points_in_document: usize,
     pub(super) indexed_fields: IndexedFieldsCache,
     pub(super) search_bounds: SearchBounds,
-    pub(super) along: Along,
+    pub(super) along: AuthorizerWrites,
     pub(super) has_workspaces: bool,
 }
 
@@ -50,7 +50,7 @@ impl Store {
             artifacts: Artifacts::below(artifact_root),
             working_directory: None,
             search_bounds: SearchBounds::default(),
-            along: Along::nothing(),
+            along: AuthorizerWrites::nothing(),
             has_workspaces: false,
         }
     }

@@ -28,7 +28,7 @@ pub struct User {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// An anonymous caller, admitted by the gateway or by the loopback address.
-    Somebody,
+    Anonymous,
     /// An AWS principal that signed the request and is not mapped to a user. It has full access,
     /// because the gateway has admitted it.
     Principal(Arc<str>),
@@ -41,7 +41,7 @@ impl Caller {
     #[must_use]
     pub fn user(&self) -> Option<&User> {
         match self {
-            Self::Somebody | Self::Principal(_) => None,
+            Self::Anonymous | Self::Principal(_) => None,
             Self::User(user) => Some(user),
         }
     }
@@ -50,7 +50,7 @@ impl Caller {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Somebody => "",
+            Self::Anonymous => "",
             Self::Principal(principal) => principal,
             Self::User(user) => user.name.as_str(),
         }
@@ -79,7 +79,7 @@ impl Identity {
     #[must_use]
     pub fn somebody() -> Self {
         Self {
-            caller: Caller::Somebody,
+            caller: Caller::Anonymous,
             workspace: Workspace::default(),
             has_workspaces: false,
             restriction: Restriction::default(),

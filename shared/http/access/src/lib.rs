@@ -28,7 +28,7 @@
 //! which callers are admitted. On a laptop, the server accepts connections from the loopback
 //! address only. The authorizer for users is in the crate `permissions`.
 
-mod along;
+mod authorizer_writes;
 mod ask;
 mod authorizer;
 mod credentials;
@@ -43,7 +43,7 @@ mod restriction;
 mod scope;
 mod workspaces;
 
-pub use along::Along;
+pub use authorizer_writes::AuthorizerWrites;
 pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
 pub use credentials::{Credentials, Sent};
 pub use guard::{Ask, Guarded, Read, Stored};

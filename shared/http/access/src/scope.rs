@@ -11,7 +11,7 @@ use mlflow_api::{
 };
 use table::Table;
 
-use crate::along::Along;
+use crate::authorizer_writes::AuthorizerWrites;
 use crate::authorizer::{Authorizer, Visible};
 use crate::decisions::{Decided, Decisions, Refusal};
 use crate::identity::{Caller, Identity};
@@ -36,7 +36,7 @@ impl<T> Deref for Granted<T> {
 #[derive(Clone, Debug)]
 pub struct Scope {
     identity: Identity,
-    along: Along,
+    along: AuthorizerWrites,
     visible: Visible,
     found: HashMap<Target, Outcome>,
     /// Kinds of entities that the response may show, each with the target that contains them.
@@ -124,7 +124,7 @@ impl Scope {
         let lists = needs.iter().any(|need| need.action == Action::List);
         let visible = if lists && may_list { decisions.visible().await? } else { Visible::nothing() };
         let Decisions { identity, models, workspace, .. } = decisions;
-        let along = Along::of(authorizer, &identity, if looks { models } else { HashMap::new() }, workspace);
+        let along = AuthorizerWrites::of(authorizer, &identity, if looks { models } else { HashMap::new() }, workspace);
         Ok(Self { identity, along, visible, found, shown, experiments })
     }
 
@@ -156,7 +156,7 @@ impl Scope {
 
     /// Returns the source of the writes that the authorizer adds to the request's transactions.
     #[must_use]
-    pub fn along(&self) -> &Along {
+    pub fn along(&self) -> &AuthorizerWrites {
         &self.along
     }
 

@@ -1,6 +1,6 @@
 //! Stored model versions, and the location of their artifacts.
 
-use access::{Action, Along, Needs, Target};
+use access::{Action, AuthorizerWrites, Needs, Target};
 use artifact_store::{ArtifactPath, Artifacts, Location, not_read};
 use entities::attributes::{HOME, ID, NAME, RUN, SOURCE, STORAGE};
 use entities::{locate_run, run_artifact_uri};
@@ -35,7 +35,7 @@ enum Place {
 ///
 /// # Errors
 /// Returns an error if the table cannot be read.
-pub async fn read_version(table: &Table, along: &Along, name: &str, number: u32) -> Result<Option<StoredVersion>> {
+pub async fn read_version(table: &Table, along: &AuthorizerWrites, name: &str, number: u32) -> Result<Option<StoredVersion>> {
     let key = ModelKey::of(&along.workspace(), name);
     let (model_key, version_key) = (rows::RegisteredModel::key(&key), rows::ModelVersion::key(&key, &Ordinal(number)));
     let mut items = table.get_many(&[model_key.clone(), version_key.clone()]).await?;

@@ -260,7 +260,7 @@ impl Authorizer for Basic {
     ) -> BoxFuture<'a, Result<Vec<bool>>> {
         Box::pin(async move {
             let user = match &identity.caller {
-                Caller::Somebody => return Ok(vec![false; asked.len()]),
+                Caller::Anonymous => return Ok(vec![false; asked.len()]),
                 Caller::Principal(_) => return Ok(vec![true; asked.len()]),
                 Caller::User(user) => user,
             };
@@ -293,7 +293,7 @@ impl Authorizer for Basic {
     fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
         Box::pin(async move {
             match &identity.caller {
-                Caller::Somebody => Ok(Visible::nothing()),
+                Caller::Anonymous => Ok(Visible::nothing()),
                 Caller::Principal(_) => Ok(Visible::Everything),
                 Caller::User(user) if user.is_admin => Ok(Visible::Everything),
                 Caller::User(user) => {

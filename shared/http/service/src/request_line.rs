@@ -246,7 +246,7 @@ mod tests {
             version: 1,
         };
         let noting = async {
-            note_caller(&Caller::Somebody);
+            note_caller(&Caller::Anonymous);
             note_caller(&Caller::User(Arc::new(user)));
         };
         NOTED.scope(Arc::clone(&noted), noting).await;

@@ -17,13 +17,13 @@ use crate::kind::Resource;
 /// Writes that the authorizer adds to the request's transaction, for example the caller's grant on
 /// a new entity.
 #[derive(Clone, Default)]
-pub struct Along {
+pub struct AuthorizerWrites {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
     models: Arc<HashMap<RegisteredModelName, Option<String>>>,
     within: Option<WorkspaceIdentity>,
 }
 
-impl Along {
+impl AuthorizerWrites {
     /// Creates the source of an authorizer's additional writes for a request.
     ///
     /// `models` maps the names of the registered models that the authorizer decided about to their
@@ -130,7 +130,7 @@ impl Along {
     }
 }
 
-impl fmt::Debug for Along {
+impl fmt::Debug for AuthorizerWrites {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Along").field(&self.by.as_ref().map(|(_, identity)| identity)).finish()
     }
