@@ -1,6 +1,6 @@
 //! Generates `docs/reference/capacity-access.md`: the metered costs that users add to their
 //! requests. `UPDATE_DOCS=1` rewrites it. A cost above its budget fails the test.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Tests the indexer on a table of its own: the entries that it derives, repeated attempts, and
 //! failing requests.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod overlap;
 mod postponed;

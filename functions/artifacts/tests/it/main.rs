@@ -1,5 +1,5 @@
 //! Tests the artifacts function through its HTTP API, over a private directory.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod attacks;
 mod generated;

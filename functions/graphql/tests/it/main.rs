@@ -1,5 +1,5 @@
 //! Tests the GraphQL endpoint over a private table.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod answers;
 mod generated;

@@ -1,5 +1,5 @@
 //! Permanent deletion, tested on a private table with concurrent clients and a running indexer.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod full;
 mod histories;

@@ -1,6 +1,6 @@
 //! The registry function as its clients see it, over an engine that throttles, loses responses and
 //! cuts off requests.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod aliases;
 mod concurrency;

@@ -1,5 +1,5 @@
 //! Tests the traces function over the embedded engine.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod adding;
 mod assessments;

@@ -1,6 +1,6 @@
 //! The tracking function as its clients see it, over an engine that throttles, loses responses and
 //! lags behind.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod absent;
 mod attributes;

@@ -1,7 +1,7 @@
 //! Memory usage of responses. A separate process, because allocations of other tests would be
 //! counted as well.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 #[path = "../it/calls/mod.rs"]
 mod calls;

@@ -1,5 +1,5 @@
 //! Log lines of requests and other work: their format, and their cost.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::io::{self, Write};
 use std::pin::pin;

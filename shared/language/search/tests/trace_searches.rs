@@ -1,7 +1,7 @@
 //! Compares searches of traces with the results of stock MLflow's own store, which were recorded by
 //! `tests/compare/record_trace_searches.py`.
 
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Packed traces are restored unchanged, and arbitrary bytes are not read as traces.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -6,7 +6,7 @@
     clippy::unwrap_used,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "a test says what it expects by failing"
+    reason = "tests fail by panicking"
 )]
 
 mod api;

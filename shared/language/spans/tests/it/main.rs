@@ -1,5 +1,5 @@
 //! Spans as they are sent, stored and returned.
-#![expect(clippy::unwrap_used, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod packing;
 mod stock;

@@ -1,5 +1,5 @@
 //! The engine as its clients use it.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test says what it expects by failing")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod access;
 mod capacity;

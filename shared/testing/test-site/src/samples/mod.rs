@@ -9,7 +9,7 @@
     clippy::panic,
     clippy::missing_panics_doc,
     clippy::must_use_candidate,
-    reason = "a test says what it expects by failing"
+    reason = "tests fail by panicking"
 )]
 
 mod artifacts;
