@@ -8,11 +8,11 @@ use auth::store::Store;
 use clap::{Args, Subcommand};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 use mlflow_api::{ErrorCode, UserName};
-use permissions::{Basic, LEASE};
+use permissions::{LEASE, UserAuthorizer};
 
 use crate::Failure;
-use crate::connect::Place;
-use crate::say::say;
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Options of `admin`.
 #[derive(Args)]
@@ -30,7 +30,7 @@ enum Command {
         #[arg(value_name = "NAME")]
         user: String,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Grant a user a permission level for all present and future experiments, scorers, registered
     /// models and prompts.
@@ -42,7 +42,7 @@ enum Command {
         #[arg(long, default_value = "MANAGE", value_parser = level)]
         level: Level,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Map an IAM principal to a user: requests signed by the principal act as that user.
     Map {
@@ -53,7 +53,7 @@ enum Command {
         #[arg(value_name = "NAME")]
         user: String,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Refuse requests signed by an IAM principal, whether or not it was mapped to a user.
     Unmap {
@@ -65,7 +65,7 @@ enum Command {
         #[arg(long)]
         forget: bool,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Revoke a user's access by password, session and token.
     Disable {
@@ -73,14 +73,14 @@ enum Command {
         #[arg(value_name = "NAME")]
         user: String,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// End all sessions and revoke all tokens of all users, for example after a restore, which
     /// brings back sessions and tokens that were ended after the restored moment. Passwords stay
     /// valid.
     EndSessions {
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Restore the access of a disabled user.
     Enable {
@@ -88,12 +88,13 @@ enum Command {
         #[arg(value_name = "NAME")]
         user: String,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
 }
 
 /// Resource types that are granted. All other resources belong to one of these.
-const TYPES: [GrantType; 4] = [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
+const GRANT_TYPES: [GrantType; 4] =
+    [GrantType::Experiment, GrantType::Scorer, GrantType::RegisteredModel, GrantType::Prompt];
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
@@ -103,12 +104,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             auth::check_password(&password).map_err(|error| error.message)?;
             let made = store(&place).await?.user_create(&name, password, true).await;
             let made = made.map_err(|error| error.cause.unwrap_or(error.message))?;
-            say(&format!("Created administrator `{}` (user id {}).", made.username, made.id));
+            print_line(&format!("Created administrator `{}` (user id {}).", made.username, made.id));
         }
         Command::Grant { user, level, place } => {
             let name = user_name(&user)?;
             let store = store(&place).await?;
-            for kind in TYPES {
+            for kind in GRANT_TYPES {
                 match store.grant(&AuthorizerWrites::nothing(), &name, kind, EVERYTHING, level).await {
                     // An existing grant is replaced, which makes the command repeatable.
                     Err(error) if error.code == ErrorCode::ResourceAlreadyExists => {
@@ -120,15 +121,17 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                     outcome => outcome.map_err(|error| error.cause.unwrap_or(error.message))?,
                 }
             }
-            settle().await;
-            say(&format!("Granted {level} on all experiments, scorers, registered models and prompts to `{name}`."));
+            wait_for_lease().await;
+            print_line(&format!(
+                "Granted {level} on all experiments, scorers, registered models and prompts to `{name}`."
+            ));
         }
         Command::Map { principal, user, place } => {
             let (principal, name) = (principal_of(&principal)?, user_name(&user)?);
             let mapped = store(&place).await?.principal_map(&principal, &name).await;
             mapped.map_err(|error| error.cause.unwrap_or(error.message))?;
-            settle().await;
-            say(&format!("Mapped {principal} to `{name}`."));
+            wait_for_lease().await;
+            print_line(&format!("Mapped {principal} to `{name}`."));
         }
         Command::Unmap { principal, forget, place } => {
             let (principal, store) = (principal_of(&principal)?, store(&place).await?);
@@ -138,45 +141,48 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 store.principal_refuse(&principal).await
             };
             done.map_err(|error| error.cause.unwrap_or(error.message))?;
-            settle().await;
+            wait_for_lease().await;
             let is = if forget {
                 "The user named by SignedUser applies, or full access if it is empty"
             } else {
                 "Its requests are refused"
             };
-            say(&format!("Unmapped {principal}. {is}."));
+            print_line(&format!("Unmapped {principal}. {is}."));
         }
         Command::Disable { user, place } => set_disabled(&user, &place, true).await?,
         Command::EndSessions { place } => {
             let ended = store(&place).await?.all_end().await;
             let ended = ended.map_err(|error| error.cause.unwrap_or(error.message))?;
-            say(&format!("Ended {} sessions and {} tokens. Passwords are unchanged.", ended.sessions, ended.tokens));
+            print_line(&format!(
+                "Ended {} sessions and {} tokens. Passwords are unchanged.",
+                ended.sessions, ended.tokens
+            ));
         }
         Command::Enable { user, place } => set_disabled(&user, &place, false).await?,
     }
     Ok(())
 }
 
-async fn set_disabled(user: &str, place: &Place, is_disabled: bool) -> Result<(), Failure> {
+async fn set_disabled(user: &str, place: &TableOptions, is_disabled: bool) -> Result<(), Failure> {
     let name = user_name(user)?;
     let set = store(place).await?.user_set_disabled(&name, is_disabled).await;
     set.map_err(|error| error.cause.unwrap_or(error.message))?;
-    settle().await;
-    say(&format!("{} `{name}`.", if is_disabled { "Disabled" } else { "Enabled" }));
+    wait_for_lease().await;
+    print_line(&format!("{} `{name}`.", if is_disabled { "Disabled" } else { "Enabled" }));
     Ok(())
 }
 
 /// Waits until the change is visible in every process, which caches access data for [`LEASE`].
-pub(crate) async fn settle() {
+pub(crate) async fn wait_for_lease() {
     runtime::clock::sleep(LEASE).await;
 }
 
-pub(crate) async fn store(place: &Place) -> Result<Store, Failure> {
+pub(crate) async fn store(place: &TableOptions) -> Result<Store, Failure> {
     let (data, _engine) = place.connect().await?;
     let access = place.access_table(&data);
     place.create(&data, false).await?;
     place.create_access(&access, false).await?;
-    Ok(Store::new(data.clone(), access.clone(), Basic::new(data, access, Level::NoPermissions)))
+    Ok(Store::new(data.clone(), access.clone(), UserAuthorizer::new(data, access, Level::NoPermissions)))
 }
 
 fn principal_of(arn: &str) -> Result<String, Failure> {

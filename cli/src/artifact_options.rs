@@ -5,7 +5,7 @@ use clap::Args;
 use mlflow_api::location;
 
 use crate::Failure;
-use crate::connect::Storage;
+use crate::table_options::StorageOptions;
 
 /// Options for the location of artifacts.
 #[derive(Args)]
@@ -24,7 +24,7 @@ pub(crate) struct ArtifactOptions {
 }
 
 /// Artifact storage that the options select.
-pub(crate) struct Kept {
+pub(crate) struct ArtifactStorage {
     /// The current working directory, against which relative locations are resolved.
     pub(crate) directory: String,
     /// Artifact location of new experiments.
@@ -36,7 +36,7 @@ pub(crate) struct Kept {
 impl ArtifactOptions {
     /// Opens the server's artifact storage: the selected destination, otherwise the artifact root
     /// if the server can store files there, otherwise a directory next to the data.
-    pub(crate) fn open(&self, storage: &Storage) -> Result<Kept, Failure> {
+    pub(crate) fn open(&self, storage: &StorageOptions) -> Result<ArtifactStorage, Failure> {
         let directory = std::env::current_dir()?;
         let directory = directory.to_str().ok_or("the path of the working directory is not valid UTF-8")?.to_owned();
         let absolute = |uri: &str| location::absolute(uri, Some(&directory)).map_err(|error| error.message);
@@ -50,6 +50,6 @@ impl ArtifactOptions {
             return Err(format!("{destination} is neither a local directory nor a bucket (s3://bucket/path)").into());
         }
         let artifacts = if artifacts.are_kept() { artifacts } else { Artifacts::in_directory(&storage.artifacts()?) };
-        Ok(Kept { directory, root, artifacts })
+        Ok(ArtifactStorage { directory, root, artifacts })
     }
 }

@@ -9,20 +9,20 @@ use crate::Failure;
 pub(crate) const KEY_VARIABLE: &str = "AWS_ACCESS_KEY_ID";
 
 /// Kinds of profiles that are supported. `aws login` is not among them.
-const PROFILES: &str =
+const SUPPORTED_PROFILES: &str =
     if cfg!(feature = "standalone") { "keys, roles, single sign-on and credential_process" } else { "keys and roles" };
 
 /// Returns the provider that finds credentials in the same places as any AWS program.
 ///
 /// # Errors
 /// No credentials are found for this URL. Unsupported options are reported, too.
-pub(crate) async fn found(config: &SdkConfig, url: &str) -> Result<SharedCredentialsProvider, Failure> {
+pub(crate) async fn find_provider(config: &SdkConfig, url: &str) -> Result<SharedCredentialsProvider, Failure> {
     let provider = config.credentials_provider().ok_or("this program was built without credentials")?;
     if let Err(error) = provider.provide_credentials().await {
         tracing::debug!(?error, "no credentials");
         return Err(format!(
             "no AWS credentials found for {url}. They are read from the environment ({KEY_VARIABLE}), the profile \
-             (AWS_PROFILE; {PROFILES}), a web identity token, or the role of the container or machine. For other \
+             (AWS_PROFILE; {SUPPORTED_PROFILES}), a web identity token, or the role of the container or machine. For other \
              profiles, `aws configure export-credentials --format env` prints them for the environment ({})",
             with_causes(&error)
         )

@@ -7,9 +7,9 @@ use clap::Args;
 use embedded_engine::AccessKey;
 use table::Table;
 
-use crate::connect::{Storage, access_name, create, create_access, table_name};
-use crate::feed::{Feed, Remote, TICK};
-use crate::{Failure, housekeeping, say_address, signals};
+use crate::feed::{RemoteIndexer, StreamFeed, TICK_INTERVAL};
+use crate::table_options::{StorageOptions, access_name, create, create_access, table_name};
+use crate::{Failure, housekeeping, say_address, shutdown_signal};
 
 /// Options of `engine`.
 ///
@@ -28,11 +28,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "URL")]
     indexer_url: Option<String>,
     #[command(flatten)]
-    storage: Storage,
+    storage: StorageOptions,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
-    let indexer = options.indexer_url.as_deref().map(Remote::new).transpose()?;
+    let indexer = options.indexer_url.as_deref().map(RemoteIndexer::new).transpose()?;
     let engine = options.storage.open()?;
     let server = engine.serve((Ipv4Addr::LOCALHOST, options.port)).await?;
     let table = Table::new(engine.client(), &options.table);
@@ -41,10 +41,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     create_access(&access).await?;
     entities::migration::migrate(&table, &access).await?;
     let housekeeping = tokio::spawn(housekeeping::run(engine.clone(), None));
-    let feed = indexer.map(|indexer| Feed::start(engine, options.table, indexer, Duration::ZERO, TICK));
+    let feed = indexer.map(|indexer| StreamFeed::start(engine, options.table, indexer, Duration::ZERO, TICK_INTERVAL));
     say_address(&server.url());
     say_access_key(server.access_key());
-    signals::wait_for_end().await;
+    shutdown_signal::wait_for_shutdown().await;
     housekeeping.abort();
     if let Some(feed) = feed {
         feed.stop().await;

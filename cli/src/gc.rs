@@ -18,8 +18,8 @@ use table::Table;
 
 use crate::Failure;
 use crate::artifact_options::ArtifactOptions;
-use crate::connect::Place;
-use crate::say::say;
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Options of `gc`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -69,7 +69,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     artifacts: ArtifactOptions,
     #[command(flatten)]
-    place: Place,
+    place: TableOptions,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -89,22 +89,25 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let retention = Retention::new(table.clone(), kept.artifacts).leaving_artifacts(options.leave_artifacts);
     let workspaces = Workspaces::new(table.clone());
     let names = workspaces.names().await.map_err(failed)?;
-    let found = if options.expired { Vec::new() } else { found(&options, &table, &retention, &names).await? };
+    let found =
+        if options.expired { Vec::new() } else { entities_to_remove(&options, &table, &retention, &names).await? };
     let all: HashSet<_> = found.iter().flat_map(|(_, found)| found.entities()).collect();
-    let is_all = options.names_nothing();
+    let is_all = options.has_no_ids();
     if options.dry_run {
         // In the order in which they were found, because the order of a set differs from call to
         // call.
         for entity in found.iter().flat_map(|(_, found)| found.entities()) {
-            say(&format!("{entity} would be permanently deleted."));
+            print_line(&format!("{entity} would be permanently deleted."));
         }
         for workspace in names.iter().filter(|_| is_all) {
             for expired in retention.expired_traces(workspace).await.map_err(failed)? {
                 let (experiment, before) = (expired.experiment, time_text(expired.before));
-                say(&format!("Traces of experiment {experiment} from before {before} would be permanently deleted."));
+                print_line(&format!(
+                    "Traces of experiment {experiment} from before {before} would be permanently deleted."
+                ));
             }
             for (experiment, runs) in retention.old_histories(workspace).await.map_err(failed)? {
-                say(&format!(
+                print_line(&format!(
                     "Metric histories of {runs} runs of experiment {experiment} would be permanently deleted."
                 ));
             }
@@ -143,13 +146,13 @@ async fn remove_old(retention: &Retention, workspace: &Workspace, progress: &Pro
 
 impl Options {
     /// Returns whether no ids are given, in which case everything past its retention is removed.
-    fn names_nothing(&self) -> bool {
+    fn has_no_ids(&self) -> bool {
         self.run_ids.is_empty() && self.experiment_ids.is_empty() && self.logged_model_ids.is_empty()
     }
 }
 
 /// Returns the entities to remove according to the options, by workspace.
-async fn found(
+async fn entities_to_remove(
     options: &Options,
     table: &Table,
     retention: &Retention,
@@ -187,8 +190,8 @@ async fn set_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let age = if policy == "off" { None } else { Some(Age::parse(policy).map_err(failed)?) };
     Policy::Deleted.write(table, age.as_ref()).await.map_err(Error::from).map_err(failed)?;
     match age {
-        Some(age) => say(&format!("Deleted entities are kept for {}.", age.as_str())),
-        None => say("There is no retention policy: `gc` without an age removes all deleted entities."),
+        Some(age) => print_line(&format!("Deleted entities are kept for {}.", age.as_str())),
+        None => print_line("There is no retention policy: `gc` without an age removes all deleted entities."),
     }
     Ok(())
 }
@@ -197,8 +200,8 @@ async fn set_trace_policy(table: &Table, policy: &str) -> Result<(), Failure> {
     let kept_for = Some(policy).filter(|policy| *policy != "off");
     TraceSetting::write(table, kept_for).await.map_err(failed)?;
     match kept_for {
-        Some(kept_for) => say(&format!("Traces are kept for {kept_for} after their start.")),
-        None => say("Traces are kept forever."),
+        Some(kept_for) => print_line(&format!("Traces are kept for {kept_for} after their start.")),
+        None => print_line("Traces are kept forever."),
     }
     Ok(())
 }
@@ -224,7 +227,7 @@ impl Progress {
             self.bar.inc_length(1);
         }
         self.bar.inc(1);
-        self.bar.suspend(|| say(outcome));
+        self.bar.suspend(|| print_line(outcome));
     }
 }
 
@@ -235,18 +238,19 @@ impl Report for Progress {
 
     fn removed_traces(&self, experiment: ExperimentId, traces: u64) {
         let outcome = format!("{traces} traces of experiment {experiment} have been permanently deleted.");
-        self.bar.suspend(|| say(&outcome));
+        self.bar.suspend(|| print_line(&outcome));
     }
 
     fn removed_histories(&self, experiment: ExperimentId, runs: u64) {
         let outcome =
             format!("Metric histories of {runs} runs of experiment {experiment} have been permanently deleted.");
-        self.bar.suspend(|| say(&outcome));
+        self.bar.suspend(|| print_line(&outcome));
     }
 
     fn kept_files(&self, experiment: ExperimentId, why: &str) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.bar.suspend(|| say(&format!("Files of removed traces of experiment {experiment} were kept: {why}.")));
+        self.bar
+            .suspend(|| print_line(&format!("Files of removed traces of experiment {experiment} were kept: {why}.")));
     }
 
     fn kept(&self, entity: Entity, why: &str) {

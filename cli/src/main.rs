@@ -4,23 +4,23 @@
 mod admin;
 mod artifact_options;
 mod config;
-mod connect;
 mod connections;
 mod credentials;
 mod doctor;
-mod endpoint;
+mod dynamodb_endpoint;
 mod engine;
 mod feed;
 mod gc;
 mod housekeeping;
 mod metrics;
 mod migrate;
+mod output;
 mod proxy;
 mod reindex;
-mod say;
 mod serve;
-mod signals;
+mod shutdown_signal;
 mod signing;
+mod table_options;
 mod token;
 mod workspace;
 
@@ -83,7 +83,7 @@ enum Command {
 /// more and more of them under load (130 with eight concurrent uploads), and the allocator retains
 /// memory for each. More than 16 are needed, because each of up to 16 concurrent GraphQL queries
 /// occupies one.
-const BLOCKING_THREADS: usize = 32;
+const MAX_BLOCKING_THREADS: usize = 32;
 
 /// Environment variable with the log filter, such as `info`.
 const LOG_VARIABLE: &str = "RUST_LOG";
@@ -98,10 +98,10 @@ fn main() -> ExitCode {
     };
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let arguments = Arguments::parse();
-    let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(BLOCKING_THREADS).build();
+    let runtime = Builder::new_multi_thread().enable_all().max_blocking_threads(MAX_BLOCKING_THREADS).build();
     let outcome = runtime.map_err(Failure::from).and_then(|runtime| runtime.block_on(run(arguments.command)));
     match outcome {
-        Ok(()) if say::has_failed() => ExitCode::FAILURE,
+        Ok(()) if output::has_failed() => ExitCode::FAILURE,
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             say_failed(&*failure);

@@ -17,46 +17,46 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
-use service::{Answer, Endpoint, Frame, Paths, RequestLine, Route};
+use service::{Endpoint, EndpointResponse, FunctionContext, Paths, RequestLine, Route};
 use table::Table;
 
-const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds of the histogram's buckets, in seconds.
-const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
+const DURATION_BUCKETS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0, 10.0];
 
 /// Value of a label if the request has no route, or no response.
-const NONE: &str = "none";
+const MISSING_LABEL: &str = "none";
 
 /// Counters of this process since its start.
 #[derive(Clone)]
-pub(crate) struct Metrics {
-    requests: Family<Answered, Counter>,
-    seconds: Family<OfRoute, Histogram, fn() -> Histogram>,
-    table_requests: Family<OfRoute, Counter>,
-    read_units: Family<OfRoute, Counter<f64, AtomicU64>>,
-    write_units: Family<OfRoute, Counter<f64, AtomicU64>>,
+pub(crate) struct RequestMetrics {
+    requests: Family<ResponseLabels, Counter>,
+    seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    table_requests: Family<RouteLabels, Counter>,
+    read_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
+    write_units: Family<RouteLabels, Counter<f64, AtomicU64>>,
     // A std mutex, because nothing is awaited while it is held.
     registry: Arc<Mutex<Registry>>,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfRoute {
+struct RouteLabels {
     route: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Answered {
+struct ResponseLabels {
     route: String,
     status: String,
 }
 
-impl Metrics {
+impl RequestMetrics {
     /// Creates counters at zero.
     pub(crate) fn new() -> Self {
         let metrics = Self {
             requests: Family::default(),
-            seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            seconds: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             table_requests: Family::default(),
             read_units: Family::default(),
             write_units: Family::default(),
@@ -75,10 +75,10 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn count(&self, line: &RequestLine) {
-        let route = line.route.as_deref().unwrap_or(NONE).to_owned();
-        let status = line.status.map_or_else(|| NONE.to_owned(), |status| status.as_u16().to_string());
-        self.requests.get_or_create(&Answered { route: route.clone(), status }).inc();
-        let of_route = OfRoute { route };
+        let route = line.route.as_deref().unwrap_or(MISSING_LABEL).to_owned();
+        let status = line.status.map_or_else(|| MISSING_LABEL.to_owned(), |status| status.as_u16().to_string());
+        self.requests.get_or_create(&ResponseLabels { route: route.clone(), status }).inc();
+        let of_route = RouteLabels { route };
         self.seconds.get_or_create(&of_route).observe(line.time.as_secs_f64());
         self.table_requests.get_or_create(&of_route).inc_by(u64::from(line.usage.requests));
         self.read_units.get_or_create(&of_route).inc_by(line.usage.read_units);
@@ -87,18 +87,18 @@ impl Metrics {
 
     /// Returns a router with a single path, which serves the counters to administrators.
     pub(crate) fn router(&self, table: Table, authorizer: Arc<dyn Authorizer>) -> Router {
-        let route = Route::to::<Show>("GET", "/metrics", Permission::Manage(User)).under(Paths::Bare);
-        service::router(vec![route], &Frame::guarded(Shown { metrics: self.clone(), table }, authorizer))
+        let route = Route::to::<GetMetrics>("GET", "/metrics", Permission::Manage(User)).under(Paths::Bare);
+        service::router(vec![route], &FunctionContext::new(MetricsStore { metrics: self.clone(), table }, authorizer))
     }
 }
 
 #[derive(Clone)]
-struct Shown {
-    metrics: Metrics,
+struct MetricsStore {
+    metrics: RequestMetrics,
     table: Table,
 }
 
-impl service::Store for Shown {
+impl service::DomainStore for MetricsStore {
     fn table(&self) -> &Table {
         &self.table
     }
@@ -108,11 +108,11 @@ impl service::Store for Shown {
     }
 }
 
-struct Show;
+struct GetMetrics;
 
-impl Endpoint for Show {
-    type Store = Shown;
-    type Answer = Answer;
+impl Endpoint for GetMetrics {
+    type Store = MetricsStore;
+    type Answer = EndpointResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -122,10 +122,14 @@ impl Endpoint for Show {
         Needs::of(Action::Manage, [Target::Any(User)])
     }
 
-    async fn act(self, _: &Scope, store: &Shown) -> Result<Answer> {
+    async fn act(self, _: &Scope, store: &MetricsStore) -> Result<EndpointResponse> {
         let mut text = String::new();
         let registry = store.metrics.registry.lock().unwrap_or_else(PoisonError::into_inner);
         encode(&mut text, &registry).map_err(Error::internal)?;
-        Ok(Answer::Foreign { status: StatusCode::OK, content_type: TYPE, body: text.into() })
+        Ok(EndpointResponse::OtherProtocol {
+            status: StatusCode::OK,
+            content_type: METRICS_CONTENT_TYPE,
+            body: text.into(),
+        })
     }
 }

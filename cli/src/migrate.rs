@@ -4,21 +4,21 @@ use clap::Args;
 use entities::migration::Migrated;
 
 use crate::Failure;
-use crate::connect::Place;
-use crate::say::say;
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Options of `migrate`.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
-    place: Place,
+    place: TableOptions,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, _engine) = options.place.connect().await?;
     let access = options.place.access_table(&table);
     let migrated = entities::migration::migrate(&table.in_background(), &access.in_background()).await?;
-    say(&match migrated {
+    print_line(&match migrated {
         None => "The table is empty: there is nothing to migrate.".to_owned(),
         Some(Migrated { from, to }) if from == to => {
             format!("The table already has layout {to}: there is nothing to migrate.")

@@ -17,9 +17,9 @@ use search::IndexedFields;
 use table::Table;
 
 use crate::Failure;
-use crate::connect::Place;
-use crate::feed::{Feed, InProcess, TICK};
-use crate::say::say;
+use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Options of `reindex`.
 #[derive(Args)]
@@ -40,33 +40,33 @@ pub(crate) struct Options {
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     at_once: Option<u32>,
     #[command(flatten)]
-    place: Place,
+    place: TableOptions,
 }
 
-const WAITING_FOR_SEARCHES: &str = "waiting until no server relies on the previously indexed fields";
+const SEARCH_WAIT_MESSAGE: &str = "waiting until no server relies on the previously indexed fields";
 /// Maximum time that the indexer spends on one part of a batch, during which it does not reread the
 /// setting.
-const LONGEST_PORTION: Duration = Duration::from_mins(2);
+const MAX_BATCH_DURATION: Duration = Duration::from_mins(2);
 /// Default for the number of runs that are waiting to be indexed. Searches read these runs as well:
 /// with 200 of them, searches took 2.7 times as long as with 50 (median of nine,
 /// `docs/measured/many-runs.md`).
-const AT_ONCE: u32 = 50;
+const DEFAULT_WAITING_RUNS: u32 = 50;
 /// Default with a table that is not in the embedded engine. In AWS, changes are collected before
 /// the indexer receives them.
-const AT_ONCE_ELSEWHERE: u32 = 1_000;
+const DEFAULT_WAITING_RUNS_REMOTE: u32 = 1_000;
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let (table, engine) = options.place.connect().await?;
     layout::check(&table).await?;
     let part = match &options.experiment {
-        None => Part::Table(options.of_table(&read_setting(&table).await?)),
+        None => ReindexTarget::Table(options.of_table(&read_setting(&table).await?)),
         Some(id) => {
             let id = ExperimentId::parse(id).map_err(|error| error.message)?;
             let fields = options.of_experiment(&read_setting(&table).await?, id);
             if fields.is_some() {
                 check_experiment(&table, id).await?;
             }
-            Part::Experiment(id, fields)
+            ReindexTarget::Experiment(id, fields)
         }
     };
     rebuild(&table, engine, &options.place.name, part, options.at_once).await
@@ -74,7 +74,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 
 /// The part of the table to reindex, optionally with new fields to index.
 #[derive(Clone, Debug)]
-pub(crate) enum Part {
+pub(crate) enum ReindexTarget {
     /// All runs of the table.
     Table(Option<IndexedFields>),
     /// The runs of one experiment.
@@ -86,25 +86,25 @@ pub(crate) async fn rebuild(
     table: &Table,
     engine: Option<Engine>,
     name: &str,
-    part: Part,
+    part: ReindexTarget,
     at_once: Option<u32>,
 ) -> Result<(), Failure> {
-    let at_once = at_once.unwrap_or(if engine.is_some() { AT_ONCE } else { AT_ONCE_ELSEWHERE });
+    let at_once = at_once.unwrap_or(if engine.is_some() { DEFAULT_WAITING_RUNS } else { DEFAULT_WAITING_RUNS_REMOTE });
     let table = table.clone().in_background();
     // In AWS, an indexer is already running. With the embedded engine, the feed of this process is
     // idle while a server's feed is running.
     let feed = engine.map(|engine| {
-        let consumer = InProcess(Indexer::new(table.clone()).alone());
-        Feed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK)
+        let consumer = LocalIndexer(Indexer::new(table.clone()).alone());
+        StreamFeed::start(engine, name.to_owned(), consumer, Duration::ZERO, TICK_INTERVAL)
     });
-    let outcome = rebuild_fed(&table, part, at_once as usize).await;
+    let outcome = rebuild_with_indexer(&table, part, at_once as usize).await;
     if let Some(feed) = feed {
         feed.stop().await;
     }
     outcome
 }
 
-impl Part {
+impl ReindexTarget {
     /// Changes the indexed fields, if the part has new ones, and returns the resulting setting.
     /// Searches stop relying on the old fields first. Only then may the indexer remove those
     /// fields. After this call, no batch in flight indexes the old fields.
@@ -123,7 +123,7 @@ impl Part {
                 let searched = IndexedFields { values: Vec::new(), text: Vec::new() };
                 let unused = Setting { searched, ..before.clone() };
                 self.write(table, &before, &unused).await?;
-                wait(WAITING_FOR_SEARCHES, LEASE).await;
+                wait(SEARCH_WAIT_MESSAGE, LEASE).await;
                 let changed = Setting { indexed: fields.clone(), ..unused.clone() };
                 self.write(table, &unused, &changed).await?;
                 changed
@@ -132,14 +132,14 @@ impl Part {
                 let mut unused = before.clone();
                 unused.own.insert(*id, OwnSetting { searched: OwnFields::nothing(), ..own(&before, id) });
                 self.write(table, &before, &unused).await?;
-                wait(WAITING_FOR_SEARCHES, LEASE).await;
+                wait(SEARCH_WAIT_MESSAGE, LEASE).await;
                 let mut changed = unused.clone();
                 changed.own.insert(*id, OwnSetting { indexed: fields.clone(), ..own(&unused, id) });
                 self.write(table, &unused, &changed).await?;
                 changed
             }
         };
-        wait("waiting until no batch in flight indexes the previous fields", LONGEST_PORTION).await;
+        wait("waiting until no batch in flight indexes the previous fields", MAX_BATCH_DURATION).await;
         Ok(changed)
     }
 
@@ -193,7 +193,7 @@ impl Part {
         {
             let settled = Setting { searched: before.indexed.clone(), ..before.clone() };
             if let Err(failure) = settled.write_after(before, table).await {
-                left_alone(failure)?;
+                ignore_failed_condition(failure)?;
             }
         }
         for (id, own) in &before.own {
@@ -205,7 +205,7 @@ impl Part {
                 let mut settled = before.clone();
                 settled.own.insert(*id, OwnSetting { searched: own.indexed.clone(), ..own.clone() });
                 if let Err(failure) = write_own(table, *id, before, &settled).await {
-                    left_alone(failure)?;
+                    ignore_failed_condition(failure)?;
                 }
             }
         }
@@ -221,7 +221,7 @@ async fn write_own(table: &Table, id: ExperimentId, before: &Setting, after: &Se
 
 /// Ignores a failed condition: another command has changed the setting, or the response to this
 /// command's own write was lost.
-fn left_alone(failure: table::Failure) -> Result<(), Failure> {
+fn ignore_failed_condition(failure: table::Failure) -> Result<(), Failure> {
     match failure {
         table::Failure::Refused { .. } => Ok(()),
         failure => Err(unwritten(failure)),
@@ -242,16 +242,19 @@ pub(crate) async fn check_experiment(table: &Table, experiment: ExperimentId) ->
     Ok(())
 }
 
-async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Failure> {
+async fn rebuild_with_indexer(table: &Table, part: ReindexTarget, at_once: usize) -> Result<(), Failure> {
     let index = RunIndex::new(table.clone());
-    let count = rebuilding::count(table, &index, &part).await?;
+    let count = index_rebuild::count(table, &index, &part).await?;
     let setting = part.change_fields(table).await?;
     let experiments = part.experiments(table, &index).await?;
 
-    let (indexed, runs) = rebuilding::index_again(&index, &experiments, at_once, count).await?;
-    if let Some(one) = &runs.one_left {
+    let (indexed, runs) = index_rebuild::reindex_experiments(&index, &experiments, at_once, count).await?;
+    if let Some(one) = &runs.unindexed_example {
         // These runs stay marked, so searches still read their documents.
-        say(&format!("{} runs could not be indexed, for example {one}. The indexer's log has the reason", runs.left));
+        print_line(&format!(
+            "{} runs could not be indexed, for example {one}. The indexer's log has the reason",
+            runs.unindexed_count
+        ));
     }
 
     let bar = spinner("stray entries removed");
@@ -262,39 +265,39 @@ async fn rebuild_fed(table: &Table, part: Part, at_once: usize) -> Result<(), Fa
     let swept = bar.position();
     bar.finish_and_clear();
     part.rely_on_fields(table, &setting).await?;
-    say(&format!("{indexed} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
+    print_line(&format!("{indexed} runs of {} experiments indexed, {swept} stray entries removed", experiments.len()));
     Ok(())
 }
 
 /// Prefixes of a run's fields.
-const FIELDS: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
+const FIELD_PREFIXES: [&str; 4] = ["attributes.", "tags.", "params.", "datasets."];
 
 /// Validates a pattern: it must be able to match a field of a run.
 pub(crate) fn pattern(text: &str) -> Result<String, String> {
     let wanted = text.strip_prefix('!').unwrap_or(text);
     let (begin, is_whole) = wanted.split_once('*').map_or((wanted, true), |(begin, _)| (begin, false));
     let fits = |field: &str| begin.starts_with(field) || (!is_whole && field.starts_with(begin));
-    if FIELDS.iter().any(|field| fits(field)) {
+    if FIELD_PREFIXES.iter().any(|field| fits(field)) {
         return Ok(text.to_owned());
     }
-    Err(format!("no field of a run can match this pattern. Fields begin with {}", FIELDS.join(", ")))
+    Err(format!("no field of a run can match this pattern. Fields begin with {}", FIELD_PREFIXES.join(", ")))
 }
 
 impl Options {
     /// Returns the fields to index from now on, or `None` if they do not change.
     fn of_table(&self, present: &Setting) -> Option<IndexedFields> {
-        Some(self.given()?.over(&present.indexed))
+        Some(self.given_fields()?.over(&present.indexed))
     }
 
     /// Returns an experiment's fields to index from now on, or `None` if they do not change.
     fn of_experiment(&self, present: &Setting, experiment: ExperimentId) -> Option<OwnFields> {
-        let given = self.given()?;
+        let given = self.given_fields()?;
         let old = present.own.get(&experiment).map(|own| own.indexed.clone()).unwrap_or_default();
         Some(OwnFields { values: given.values.or(old.values), text: given.text.or(old.text) })
     }
 
     /// Returns the patterns on the command line, or `None` if there are none.
-    fn given(&self) -> Option<OwnFields> {
+    fn given_fields(&self) -> Option<OwnFields> {
         let given = |patterns: &[String]| (!patterns.is_empty()).then(|| patterns.to_vec());
         Some(OwnFields { values: given(&self.values), text: given(&self.text) }).filter(|given| !given.is_empty())
     }
@@ -328,6 +331,6 @@ fn style(template: &str) -> Result<ProgressStyle, Failure> {
     Ok(ProgressStyle::with_template(template)?)
 }
 
-mod rebuilding;
+mod index_rebuild;
 #[cfg(test)]
 mod tests;

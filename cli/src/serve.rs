@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::AdmitEverybody;
+use access::AllowAll;
 use axum::serve::ListenerExt;
 use clap::{Args, ValueEnum};
-use domain::{Domain, Setting, Surroundings, UiFiles};
+use domain::{Domain, Environment, EnvironmentSetting, UiFiles};
 use domains::DOMAINS;
 use entities::workspaces::Workspaces;
 use fts_indexer::Indexer;
@@ -18,15 +18,15 @@ use retention::{Looks, Retention};
 use table::{Query, Table};
 use tokio::net::TcpListener;
 
-use crate::artifact_options::{ArtifactOptions, Kept};
-use crate::connect::Place;
-use crate::feed::{Feed, InProcess, TICK};
-use crate::metrics::Metrics;
-use crate::{Failure, connections, feed, housekeeping, say_address, signals};
+use crate::artifact_options::{ArtifactOptions, ArtifactStorage};
+use crate::feed::{LocalIndexer, StreamFeed, TICK_INTERVAL};
+use crate::metrics::RequestMetrics;
+use crate::table_options::TableOptions;
+use crate::{Failure, connections, feed, housekeeping, say_address, shutdown_signal};
 
 /// Maximum time for a bucket to assemble the parts of an upload. Some take half a minute for 2 GB.
 /// Stock clients wait two minutes.
-const COMPLETION: Duration = Duration::from_secs(45);
+const UPLOAD_COMPLETION_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Options of `serve`.
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command")]
@@ -39,7 +39,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 5000)]
     port: u16,
     #[command(flatten)]
-    place: Place,
+    place: TableOptions,
     #[command(flatten)]
     artifacts: ArtifactOptions,
     /// Require clients of MLflow 3.18 and later, which support it, to transfer files only by
@@ -75,7 +75,7 @@ pub(crate) struct Options {
     /// Authentication mode: `none` gives everybody full access, `basic` requires a name and
     /// password [default: none, but only on loopback addresses].
     #[arg(long, value_name = "MODE")]
-    auth: Option<Mode>,
+    auth: Option<AuthMode>,
     /// With `--auth basic`: permission level of users on resources without a grant.
     #[arg(long, value_name = "LEVEL", default_value = "NO_PERMISSIONS", value_parser = default_permission)]
     default_permission: Level,
@@ -101,7 +101,7 @@ pub(crate) struct Options {
     /// Further host name under which clients or browsers reach this server, such as ml.example.com,
     /// ml.example.com:8443 or *.example.com. Requests for other host names are refused.
     #[arg(long, value_name = "NAME", visible_alias = "allowed-hosts", value_delimiter = ',')]
-    allowed_host: Vec<local_guard::Name>,
+    allowed_host: Vec<local_guard::ServerName>,
     /// Create the table in DynamoDB if it does not exist, without the protections that the table of
     /// a stack has.
     #[arg(long, requires = "dynamodb_endpoint", conflicts_with_all = ["data", "memory"])]
@@ -110,7 +110,7 @@ pub(crate) struct Options {
 
 /// Authentication mode of callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Mode {
+enum AuthMode {
     /// No authentication: everybody has full access.
     None,
     /// Name and password. Grants determine what a user may do.
@@ -125,11 +125,11 @@ fn default_permission(text: &str) -> Result<Level, String> {
 impl Options {
     /// Returns the authentication mode. On addresses other than loopback, the mode and the way in
     /// which connections are encrypted must be given explicitly.
-    fn mode(&self) -> Result<Mode, Failure> {
+    fn mode(&self) -> Result<AuthMode, Failure> {
         let is_loopback =
             self.host == "localhost" || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         if is_loopback {
-            return Ok(self.auth.unwrap_or(Mode::None));
+            return Ok(self.auth.unwrap_or(AuthMode::None));
         }
         let mode = self.auth.ok_or_else(|| {
             format!(
@@ -151,15 +151,17 @@ impl Options {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mode = options.mode()?;
-    let Kept { directory, root: artifact_root, artifacts } = options.artifacts.open(&options.place.storage)?;
+    let ArtifactStorage { directory, root: artifact_root, artifacts } =
+        options.artifacts.open(&options.place.storage)?;
     if options.artifacts_presigned_only && !artifacts.has_urls() {
         return Err(
             "--artifacts-presigned-only requires artifacts in a bucket: a directory has no presigned URLs".into()
         );
     }
-    let artifacts = artifacts.presigned_only(options.artifacts_presigned_only).completing_within(COMPLETION);
+    let artifacts =
+        artifacts.presigned_only(options.artifacts_presigned_only).completing_within(UPLOAD_COMPLETION_TIMEOUT);
     let is_direct = !artifact_root.starts_with("mlflow-artifacts:");
-    if mode == Mode::Basic && is_direct && !options.artifacts_past_users {
+    if mode == AuthMode::Basic && is_direct && !options.artifacts_past_users {
         return Err(format!(
             "clients access {artifact_root} with credentials of their own, regardless of grants: store artifacts in this server \
              (--artifacts-destination), or use --artifacts-past-users"
@@ -177,7 +179,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let stream = if options.follow_stream { options.place.stream().await? } else { None };
     let is_new_table = !options.place.create(&table, options.create_table).await?;
     let access = options.place.access_table(&table);
-    if mode == Mode::Basic || engine_is_here {
+    if mode == AuthMode::Basic || engine_is_here {
         options.place.create_access(&access, options.create_table).await?;
     }
     // A table elsewhere may be in use by processes of an earlier version, so its operator decides
@@ -187,29 +189,29 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     }
     let retention = Retention::new(table.clone().in_background(), artifacts.clone()).looking(Looks::AtNewOnes);
     // Without users, everybody who can reach this address has full access.
-    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone()).with_artifacts(&artifact_root, artifacts);
-    let around = Surroundings {
+    let around = Environment::new(Arc::new(AllowAll), table.clone()).with_artifacts(&artifact_root, artifacts);
+    let around = Environment {
         is_new_table,
-        longest_artifact: options.max_artifact_size,
-        directory: Some(directory),
+        max_artifact_bytes: options.max_artifact_size,
+        working_directory: Some(directory),
         ui: (!options.no_ui).then_some(UiFiles { directory: ui_directory(options.ui), bucket: elsewhere }),
         ..around
     };
     let around = match mode {
-        Mode::None => around,
-        Mode::Basic => {
+        AuthMode::None => around,
+        AuthMode::Basic => {
             around.with_users(table.clone(), access.clone(), options.default_permission).with_creators(options.creators)
         }
     };
     let around = if options.workspaces { around.with_workspaces() } else { around };
-    if mode == Mode::Basic && !access_has_users(&access).await? {
+    if mode == AuthMode::Basic && !access_has_users(&access).await? {
         tracing::warn!("no user can sign in yet: create an administrator with `mlflow-serverless admin create NAME`");
     }
-    let app = domain::mount(&served(&around), &[], &around).await?;
-    let metrics = Metrics::new();
-    let app = service::joined(app, [metrics.router(table.clone(), Arc::clone(&around.authorizer))]);
-    let allowed = local_guard::Allowed::new(&options.host, &options.allowed_host);
-    let app = service::told(local_guard::guarded(app, allowed), move |line| {
+    let app = domain::mount(&domains_to_serve(&around), &[], &around).await?;
+    let metrics = RequestMetrics::new();
+    let app = service::join_routers(app, [metrics.router(table.clone(), Arc::clone(&around.authorizer))]);
+    let allowed = local_guard::AllowedNames::new(&options.host, &options.allowed_host);
+    let app = service::log_requests(local_guard::protect(app, allowed), move |line| {
         metrics.count(line);
         service::log(line);
     });
@@ -235,13 +237,13 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         ));
         let delay = Duration::from_millis(options.indexer_delay);
         // The feed holds a lock, so this is the only indexer.
-        let indexer = InProcess(indexer.alone());
-        (Some(housekeeping), Some(Feed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
+        let indexer = LocalIndexer(indexer.alone());
+        (Some(housekeeping), Some(StreamFeed::start(engine, options.place.name, indexer, delay, tick_of(interval))))
     } else {
-        (None, stream.map(|stream| feed::follow(stream, InProcess(indexer), tick_of(interval))))
+        (None, stream.map(|stream| feed::follow(stream, LocalIndexer(indexer), tick_of(interval))))
     };
     say_address(&url);
-    connections::serve(listener, app, options.trusted_proxy, signals::wait_for_end()).await;
+    connections::serve(listener, app, options.trusted_proxy, shutdown_signal::wait_for_shutdown()).await;
     if let Some(housekeeping) = housekeeping {
         housekeeping.abort();
     }
@@ -265,13 +267,14 @@ async fn access_has_users(access: &Table) -> Result<bool, Failure> {
 
 /// Returns the interval for checking postponed runs: a minute, or less if runs are due more often.
 fn tick_of(interval: Duration) -> Duration {
-    interval.clamp(Duration::from_millis(100), TICK)
+    interval.clamp(Duration::from_millis(100), TICK_INTERVAL)
 }
 
 /// Returns the domains to serve: all of them, except that of the user interface if there are no
 /// files for it.
-fn served(around: &Surroundings) -> Vec<&'static Domain> {
-    let has_files =
-        |domain: &&Domain| around.ui.is_some() || !domain.function.settings.contains(&Setting::ArtifactsOrigin);
+fn domains_to_serve(around: &Environment) -> Vec<&'static Domain> {
+    let has_files = |domain: &&Domain| {
+        around.ui.is_some() || !domain.function.settings.contains(&EnvironmentSetting::ArtifactsOrigin)
+    };
     DOMAINS.into_iter().filter(has_files).collect()
 }

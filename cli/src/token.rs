@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use mlflow_api::{Error, ErrorCode};
 
 use crate::Failure;
-use crate::admin::{settle, store, user_name};
-use crate::connect::Place;
-use crate::say::say;
+use crate::admin::{store, user_name, wait_for_lease};
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Options of `token`.
 #[derive(Args)]
@@ -40,7 +40,7 @@ enum Command {
         #[arg(long)]
         service: bool,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// List the tokens of a user.
     List {
@@ -48,7 +48,7 @@ enum Command {
         #[arg(value_name = "USER")]
         user: String,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Revoke a token.
     Revoke {
@@ -59,7 +59,7 @@ enum Command {
         #[arg(value_name = "ID")]
         id: u32,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
 }
 
@@ -77,14 +77,14 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 }
             }
             let (secret, _) = store.token_create(&user, new).await.map_err(failure)?;
-            settle().await;
-            say(&secret.token());
+            wait_for_lease().await;
+            print_line(&secret.token());
         }
         Command::List { user, place } => list(&store(&place).await?, &user).await?,
         Command::Revoke { user, id, place } => {
             store(&place).await?.token_revoke(&user_name(&user)?, id).await.map_err(failure)?;
-            settle().await;
-            say("Revoked the token.");
+            wait_for_lease().await;
+            print_line("Revoked the token.");
         }
     }
     Ok(())
@@ -94,7 +94,7 @@ async fn list(store: &Store, user: &str) -> Result<(), Failure> {
     for token in store.tokens(&user_name(user)?).await.map_err(failure)? {
         let end = token.expires.map_or_else(|| "never".to_owned(), auth::day);
         let made = auth::day(token.creation_time / 1_000);
-        say(&format!(
+        print_line(&format!(
             "{}\t{}\t{}\tcreated {made}\texpires {end}",
             token.id,
             token.name,

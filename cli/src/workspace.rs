@@ -8,8 +8,8 @@ use mlflow_api::proto_json::time_text;
 use mlflow_api::{Error, Workspace};
 
 use crate::Failure;
-use crate::connect::Place;
-use crate::say::say;
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 
 /// Length of a UTC day in milliseconds.
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -26,7 +26,7 @@ enum Command {
     /// List all workspaces with today's usage (UTC) and quotas.
     List {
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Show the daily usage of a workspace, by UTC day.
     Usage {
@@ -37,7 +37,7 @@ enum Command {
         #[arg(long, default_value_t = 30)]
         days: u32,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Set the daily quota of a workspace, per UTC day. Requests beyond it are refused, within a
     /// minute of being exceeded. Amounts that are left out have no limit.
@@ -55,7 +55,7 @@ enum Command {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
         bytes: Option<i64>,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
                 let days = workspaces.days(name, today).await.map_err(failure)?;
                 let brought = days.first().map(|day| day.counted.clone()).unwrap_or_default();
                 let quota = workspaces.quota(name).await.map_err(failure)?;
-                say(&format!("{name}\ttoday: {}\tquota: {}", told(&brought), told(&quota)));
+                print_line(&format!("{name}\ttoday: {}\tquota: {}", format_amounts(&brought), format_amounts(&quota)));
             }
         }
         Command::Usage { workspace, days, place } => {
@@ -77,7 +77,11 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             workspaces.get(&name).await.map_err(failure)?;
             for day in workspaces.days(&name, day_of(now_ms()) + 1 - i64::from(days)).await.map_err(failure)? {
                 let date = time_text(day.day * DAY);
-                say(&format!("{}\t{}", date.split('T').next().unwrap_or_default(), told(&day.counted)));
+                print_line(&format!(
+                    "{}\t{}",
+                    date.split('T').next().unwrap_or_default(),
+                    format_amounts(&day.counted)
+                ));
             }
         }
         Command::Quota { workspace, runs, traces, bytes, place } => {
@@ -85,7 +89,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
             let bounds = [(Counted::Runs, runs), (Counted::Traces, traces), (Counted::Bytes, bytes)];
             let quota: Quota = bounds.into_iter().filter_map(|(what, most)| Some((what, most?))).collect();
             workspaces.set_quota(&name, &quota).await.map_err(failure)?;
-            say(&format!("Daily quota of {name}: {}.", told(&quota)));
+            print_line(&format!("Daily quota of {name}: {}.", format_amounts(&quota)));
         }
     }
     Ok(())
@@ -95,14 +99,14 @@ fn named(name: &str) -> Result<Workspace, Failure> {
     Workspace::parse(name).map_err(failure)
 }
 
-async fn open(place: &Place) -> Result<Workspaces, Failure> {
+async fn open(place: &TableOptions) -> Result<Workspaces, Failure> {
     let (table, _engine) = place.connect().await?;
     entities::layout::check(&table).await?;
     Ok(Workspaces::new(table))
 }
 
 /// Formats amounts for display.
-fn told(amounts: &Quota) -> String {
+fn format_amounts(amounts: &Quota) -> String {
     let amounts: Vec<_> = amounts.iter().map(|(what, much)| format!("{much} {}", what.name())).collect();
     if amounts.is_empty() { "-".to_owned() } else { amounts.join(", ") }
 }

@@ -80,9 +80,9 @@ def test_the_longest_of_them_is_said() -> None:
         ("functions/fts-indexer/src/trace_packing/pass.rs", r"const OLDEST: i64 = 86_400_000;", "some minutes later, within 24 hours at the latest"),
         ("shared/storage/artifact-store/src/backend.rs", r"pub const DOWNLOAD: Duration = Duration::from_mins\(5\);", "5 minutes, parts of uploads 1 hour"),
         ("shared/storage/artifact-store/src/prefix.rs", r"const PARTS: Duration = Duration::from_hours\(1\);", "5 minutes, parts of uploads 1 hour"),
-        ("cli/src/housekeeping.rs", r"const STREAM: Duration = Duration::from_hours\(24\);", "24 hours, checked every five minutes"),
-        ("cli/src/housekeeping.rs", r"const PAUSE: Duration = Duration::from_mins\(5\);", "24 hours, checked every five minutes"),
-        ("cli/src/housekeeping.rs", r"const POLICY: u32 = 12;", "once an hour"),
+        ("cli/src/housekeeping.rs", r"const STREAM_RETENTION: Duration = Duration::from_hours\(24\);", "24 hours, checked every five minutes"),
+        ("cli/src/housekeeping.rs", r"const ROUND_INTERVAL: Duration = Duration::from_mins\(5\);", "24 hours, checked every five minutes"),
+        ("cli/src/housekeeping.rs", r"const ROUNDS_PER_POLICY_RUN: u32 = 12;", "once an hour"),
     ],
 )
 def test_times_of_the_code_are_those_of_the_page(file: str, code: str, said: str) -> None:

@@ -30,7 +30,7 @@ def test_each_option_is_in_the_guide(path: Path) -> None:
 def test_options_of_serve_are_in_its_table() -> None:
     page = (_REPOSITORY / "docs/guide/run-locally.md").read_text("utf-8")
     table = page.split("## Options of `serve`")[1].split("\n## ")[0]
-    sources = ("serve.rs", "connect.rs", "artifact_options.rs")
+    sources = ("serve.rs", "table_options.rs", "artifact_options.rs")
     options = set().union(*(_options((_SOURCES / source).read_text("utf-8")) for source in sources))
     assert len(options) > 20
     assert not {option for option in options if f"`{option}" not in table}

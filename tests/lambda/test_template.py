@@ -330,7 +330,7 @@ def test_what_is_said_of_calls_is_said_by_parameters_and_alarms_hear_of_warnings
 
 #: Sources of the messages that alarms count.
 SOURCES = [REPOSITORY / path for path in (
-    "shared/http/service/src/answer.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
+    "shared/http/service/src/endpoint_response.rs", "shared/storage/table/src/collection_size.rs", "functions/fts-indexer/src/attempts.rs",
 )]
 
 
@@ -595,7 +595,7 @@ def test_throttling_of_the_table_and_of_its_indexes_is_told_of(template, resourc
         properties = resources[f"{function}ThrottledMetric"]["Properties"]
         assert properties["LogGroupName"] == {"Ref": f"{function}Log"}
         said = re.search(r'\$\.fields\.message = "(.+)"', properties["FilterPattern"])
-        assert f'"{said[1]}");' in (REPOSITORY / "shared/http/service/src/answer.rs").read_text()
+        assert f'"{said[1]}");' in (REPOSITORY / "shared/http/service/src/endpoint_response.rs").read_text()
         [metric] = properties["MetricTransformations"]
         assert (metric["MetricNamespace"], metric["MetricName"]) == (alarm["Namespace"], alarm["MetricName"])
 
@@ -721,4 +721,4 @@ def test_uploads_have_no_limit_unless_the_operator_sets_one(template, resources)
         assert not re.search(parameter["AllowedPattern"], size), size
     variables = resources["ArtifactsFunction"]["Properties"]["Environment"]["Variables"]
     assert variables["MAX_ARTIFACT_SIZE"] == {"Ref": "MaxArtifactSize"}
-    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/http/domain/src/surroundings.rs").read_text()
+    assert '"MAX_ARTIFACT_SIZE";' in (REPOSITORY / "shared/http/domain/src/environment.rs").read_text()

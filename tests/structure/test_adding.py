@@ -19,7 +19,7 @@ ENDPOINTS = "docs/reference/mlflow-endpoints.tsv"
 
 _ROW = """//! The domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, Domain, Failure, Function, Indexes, Surroundings, TableActions, TableRights};
+use domain::{Domain, DomainApi, Environment, Function, Indexes, MountFailure, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
@@ -43,14 +43,14 @@ pub const DOMAIN: Domain = Domain::of::<Greetings>(Function {
 
 struct Greetings;
 
-impl Api for Greetings {
+impl DomainApi for Greetings {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         Ok(Store { table: around.table()?.clone() })
     }
 }
@@ -120,7 +120,7 @@ impl Store {
     }
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.table
     }

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 /// Size of a chart, and the margins around its lines.
-const SIZE: [f64; 2] = [760.0, 280.0];
-const LEFT: f64 = 56.0;
-const RIGHT: f64 = 130.0;
-const TOP: f64 = 30.0;
-const BOTTOM: f64 = 34.0;
+const CHART_SIZE: [f64; 2] = [760.0, 280.0];
+const LEFT_MARGIN: f64 = 56.0;
+const RIGHT_MARGIN: f64 = 130.0;
+const TOP_MARGIN: f64 = 30.0;
+const BOTTOM_MARGIN: f64 = 34.0;
 /// Colours that can be distinguished with red-green colour blindness.
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#666666"];
 
@@ -26,21 +26,21 @@ impl Chart<'_> {
         let seconds = self.lines.iter().map(|(_, line)| line.len()).max().unwrap_or_default().max(1);
         let values = self.lines.iter().flat_map(|(_, line)| line.iter().copied());
         let most = rounded_up(values.chain(self.limit.map(|(limit, _)| limit)).fold(1.0, f64::max));
-        let (right, bottom) = (SIZE[0] - RIGHT, SIZE[1] - BOTTOM);
-        let x = |second: usize| LEFT + (right - LEFT) * second as f64 / seconds as f64;
-        let y = |value: f64| bottom - (bottom - TOP) * value / most;
+        let (right, bottom) = (CHART_SIZE[0] - RIGHT_MARGIN, CHART_SIZE[1] - BOTTOM_MARGIN);
+        let x = |second: usize| LEFT_MARGIN + (right - LEFT_MARGIN) * second as f64 / seconds as f64;
+        let y = |value: f64| bottom - (bottom - TOP_MARGIN) * value / most;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"{LEFT}\" y=\"16\" font-size=\"13\">{}</text>\n",
-            SIZE[0], SIZE[1], self.title
+             <rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n<text x=\"{LEFT_MARGIN}\" y=\"16\" font-size=\"13\">{}</text>\n",
+            CHART_SIZE[0], CHART_SIZE[1], self.title
         );
         for part in 0..=4 {
             let value = most * f64::from(part) / 4.0;
             let _ = writeln!(
                 svg,
-                "<path d=\"M{LEFT} {0:.1}H{right}\" stroke=\"#ddd\"/><text x=\"{1}\" y=\"{2:.1}\" text-anchor=\"end\">{value}</text>",
+                "<path d=\"M{LEFT_MARGIN} {0:.1}H{right}\" stroke=\"#ddd\"/><text x=\"{1}\" y=\"{2:.1}\" text-anchor=\"end\">{value}</text>",
                 y(value),
-                LEFT - 6.0,
+                LEFT_MARGIN - 6.0,
                 y(value) + 4.0
             );
         }
@@ -58,7 +58,7 @@ impl Chart<'_> {
             let points =
                 line.iter().enumerate().map(|(second, value)| format!("{:.0},{:.1}", x(second + 1), y(*value)));
             let points = points.collect::<Vec<_>>().join(" ");
-            let at = TOP + 10.0 + 18.0 * number as f64;
+            let at = TOP_MARGIN + 10.0 + 18.0 * number as f64;
             let _ = writeln!(
                 svg,
                 "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>\n\
@@ -69,7 +69,7 @@ impl Chart<'_> {
         if let Some((limit, name)) = self.limit {
             let _ = writeln!(
                 svg,
-                "<path d=\"M{LEFT} {0:.1}H{right}\" stroke=\"#c00\" stroke-dasharray=\"6 4\"/>\
+                "<path d=\"M{LEFT_MARGIN} {0:.1}H{right}\" stroke=\"#c00\" stroke-dasharray=\"6 4\"/>\
                  <text x=\"{1}\" y=\"{2:.1}\" text-anchor=\"end\" fill=\"#c00\">{name}</text>",
                 y(limit),
                 right - 4.0,

@@ -6,30 +6,30 @@
 //! a sandbox waits for, such as a lease, the pause before a retry or a tick of the indexer, takes
 //! its time, and nothing takes longer because this machine is slow.
 //!
-//! `scenario.rs` defines what the jobs do, and `world.rs` their environment: sandboxes that answer
-//! their calls (`sandboxes.rs`), a network with latency (`network.rs`), and the delivery of the
-//! stream to the indexer (`feed.rs`). `lag.rs`, `partitions.rs` and `tally.rs` measure, and
+//! `scenario.rs` defines what the jobs do, and `simulated_stack.rs` their environment: sandboxes that answer
+//! their calls (`lambda_sandboxes.rs`), a network with latency (`network.rs`), and the delivery of the
+//! stream to the indexer (`stream_delivery.rs`). `indexing_lag.rs`, `partitions.rs` and `call_counts.rs` measure, and
 //! `page.rs` writes the results.
 
+mod call_counts;
 mod chart;
-mod feed;
-mod jobs;
-mod lag;
+mod executor;
+mod indexing_lag;
+mod lambda_sandboxes;
 mod load;
-mod machine;
 mod network;
-mod page;
 mod partitions;
-mod sandboxes;
+mod results_page;
+mod run_clients;
 mod scenario;
-mod tally;
-mod traces;
-mod world;
+mod simulated_stack;
+mod stream_delivery;
+mod trace_clients;
 
+pub use call_counts::CallKind;
 pub use load::Load;
-pub use page::write;
-pub use scenario::{Measured, Scenario};
-pub use tally::Call;
+pub use results_page::write;
+pub use scenario::{Scenario, ScenarioResult};
 
 /// The reason why a model was aborted.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

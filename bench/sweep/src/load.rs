@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::tally::Call;
+use crate::call_counts::CallKind;
 
 /// Interval between two searches of a kind: ten per minute.
-pub(crate) const SEARCHES: Duration = Duration::from_secs(6);
+pub(crate) const SEARCH_INTERVAL: Duration = Duration::from_secs(6);
 
 /// The load that jobs cause.
 #[derive(Clone, Copy, Debug)]
@@ -46,10 +46,10 @@ impl Load {
     /// Returns the searches that users make in the meantime: one for the latest entities, and one
     /// with a condition or order.
     #[must_use]
-    pub fn searches(self) -> [Call; 2] {
+    pub fn searches(self) -> [CallKind; 2] {
         match self {
-            Self::Long { .. } | Self::Short { .. } => [Call::Latest, Call::ByMetric],
-            Self::Traces { .. } => [Call::LatestTraces, Call::TracesByTag],
+            Self::Long { .. } | Self::Short { .. } => [CallKind::Latest, CallKind::ByMetric],
+            Self::Traces { .. } => [CallKind::LatestTraces, CallKind::TracesByTag],
         }
     }
 

@@ -15,7 +15,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const SECOND: Duration = Duration::from_secs(1);
 /// Traces per second from which a partition of a day is split into two.
-const OF_PARTITION: u32 = 250;
+const MAX_PARTITION_RATE: u32 = 250;
 
 /// Runs the scenarios and writes a page of results, with charts in `images` next to it.
 #[derive(Parser)]
@@ -86,7 +86,7 @@ fn scenarios(options: &Options) -> Result<Vec<Scenario>> {
                 per_second: options.traces,
                 exporters: options.traces.div_ceil(10),
                 spans: 5,
-                partitions: options.traces.div_ceil(OF_PARTITION),
+                partitions: options.traces.div_ceil(MAX_PARTITION_RATE),
             },
             // Traces are packed after they have not changed for some minutes.
             warm_up: SECOND * u32::try_from(options.traces_warm_up)?,

@@ -7,32 +7,33 @@ use aws_smithy_runtime_api::client::http::{
 };
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 
-use crate::machine::Busy;
+use crate::executor::BusyCounter;
 
 /// Duration of a request to DynamoDB from within its region, and of a batch or transaction.
-pub(crate) const REQUEST: Duration = Duration::from_millis(5);
-pub(crate) const BATCH: Duration = Duration::from_millis(10);
+pub(crate) const REQUEST_LATENCY: Duration = Duration::from_millis(5);
+pub(crate) const BATCH_LATENCY: Duration = Duration::from_millis(10);
 
 /// Returns a client whose requests take these times. The real time that the engine needs to answer
 /// them does not count.
-pub(crate) fn slowly(client: SharedHttpClient, busy: Busy) -> SharedHttpClient {
+pub(crate) fn with_latency(client: SharedHttpClient, busy: BusyCounter) -> SharedHttpClient {
     http_client_fn(move |settings, components| {
         let connector = client.http_connector(settings, components);
-        SharedHttpConnector::new(Slow { connector, busy: busy.clone() })
+        SharedHttpConnector::new(SlowConnector { connector, busy: busy.clone() })
     })
 }
 
 #[derive(Clone, Debug)]
-struct Slow {
+struct SlowConnector {
     connector: SharedHttpConnector,
-    busy: Busy,
+    busy: BusyCounter,
 }
 
-impl HttpConnector for Slow {
+impl HttpConnector for SlowConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let Self { connector, busy } = self.clone();
         let operation = request.headers().get("x-amz-target").unwrap_or_default();
-        let takes = if operation.contains("Batch") || operation.contains("Transact") { BATCH } else { REQUEST };
+        let takes =
+            if operation.contains("Batch") || operation.contains("Transact") { BATCH_LATENCY } else { REQUEST_LATENCY };
         HttpConnectorFuture::new(async move {
             runtime::clock::sleep(takes / 2).await;
             let answer = busy.during(connector.call(request)).await;

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use embedded_engine::limits::{Limits, PartitionUsage};
 
 /// Maximum number of partitions of a kind up to which their size is measured.
-const FEW: usize = 2_000;
+const MAX_MEASURED_PARTITIONS: usize = 2_000;
 
 /// Measures the consumption of partitions in each second.
 #[derive(Default)]
-pub(crate) struct Partitions {
+pub(crate) struct PartitionMeter {
     state: RefCell<State>,
 }
 
@@ -18,14 +18,14 @@ pub(crate) struct Partitions {
 struct State {
     before: BTreeMap<String, PartitionUsage>,
     /// Total consumption by partition.
-    whole: BTreeMap<String, PartitionUsage>,
-    kinds: BTreeMap<String, Kind>,
+    totals: BTreeMap<String, PartitionUsage>,
+    kinds: BTreeMap<String, PartitionKind>,
     seconds: usize,
 }
 
 /// The partitions whose keys have the same form.
 #[derive(Clone, Debug, Default)]
-pub struct Kind {
+pub struct PartitionKind {
     /// Number of partitions that consumed anything.
     pub partitions: usize,
     /// Write units per second of all of them, on average.
@@ -46,23 +46,23 @@ pub struct Kind {
     pub largest_bytes: Option<u64>,
 }
 
-impl Kind {
+impl PartitionKind {
     /// Returns the maximum write units of one partition in one second.
     #[must_use]
-    pub fn most_writes(&self) -> f64 {
+    pub fn max_writes(&self) -> f64 {
         self.writes_by_second.iter().copied().fold(0.0, f64::max)
     }
 
     /// Returns the maximum read units of one partition in one second.
     #[must_use]
-    pub fn most_reads(&self) -> f64 {
+    pub fn max_reads(&self) -> f64 {
         self.reads_by_second.iter().copied().fold(0.0, f64::max)
     }
 }
 
-impl Partitions {
+impl PartitionMeter {
     /// Records the consumption of the past second.
-    pub(crate) fn second(&self, limits: &Limits) {
+    pub(crate) fn record_second(&self, limits: &Limits) {
         let usage = limits.usage();
         let state = &mut *self.state.borrow_mut();
         let mut most: BTreeMap<String, (f64, f64)> = BTreeMap::new();
@@ -71,7 +71,7 @@ impl Partitions {
             if taken == PartitionUsage::default() {
                 continue;
             }
-            add(state.whole.entry(partition.clone()).or_default(), taken);
+            add(state.totals.entry(partition.clone()).or_default(), taken);
             let (writes, reads) = most.entry(kind_of(partition)).or_default();
             (*writes, *reads) = (writes.max(taken.write_units), reads.max(taken.read_units));
         }
@@ -93,21 +93,21 @@ impl Partitions {
 
     /// Returns the partitions with consumption, by the form of their keys. Leaves out forms that
     /// too many partitions have.
-    pub(crate) fn few(&self) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn measured_partitions(&self) -> BTreeMap<String, Vec<String>> {
         let mut few: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for partition in self.state.borrow().whole.keys() {
+        for partition in self.state.borrow().totals.keys() {
             few.entry(kind_of(partition)).or_default().push(partition.clone());
         }
-        few.retain(|_, partitions| partitions.len() <= FEW);
+        few.retain(|_, partitions| partitions.len() <= MAX_MEASURED_PARTITIONS);
         few
     }
 
     /// Returns the measurements, by the form of the partitions' keys.
-    pub(crate) fn kinds(&self) -> BTreeMap<String, Kind> {
+    pub(crate) fn kinds(&self) -> BTreeMap<String, PartitionKind> {
         let state = self.state.borrow();
         let mut kinds = state.kinds.clone();
         let seconds = f64::from(u32::try_from(state.seconds.max(1)).unwrap_or(u32::MAX));
-        for (partition, whole) in &state.whole {
+        for (partition, whole) in &state.totals {
             let kind = kinds.entry(kind_of(partition)).or_default();
             let (writes, reads) = (whole.write_units / seconds, whole.read_units / seconds);
             kind.partitions += 1;

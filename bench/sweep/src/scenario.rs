@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use embedded_engine::limits::Throughput;
 
-use crate::lag::Waits;
+use crate::call_counts::CallCounts;
+use crate::executor::Executor;
+use crate::indexing_lag::WaitingTimes;
 use crate::load::Load;
-use crate::machine::Machine;
-use crate::partitions::Kind;
-use crate::tally::Tally;
-use crate::world::World;
-use crate::{Result, jobs};
+use crate::partitions::PartitionKind;
+use crate::simulated_stack::SimulatedStack;
+use crate::{Result, run_clients};
 
 /// A load on one experiment.
 #[derive(Clone, Debug)]
@@ -30,17 +30,17 @@ pub struct Scenario {
 
 /// The results of a scenario.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct ScenarioResult {
     /// The scenario that was run.
     pub scenario: Scenario,
     /// The calls during the measurement.
-    pub tally: Tally,
+    pub tally: CallCounts,
     /// The calls before the measurement.
-    pub before: Tally,
+    pub before: CallCounts,
     /// Consumption of partitions, by the form of their keys.
-    pub partitions: BTreeMap<String, Kind>,
+    pub partitions: BTreeMap<String, PartitionKind>,
     /// Waiting times of changes for the indexer.
-    pub waits: Waits,
+    pub waits: WaitingTimes,
     /// Number of waiting stream records at the end of each second.
     pub queue: Vec<f64>,
     /// Number of sandboxes of the function at the end.
@@ -52,23 +52,23 @@ impl Scenario {
     ///
     /// # Errors
     /// A call was answered with an unexpected status, or the engine failed.
-    pub fn run(&self, second: impl Fn() + 'static) -> Result<Measured> {
-        let mut machine = Machine::new()?;
+    pub fn run(&self, second: impl Fn() + 'static) -> Result<ScenarioResult> {
+        let mut machine = Executor::new()?;
         let (spawner, busy, scenario) = (machine.spawner(), machine.busy(), self.clone());
         machine.run(async move {
-            let world = World::new(spawner, busy, scenario.throughput, scenario.load).await?;
+            let world = SimulatedStack::new(spawner, busy, scenario.throughput, scenario.load).await?;
             world.begin_feed().await?;
-            jobs::begin(&world, scenario.load)?;
-            jobs::begin_searches(&world, scenario.load)?;
-            world.pass(scenario.warm_up, &second).await?;
+            run_clients::begin(&world, scenario.load)?;
+            run_clients::begin_searches(&world, scenario.load)?;
+            world.advance(scenario.warm_up, &second).await?;
             let before = world.reset();
-            let queue = world.pass(scenario.sample, &second).await?;
+            let queue = world.advance(scenario.sample, &second).await?;
             let partitions = world.kinds().await?;
-            Ok(Measured {
+            Ok(ScenarioResult {
                 before,
                 tally: world.tally.borrow().clone(),
                 partitions,
-                waits: world.lag.found(world.now()),
+                waits: world.lag.waiting_times(world.now()),
                 queue,
                 sandboxes: world.sandboxes.started(),
                 scenario,

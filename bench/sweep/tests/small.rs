@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use embedded_engine::limits::Throughput;
-use sweep::{Call, Load, Scenario};
+use sweep::{CallKind, Load, Scenario};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,11 +18,11 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
     let load = Load::Long { runs: 10, metrics: 10, every: SECOND, ramp: SECOND };
     let scenario = scenario(load, Throughput::OF_A_PARTITION, 70);
     let measured = scenario.run(|| ()).unwrap();
-    let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
-    let logged = calls(Call::Log);
+    let calls = |call: CallKind| measured.tally.0.get(&call).cloned().unwrap_or_default();
+    let logged = calls(CallKind::Log);
     assert!((699..=701).contains(&logged.made), "{logged:?}");
     assert_eq!((logged.answered, logged.throttled), (logged.made, 0));
-    for call in [Call::Latest, Call::ByMetric] {
+    for call in [CallKind::Latest, CallKind::ByMetric] {
         let searches = calls(call);
         assert_eq!((searches.made, searches.answered), (12, 12), "{call:?}");
         assert!(searches.usage.read_units > 0.0 && searches.longest < SECOND, "{searches:?}");
@@ -42,8 +42,8 @@ fn a_few_long_runs_are_logged_to_indexed_and_found() {
 fn traces_are_exported_and_found() {
     let load = Load::Traces { per_second: 20, exporters: 2, spans: 2, partitions: 1 };
     let measured = scenario(load, Throughput::OF_A_PARTITION, 40).run(|| ()).unwrap();
-    let calls = |call: Call| measured.tally.0.get(&call).cloned().unwrap_or_default();
-    let exports = calls(Call::Export);
+    let calls = |call: CallKind| measured.tally.0.get(&call).cloned().unwrap_or_default();
+    let exports = calls(CallKind::Export);
     assert!((79..=81).contains(&exports.made), "{exports:?}");
     assert_eq!((exports.answered, exports.throttled), (exports.made, 0));
     for call in load.searches() {

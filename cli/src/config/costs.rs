@@ -13,38 +13,43 @@ use retention::{Age, Entity, Retention};
 use run_index::RunIndex;
 use table::Table;
 
-use super::settings::{Kind, Setting};
-use super::values::{Holder, OFF, failed};
+use super::settings::{SettingKind, TableSetting};
+use super::values::{SettingHolder, UNLIMITED, failed};
 use crate::Failure;
 
 /// Rows of `docs/reference/capacity.md` with their write units in a warm process. Together they are
 /// the cost of indexing a run with 4 tags, 10 metrics and 5 params.
-const INDEXED: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
+const INDEXING_COSTS: [(&str, u64); 3] = [("a new run, 4 tags", 12), ("its first 10 metrics", 13), ("5 params", 9)];
 /// Upper bound of the write units for marking a run as changed.
-const MARKED: u64 = 2;
+const MARKING_UNITS: u64 = 2;
 /// Row of `docs/reference/capacity.md` for removing 100 runs, with its write units.
-const REMOVED: (&str, u64) = ("find and remove 100 such runs", 3514);
+const REMOVAL_COST: (&str, u64) = ("find and remove 100 such runs", 3514);
 
 /// Returns the write units per run of a `reindex`.
-fn reindexed() -> u64 {
-    MARKED + INDEXED.iter().map(|(_, writes)| writes).sum::<u64>()
+fn reindex_units() -> u64 {
+    MARKING_UNITS + INDEXING_COSTS.iter().map(|(_, writes)| writes).sum::<u64>()
 }
 
 /// Returns the write units per removed run.
-fn removed() -> u64 {
-    REMOVED.1 / 100
+fn removal_units() -> u64 {
+    REMOVAL_COST.1 / 100
 }
 
 /// Describes the cost of setting a value, in full sentences.
-pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value: &str) -> Result<String, Failure> {
+pub(super) async fn describe_cost(
+    table: &Table,
+    setting: &TableSetting,
+    holder: &SettingHolder,
+    value: &str,
+) -> Result<String, Failure> {
     Ok(match setting.kind {
-        Kind::DeletedRetention if value != OFF => {
+        SettingKind::DeletedRetention if value != UNLIMITED => {
             let age = Age::parse(value).map_err(failed)?;
             of_removal(deleted_before(table, age.before()).await?)
         }
-        Kind::TraceRetention => of_traces(value, holder),
-        Kind::IndexedValues | Kind::IndexedTexts => {
-            if let Holder::Experiment(id) = holder {
+        SettingKind::TraceRetention => of_traces(value, holder),
+        SettingKind::IndexedValues | SettingKind::IndexedTexts => {
+            if let SettingHolder::Experiment(id) = holder {
                 return Ok(of_reindex_of(
                     RunIndex::new(table.clone()).count_runs(*id).await.map_err(|failure| format!("{failure:?}"))?,
                 ));
@@ -57,16 +62,16 @@ pub(super) async fn of(table: &Table, setting: &Setting, holder: &Holder, value:
 
 /// Numbers of entities that were deleted before the given time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Deleted {
+struct DeletedCounts {
     runs: u64,
     models: u64,
     experiments: u64,
 }
 
 /// Counts entities deleted before `before`. Costs the requests of `gc --dry-run`.
-async fn deleted_before(table: &Table, before: i64) -> Result<Deleted, Failure> {
+async fn deleted_before(table: &Table, before: i64) -> Result<DeletedCounts, Failure> {
     let retention = Retention::new(table.clone(), Artifacts::default());
-    let mut deleted = Deleted::default();
+    let mut deleted = DeletedCounts::default();
     for workspace in Workspaces::new(table.clone()).names().await.map_err(failed)? {
         for entity in retention.deleted(&workspace, Some(before)).await.map_err(failed)?.entities() {
             match entity {
@@ -79,22 +84,22 @@ async fn deleted_before(table: &Table, before: i64) -> Result<Deleted, Failure> 
     Ok(deleted)
 }
 
-fn of_removal(Deleted { runs, models, experiments }: Deleted) -> String {
-    let units = runs * removed();
+fn of_removal(DeletedCounts { runs, models, experiments }: DeletedCounts) -> String {
+    let units = runs * removal_units();
     format!(
         "Already past this retention: {runs} runs, {models} logged models, {experiments} experiments. `serve` or the stack begins to \
          remove them permanently within an hour. Removing these runs takes about {units} write units: {} write units for each run with \
          10 metrics, 5 params and 3 tags. An experiment is removed with all of its runs. `gc --dry-run --older-than` lists them.",
-        removed()
+        removal_units()
     )
 }
 
-fn of_traces(value: &str, holder: &Holder) -> String {
+fn of_traces(value: &str, holder: &SettingHolder) -> String {
     let Some(since) = TraceRetention::parse(value).ok().and_then(|kept| kept.since(now_ms())) else {
         return "Nothing. Hidden traces that are not removed yet become visible again within a minute.".to_owned();
     };
     let whose = match holder {
-        Holder::Experiment(id) => format!("of experiment {id}"),
+        SettingHolder::Experiment(id) => format!("of experiment {id}"),
         _ => "of all experiments without a tag of their own".to_owned(),
     };
     format!(
@@ -108,7 +113,7 @@ fn of_reindex(runs: Option<u64>) -> String {
     let all = match runs {
         Some(runs) => format!(
             "About {} write units for {runs} runs that are not deleted, by the table's item count, which is up to six hours old. ",
-            runs * reindexed()
+            runs * reindex_units()
         ),
         None => String::new(),
     };
@@ -116,11 +121,11 @@ fn of_reindex(runs: Option<u64>) -> String {
 }
 
 fn of_reindex_of(runs: u64) -> String {
-    format!("About {} write units for the {runs} runs of this experiment. ", runs * reindexed()) + &of_each_run()
+    format!("About {} write units for the {runs} runs of this experiment. ", runs * reindex_units()) + &of_each_run()
 }
 
 fn of_each_run() -> String {
-    let per_run = reindexed();
+    let per_run = reindex_units();
     format!(
         "The index is rebuilt: about {per_run} write units per run of 10 metrics, 5 params and 4 tags, plus one for each \
          further value and for each character of an indexed text. For three minutes, and until the rebuild is complete, searches do \
@@ -130,7 +135,7 @@ fn of_each_run() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::settings::{SETTINGS, Setting};
+    use super::super::settings::{SETTINGS, TableSetting};
     use super::*;
 
     const PAGE: &str = include_str!("../../../docs/reference/capacity.md");
@@ -143,18 +148,18 @@ mod tests {
 
     #[test]
     fn figures_are_those_of_the_capacity_page() {
-        for (row, writes) in INDEXED.iter().chain([&REMOVED]) {
+        for (row, writes) in INDEXING_COSTS.iter().chain([&REMOVAL_COST]) {
             assert_eq!(on_the_page(row), *writes, "{row}");
         }
     }
 
     #[test]
     fn the_list_of_settings_says_the_same() {
-        let cost = |kind| Setting::of(kind).unwrap().cost;
-        assert!(cost(Kind::IndexedValues).contains(&format!("about {} write units", reindexed())));
-        assert!(cost(Kind::IndexedTexts).contains(&format!("about {} write units", reindexed())));
+        let cost = |kind| TableSetting::of(kind).unwrap().cost;
+        assert!(cost(SettingKind::IndexedValues).contains(&format!("about {} write units", reindex_units())));
+        assert!(cost(SettingKind::IndexedTexts).contains(&format!("about {} write units", reindex_units())));
         // The list of settings rounds down.
-        assert!(cost(Kind::DeletedRetention).contains(&format!("About {} write units", REMOVED.1 / 100)));
+        assert!(cost(SettingKind::DeletedRetention).contains(&format!("About {} write units", REMOVAL_COST.1 / 100)));
         assert!(SETTINGS.iter().all(|setting| setting.is_settable() != setting.cost.is_empty()));
     }
 
@@ -163,12 +168,12 @@ mod tests {
         assert!(of_reindex(Some(1_000)).starts_with("About 36000 write units for 1000 runs"));
         assert!(of_reindex_of(50).starts_with("About 1800 write units for the 50 runs of this experiment. The index"));
         assert!(of_reindex(None).starts_with("The index is rebuilt: about 36 write units per run"));
-        let said = of_removal(Deleted { runs: 2, models: 0, experiments: 1 });
+        let said = of_removal(DeletedCounts { runs: 2, models: 0, experiments: 1 });
         assert!(
             said.contains("2 runs, 0 logged models, 1 experiments")
                 && said.contains("about 70 write units: 35 write units"),
             "{said}"
         );
-        assert!(of_traces(OFF, &Holder::Server).starts_with("Nothing."));
+        assert!(of_traces(UNLIMITED, &SettingHolder::Server).starts_with("Nothing."));
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use access::AdmitEverybody;
+use access::AllowAll;
 use artifact_store::Artifacts;
 use axum::body::Body;
-use domain::{Domain, Surroundings};
+use domain::{Domain, Environment};
 use domains::DOMAINS;
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use crate::Failure;
 
 /// Placeholder artifact location. It has no effect on tags.
-const ARTIFACTS: &str = "mlflow-artifacts:/";
+const PLACEHOLDER_ARTIFACT_ROOT: &str = "mlflow-artifacts:/";
 
 /// Sets the tag, or deletes it if `value` is `None`.
 ///
@@ -33,8 +33,8 @@ pub(super) async fn set(table: &Table, experiment: ExperimentId, value: Option<&
         }
         None => "delete-experiment-tag",
     };
-    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
-    let around = around.with_artifacts(ARTIFACTS, Artifacts::default());
+    let around = Environment::new(Arc::new(AllowAll), table.clone());
+    let around = around.with_artifacts(PLACEHOLDER_ARTIFACT_ROOT, Artifacts::default());
     let is_tracking = |domain: &&Domain| domain.function.name == "tracking";
     let tracking: Vec<_> = DOMAINS.into_iter().filter(is_tracking).collect();
     let app = domain::mount(&tracking, &[], &around).await?;

@@ -11,15 +11,15 @@ use entities::workspaces::Workspaces;
 use mlflow_api::{ExperimentId, Workspace};
 use table::Table;
 
-use self::settings::{Kind, Scope, Setting};
-use self::values::{Held, Holder};
-use crate::connect::Place;
-use crate::say::say;
+use self::settings::{SettingKind, SettingScope, TableSetting};
+use self::values::{SettingHolder, SettingValue};
+use crate::output::print_line;
+use crate::table_options::TableOptions;
 use crate::{Failure, reindex};
 
 /// Options of `config`.
 #[derive(Args)]
-#[command(after_help = settings::help())]
+#[command(after_help = settings::settings_help())]
 pub(crate) struct Options {
     #[command(subcommand)]
     command: Command,
@@ -34,10 +34,10 @@ enum Command {
     /// their own.
     Show {
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Show what a change costs and, with `--yes`, apply it.
-    #[command(after_help = settings::help())]
+    #[command(after_help = settings::settings_help())]
     Set {
         /// Name of the setting.
         #[arg(value_name = "SETTING")]
@@ -46,9 +46,9 @@ enum Command {
         #[arg(value_name = "VALUE", required = true)]
         values: Vec<String>,
         #[command(flatten)]
-        change: Change,
+        change: ChangeOptions,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
     /// Reset a setting to its default. Without `--yes`, only show what that costs.
     Unset {
@@ -56,15 +56,15 @@ enum Command {
         #[arg(value_name = "SETTING")]
         setting: String,
         #[command(flatten)]
-        change: Change,
+        change: ChangeOptions,
         #[command(flatten)]
-        place: Place,
+        place: TableOptions,
     },
 }
 
 /// Options of a command that changes a setting.
 #[derive(Args)]
-struct Change {
+struct ChangeOptions {
     /// Change the value for this experiment only.
     #[arg(long, value_name = "ID", conflicts_with = "workspace")]
     experiment: Option<String>,
@@ -80,7 +80,7 @@ struct Change {
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     match options.command {
         Command::List => {
-            say(settings::listed().trim_end());
+            print_line(settings::settings_table().trim_end());
             Ok(())
         }
         Command::Show { place } => {
@@ -90,51 +90,53 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         Command::Set { setting, values, change, place } => {
             let (setting, holder) = (setting_of(&setting)?, change.holder()?);
             check_scope(setting, &holder)?;
-            let value = values::checked(setting.kind, &values)?;
-            make(setting, &holder, Some(&value), &change, &place).await
+            let value = values::validate(setting.kind, &values)?;
+            apply_change(setting, &holder, Some(&value), &change, &place).await
         }
         Command::Unset { setting, change, place } => {
             let (setting, holder) = (setting_of(&setting)?, change.holder()?);
             check_scope(setting, &holder)?;
-            make(setting, &holder, None, &change, &place).await
+            apply_change(setting, &holder, None, &change, &place).await
         }
     }
 }
 
-impl Change {
-    fn holder(&self) -> Result<Holder, Failure> {
+impl ChangeOptions {
+    fn holder(&self) -> Result<SettingHolder, Failure> {
         Ok(match (&self.experiment, &self.workspace) {
-            (Some(id), _) => Holder::Experiment(ExperimentId::parse(id).map_err(|error| error.message)?),
-            (_, Some(name)) => Holder::Workspace(Workspace::parse(name).map_err(|error| error.message)?),
-            _ => Holder::Server,
+            (Some(id), _) => SettingHolder::Experiment(ExperimentId::parse(id).map_err(|error| error.message)?),
+            (_, Some(name)) => SettingHolder::Workspace(Workspace::parse(name).map_err(|error| error.message)?),
+            _ => SettingHolder::Server,
         })
     }
 }
 
 /// Returns the setting of this name if operators can change it.
-fn setting_of(name: &str) -> Result<&'static Setting, Failure> {
-    let setting = Setting::named(name)?;
+fn setting_of(name: &str) -> Result<&'static TableSetting, Failure> {
+    let setting = TableSetting::named(name)?;
     if setting.is_settable() {
         return Ok(setting);
     }
     Err(format!("{name} cannot be set: it is maintained by the server").into())
 }
 
-fn check_scope(setting: &Setting, holder: &Holder) -> Result<(), Failure> {
+fn check_scope(setting: &TableSetting, holder: &SettingHolder) -> Result<(), Failure> {
     if setting.scope.contains(&holder.scope()) {
         return Ok(());
     }
     let name = setting.name;
     Err(match (holder.scope(), setting.scope) {
-        (Scope::Server, [Scope::Workspace]) => format!("{name} is set per workspace: select one with --workspace"),
-        (Scope::Experiment, _) => format!("{name} cannot be set for an experiment"),
-        (Scope::Workspace, _) => format!("{name} cannot be set for a workspace"),
-        (Scope::Server, _) => format!("{name} cannot be set for the server"),
+        (SettingScope::Server, [SettingScope::Workspace]) => {
+            format!("{name} is set per workspace: select one with --workspace")
+        }
+        (SettingScope::Experiment, _) => format!("{name} cannot be set for an experiment"),
+        (SettingScope::Workspace, _) => format!("{name} cannot be set for a workspace"),
+        (SettingScope::Server, _) => format!("{name} cannot be set for the server"),
     }
     .into())
 }
 
-async fn open(place: &Place) -> Result<(Table, Option<Engine>), Failure> {
+async fn open(place: &TableOptions) -> Result<(Table, Option<Engine>), Failure> {
     let (table, engine) = place.connect().await?;
     place.create(&table, false).await?;
     Ok((table, engine))
@@ -143,17 +145,17 @@ async fn open(place: &Place) -> Result<(Table, Option<Engine>), Failure> {
 async fn show(table: &Table) -> Result<(), Failure> {
     let held = values::read_all(table).await?;
     let width = held.iter().map(|held| held.holder.to_string().len()).max().unwrap_or_default();
-    for Held { setting, holder, value } in held {
-        let is_default = holder == Holder::Server && value == setting.default;
+    for SettingValue { setting, holder, value } in held {
+        let is_default = holder == SettingHolder::Server && value == setting.default;
         let default = if is_default { " (default)" } else { "" };
-        say(&format!("{:<18} {:<width$}  {value}{default}", setting.name, holder.to_string()));
+        print_line(&format!("{:<18} {:<width$}  {value}{default}", setting.name, holder.to_string()));
     }
-    for holder in values::between_fields(table).await? {
+    for holder in values::holders_changing_fields(table).await? {
         let option = match &holder {
-            Holder::Experiment(id) => format!(" --experiment {id}"),
+            SettingHolder::Experiment(id) => format!(" --experiment {id}"),
             _ => String::new(),
         };
-        say(&format!(
+        print_line(&format!(
             "Searches do not use all indexed fields of the {holder} yet: a command is rebuilding the index, or was interrupted. If \
              none is running, run `reindex{option}`."
         ));
@@ -163,55 +165,59 @@ async fn show(table: &Table) -> Result<(), Failure> {
 
 /// Prints the cost of a change, and applies it if `--yes` is given. Without a value, resets the
 /// setting to its default.
-async fn make(
-    setting: &Setting,
-    holder: &Holder,
+async fn apply_change(
+    setting: &TableSetting,
+    holder: &SettingHolder,
     value: Option<&str>,
-    change: &Change,
-    place: &Place,
+    change: &ChangeOptions,
+    place: &TableOptions,
 ) -> Result<(), Failure> {
     let (table, engine) = open(place).await?;
-    if let Holder::Workspace(workspace) = holder {
+    if let SettingHolder::Workspace(workspace) = holder {
         Workspaces::new(table.clone()).get(workspace).await.map_err(values::failed)?;
     }
-    let is_of_fields = matches!(setting.kind, Kind::IndexedValues | Kind::IndexedTexts);
-    if let (Holder::Experiment(id), true, Some(_)) = (holder, is_of_fields, value) {
+    let is_of_fields = matches!(setting.kind, SettingKind::IndexedValues | SettingKind::IndexedTexts);
+    if let (SettingHolder::Experiment(id), true, Some(_)) = (holder, is_of_fields, value) {
         reindex::check_experiment(&table, *id).await?;
     }
-    let present = self::present(&table, setting, holder).await?;
+    let present = self::current_value(&table, setting, holder).await?;
     let wanted = value.unwrap_or(setting.default);
     let is_same = match value {
         Some(value) => present.as_deref() == Some(value),
-        None => present.is_none() || *holder == Holder::Server && present.as_deref() == Some(wanted),
+        None => present.is_none() || *holder == SettingHolder::Server && present.as_deref() == Some(wanted),
     };
     // Otherwise an earlier change was interrupted, and this one completes it.
-    if is_same && !(is_of_fields && values::between_fields(&table).await?.contains(holder)) {
-        say(&format!("{} of the {holder} already has this value. Nothing was changed.", setting.name));
+    if is_same && !(is_of_fields && values::holders_changing_fields(&table).await?.contains(holder)) {
+        print_line(&format!("{} of the {holder} already has this value. Nothing was changed.", setting.name));
         return Ok(());
     }
     let before = present.as_deref().unwrap_or("not set");
-    say(&format!("{} of the {holder}: {before} -> {}", setting.name, value.unwrap_or("not set")));
+    print_line(&format!("{} of the {holder}: {before} -> {}", setting.name, value.unwrap_or("not set")));
     // An experiment without a tag of its own uses the setting of the server.
-    let falls_back = setting.kind == Kind::TraceRetention && *holder != Holder::Server && value.is_none();
-    let of_server = if falls_back { self::present(&table, setting, &Holder::Server).await? } else { None };
-    say(&costs::of(&table, setting, holder, of_server.as_deref().unwrap_or(wanted)).await?);
+    let falls_back = setting.kind == SettingKind::TraceRetention && *holder != SettingHolder::Server && value.is_none();
+    let of_server = if falls_back { self::current_value(&table, setting, &SettingHolder::Server).await? } else { None };
+    print_line(&costs::describe_cost(&table, setting, holder, of_server.as_deref().unwrap_or(wanted)).await?);
     if !change.yes {
         return Err("nothing was changed. Repeat the command with --yes to apply the change".into());
     }
     match (setting.kind, holder) {
-        (Kind::TraceRetention, Holder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
-        (Kind::IndexedValues | Kind::IndexedTexts, _) => {
+        (SettingKind::TraceRetention, SettingHolder::Experiment(id)) => experiment_tag::set(&table, *id, value).await?,
+        (SettingKind::IndexedValues | SettingKind::IndexedTexts, _) => {
             let part = values::fields_with(&table, setting.kind, holder, value).await?;
             reindex::rebuild(&table, engine, &place.name, part, None).await?;
         }
         _ => values::write(&table, setting.kind, holder, wanted).await?,
     }
-    say("The change was applied.");
+    print_line("The change was applied.");
     Ok(())
 }
 
 /// Returns the value of a setting for this holder, or `None` if the holder has no value of its own.
-async fn present(table: &Table, setting: &Setting, holder: &Holder) -> Result<Option<String>, Failure> {
+async fn current_value(
+    table: &Table,
+    setting: &TableSetting,
+    holder: &SettingHolder,
+) -> Result<Option<String>, Failure> {
     let held = values::read_all(table).await?.into_iter();
     let mut held = held.filter(|held| held.setting.kind == setting.kind && held.holder == *holder);
     Ok(held.next().map(|held| held.value))

@@ -3,9 +3,9 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Descriptors reserved for everything but requests: tables, the log, connections to AWS.
-const RESERVE: usize = 64;
+const RESERVED_DESCRIPTORS: usize = 64;
 /// Descriptors per request: its connection, and a file or a connection to a bucket.
-const PER_REQUEST: usize = 2;
+const DESCRIPTORS_PER_REQUEST: usize = 2;
 /// Upper bound of the number of connections. The head of a request may take 64 KB, so this many
 /// connections take up to 256 MB.
 const MAX_CONNECTIONS: usize = 4_096;
@@ -14,32 +14,33 @@ const MIN_CONNECTIONS: usize = 8;
 
 /// Maximum numbers of connections that may be open at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct ConnectionLimits {
     /// The maximum for all addresses together.
     pub(crate) total: usize,
     /// The maximum per address.
     pub(crate) per_address: usize,
 }
 
-impl Limits {
+impl ConnectionLimits {
     /// Raises the process's soft limit of descriptors as far as the system allows, and returns the
     /// resulting limits.
     pub(crate) fn of_process() -> Self {
-        Self::of_descriptors(raised())
+        Self::of_descriptors(raise_descriptor_limit())
     }
 
     /// Returns the limits for a maximum number of descriptors. `None` means that there is no
     /// maximum.
     fn of_descriptors(descriptors: Option<u64>) -> Self {
         let descriptors = descriptors.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
-        let total = (descriptors.saturating_sub(RESERVE) / PER_REQUEST).clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
+        let total = (descriptors.saturating_sub(RESERVED_DESCRIPTORS) / DESCRIPTORS_PER_REQUEST)
+            .clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
         Self { total, per_address: total / 2 }
     }
 }
 
 /// Raises the soft limit of descriptors to the hard limit. Returns the limit that is now in effect,
 /// or `None` if there is none.
-fn raised() -> Option<u64> {
+fn raise_descriptor_limit() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         Ok(()) => limit.maximum,
@@ -63,7 +64,10 @@ mod tests {
             (None, MAX_CONNECTIONS),
             (Some(10), MIN_CONNECTIONS),
         ] {
-            assert_eq!(Limits::of_descriptors(descriptors), Limits { total, per_address: total / 2 });
+            assert_eq!(
+                ConnectionLimits::of_descriptors(descriptors),
+                ConnectionLimits { total, per_address: total / 2 }
+            );
         }
     }
 }

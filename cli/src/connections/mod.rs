@@ -1,9 +1,9 @@
 //! Client connections of `serve`: an HTTP/1.1 server with small buffers, timeouts, and a limit on
 //! the number of connections.
 
+mod connection_registry;
 mod limits;
-mod open;
-mod stalling;
+mod write_timeout;
 
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::Entry;
+use access::ConnectionInfo;
 use axum::Router;
 use axum::serve::Listener;
 use http::HeaderMap;
@@ -25,14 +25,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
 
-use limits::Limits;
-use open::{Open, Place};
-use stalling::Stalling;
+use connection_registry::{ConnectionEntry, ConnectionRegistry};
+use limits::ConnectionLimits;
+use write_timeout::WriteTimeout;
 
 /// Size in bytes of the read buffer and the write buffer of a connection, and maximum length of the
 /// head of a request. hyper's default is 400 KB, and for buffers of that size the allocator retains
 /// pages of 4 MB per thread (`docs/adr/0021-artifacts.md`).
-const BUFFER: usize = 64 << 10;
+const BUFFER_BYTES: usize = 64 << 10;
 
 /// Timeouts of a connection that makes no progress.
 #[derive(Clone, Copy)]
@@ -65,7 +65,7 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
 ) {
     let (ending, _) = watch::channel(());
     let proxy = proxy.map(|proxy| proxy.to_canonical());
-    let open = Open::new(Limits::of_process(), proxy);
+    let open = ConnectionRegistry::new(ConnectionLimits::of_process(), proxy);
     let mut connections = JoinSet::new();
     let mut end = pin!(end);
     loop {
@@ -73,7 +73,7 @@ pub(crate) async fn serve<L: Listener<Addr = SocketAddr>>(
             () = &mut end => break,
             (stream, peer) = listener.accept() => {
                 let peer = peer.ip().to_canonical();
-                let Some(place) = open.enter(peer) else {
+                let Some(place) = open.add(peer) else {
                     tracing::warn!(%peer, "rejected a connection: the limit is reached, and no connection is idle");
                     continue;
                 };
@@ -109,7 +109,7 @@ struct Client {
     peer: IpAddr,
     /// Whether the peer is the trusted proxy.
     is_proxy: bool,
-    place: Place,
+    place: ConnectionEntry,
 }
 
 async fn connection(
@@ -122,19 +122,23 @@ async fn connection(
     let place = Arc::new(place);
     let of_service = Arc::clone(&place);
     let service = service_fn(move |mut request: Request<Incoming>| {
-        let in_progress = of_service.request();
+        let in_progress = of_service.begin_request();
         let forwarded = is_proxy.then(|| forwarded_for(request.headers())).flatten();
         let is_secure = is_proxy && is_forwarded_from_tls(request.headers());
-        request.extensions_mut().insert(Entry { peer: Some(forwarded.unwrap_or(peer)), gateway: None, is_secure });
+        request.extensions_mut().insert(ConnectionInfo {
+            peer: Some(forwarded.unwrap_or(peer)),
+            gateway: None,
+            is_secure,
+        });
         let answer = app.clone().oneshot(request);
         async move { answer.await.map(|answer| answer.map(|body| in_progress.until_sent(body))) }
     });
     let mut connection = pin!(
         http1::Builder::new()
-            .max_buf_size(BUFFER)
+            .max_buf_size(BUFFER_BYTES)
             .timer(TokioTimer::new())
             .header_read_timeout(timeouts.head)
-            .serve_connection(TokioIo::new(Stalling::new(stream, timeouts.stall)), service)
+            .serve_connection(TokioIo::new(WriteTimeout::new(stream, timeouts.stall)), service)
     );
     let outcome = tokio::select! {
         outcome = &mut connection => outcome,
@@ -185,7 +189,7 @@ mod tests {
         let (mut client, server) = tokio::io::duplex(1_024);
         let (_ending, end) = watch::channel(());
         let peer = IpAddr::from([10, 0, 0, 1]);
-        let place = Open::new(Limits { total: 2, per_address: 2 }, None).enter(peer).unwrap();
+        let place = ConnectionRegistry::new(ConnectionLimits { total: 2, per_address: 2 }, None).add(peer).unwrap();
         let of_peer = Client { peer, is_proxy: false, place };
         let ended = tokio::spawn(connection(server, of_peer, app, timeouts, end));
         client.write_all(sent.as_bytes()).await.unwrap();

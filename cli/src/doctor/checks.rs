@@ -8,10 +8,10 @@ use fts_indexer::filter_patterns;
 use key_schema::definition::{ACCESS, DATA, Definition, PK, SK};
 use serde_json::json;
 
-use super::facts::{CorsRule, Deployed, Facts, LifecycleRule, Seen, TableFacts};
-use super::reading::INDEXER;
-use super::requests::TOLERATED;
-use super::rights::{is_allowed, needed};
+use super::aws_requests::MAX_CLOCK_SKEW_SECONDS;
+use super::fact_reader::INDEXER;
+use super::function_rights::{is_allowed, needed_rights};
+use super::stack_facts::{CorsRule, DeployedFunction, FactResult, LifecycleRule, StackFacts, TableFacts};
 
 /// A problem, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,15 +26,15 @@ fn finding(what: impl Into<String>, remedy: impl Into<String>) -> Finding {
 
 /// Age in ms from which an unindexed change is considered overdue. The longest `IndexingDelay` is
 /// five minutes.
-const LATE: i64 = 600_000;
+const OVERDUE_AFTER_MS: i64 = 600_000;
 /// Longest time in seconds for which a throttled call occupies its sandbox.
-const HELD: f64 = 0.5;
+const THROTTLED_CALL_SECONDS: f64 = 0.5;
 /// Outputs of the stack with the origins of pages that request files from the bucket.
-const ORIGINS: [&str; 4] = ["TrackingUri", "UsersUri", "DomainUri", "UsersDomainUri"];
+const ORIGIN_OUTPUTS: [&str; 4] = ["TrackingUri", "UsersUri", "DomainUri", "UsersDomainUri"];
 
 /// Returns all problems, and the facts that could not be checked.
-pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
-    let checks: [fn(&Facts) -> Vec<Finding>; 15] = [
+pub(super) fn findings(facts: &StackFacts) -> Vec<Finding> {
+    let checks: [fn(&StackFacts) -> Vec<Finding>; 15] = [
         clock,
         deployment,
         missing_functions,
@@ -49,13 +49,13 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         layout,
         protection,
         sandboxes,
-        unseen,
+        unread_facts,
     ];
     checks.iter().flat_map(|check| check(facts)).collect()
 }
 
 /// Returns the finding that no stack of this name exists.
-pub(super) fn no_stack(stack: &str, region: &str, tracking_uri: Option<&str>) -> Finding {
+pub(super) fn missing_stack(stack: &str, region: &str, tracking_uri: Option<&str>) -> Finding {
     let of_uri = tracking_uri.and_then(|uri| uri.split_once(".execute-api.")?.1.split('.').next());
     let other = of_uri.filter(|other| *other != region);
     let known = other.map(|other| format!(" MLFLOW_TRACKING_URI points to {other}.")).unwrap_or_default();
@@ -65,9 +65,9 @@ pub(super) fn no_stack(stack: &str, region: &str, tracking_uri: Option<&str>) ->
     )
 }
 
-pub(super) fn clock(facts: &Facts) -> Vec<Finding> {
+pub(super) fn clock(facts: &StackFacts) -> Vec<Finding> {
     let ahead = facts.clock_ahead;
-    if ahead.abs() <= TOLERATED {
+    if ahead.abs() <= MAX_CLOCK_SKEW_SECONDS {
         return Vec::new();
     }
     let (minutes, side) = (ahead.abs() / 60, if ahead > 0 { "slow" } else { "fast" });
@@ -78,7 +78,7 @@ pub(super) fn clock(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-fn deployment(facts: &Facts) -> Vec<Finding> {
+fn deployment(facts: &StackFacts) -> Vec<Finding> {
     let status = &facts.description.status;
     let is_well = status.ends_with("_COMPLETE") && !status.contains("DELETE") && *status != "ROLLBACK_COMPLETE";
     if is_well {
@@ -90,17 +90,17 @@ fn deployment(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-fn deployed(facts: &Facts) -> impl Iterator<Item = (&'static str, Option<&Deployed>)> {
+fn deployed(facts: &StackFacts) -> impl Iterator<Item = (&'static str, Option<&DeployedFunction>)> {
     facts.functions.iter().filter_map(|(name, seen)| Some((*name, seen.as_ref().ok()?.as_ref())))
 }
 
-fn missing_functions(facts: &Facts) -> Vec<Finding> {
-    let judge = |(name, function): (&str, Option<&Deployed>)| match function {
+fn missing_functions(facts: &StackFacts) -> Vec<Finding> {
+    let judge = |(name, function): (&str, Option<&DeployedFunction>)| match function {
         None => Some(finding(
             format!("The function {}-{name} is missing.", facts.stack),
             "Deploy again: `make deploy`. If CloudFormation detects no change, delete the stack and deploy a new one on its tables.",
         )),
-        Some(Deployed { reserved: Some(0), .. }) => Some(finding(
+        Some(DeployedFunction { reserved: Some(0), .. }) => Some(finding(
             format!("The function {}-{name} cannot be invoked: its reserved concurrency is 0.", facts.stack),
             format!("aws lambda delete-function-concurrency --function-name {}-{name}", facts.stack),
         )),
@@ -109,11 +109,11 @@ fn missing_functions(facts: &Facts) -> Vec<Finding> {
     deployed(facts).filter_map(judge).collect()
 }
 
-fn ui_layer(facts: &Facts) -> Vec<Finding> {
+fn ui_layer(facts: &StackFacts) -> Vec<Finding> {
     let wants_layer = |name: &str| functions().any(|function| function.name == name && function.layer.is_some());
     let without = deployed(facts)
         .filter(|(name, function)| wants_layer(name) && function.is_some_and(|function| function.layers.is_empty()));
-    let judge = |(name, _): (&str, Option<&Deployed>)| {
+    let judge = |(name, _): (&str, Option<&DeployedFunction>)| {
         let function = format!("{}-{name}", facts.stack);
         finding(
             format!("The function {function} has no layer, so there is no user interface."),
@@ -128,7 +128,7 @@ fn ui_layer(facts: &Facts) -> Vec<Finding> {
     without.map(judge).collect()
 }
 
-fn mapping(facts: &Facts) -> Vec<Finding> {
+fn mapping(facts: &StackFacts) -> Vec<Finding> {
     let Ok(mapping) = &facts.mapping else { return Vec::new() };
     let Some(mapping) = mapping else {
         return vec![finding(
@@ -176,11 +176,11 @@ fn mapping(facts: &Facts) -> Vec<Finding> {
 
 /// Checks the age of the oldest change that is not indexed: a change that reached the indexer late,
 /// or an entity that is overdue for another check by the indexer.
-fn lag(facts: &Facts) -> Vec<Finding> {
+fn lag(facts: &StackFacts) -> Vec<Finding> {
     let overdue = facts.oldest_due.clone().ok().flatten().map(|due| facts.now - due);
     #[expect(clippy::cast_possible_truncation, reason = "an age of ms")]
     let came = facts.iterator_age.clone().ok().flatten().map(|age| age as i64);
-    let Some(age) = overdue.max(came).filter(|age| *age > LATE) else { return Vec::new() };
+    let Some(age) = overdue.max(came).filter(|age| *age > OVERDUE_AFTER_MS) else { return Vec::new() };
     vec![finding(
         format!("The indexer lags: the oldest change that is not indexed is {} minutes old.", age / 60_000),
         format!(
@@ -192,14 +192,14 @@ fn lag(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-fn rights(facts: &Facts) -> Vec<Finding> {
+fn rights(facts: &StackFacts) -> Vec<Finding> {
     let mut found = Vec::new();
     for function in functions() {
         let role = facts.functions.get(function.name).and_then(|seen| seen.as_ref().ok()?.as_ref());
         let statements = facts.rights.get(function.name).and_then(|seen| seen.as_ref().ok());
-        let (Some(Deployed { role, .. }), Some(statements)) = (role, statements) else { continue };
+        let (Some(DeployedFunction { role, .. }), Some(statements)) = (role, statements) else { continue };
         let mut lacking: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for right in needed(function, role, facts) {
+        for right in needed_rights(function, role, facts) {
             if !is_allowed(statements, &right) {
                 lacking.entry(right.1).or_default().push(right.0);
             }
@@ -222,7 +222,7 @@ fn rights(facts: &Facts) -> Vec<Finding> {
     found
 }
 
-fn bucket_region(facts: &Facts) -> Vec<Finding> {
+fn bucket_region(facts: &StackFacts) -> Vec<Finding> {
     let said = facts.cors.as_ref().err().and_then(|unread| unread.bucket_region.as_ref());
     let Some(region) = said.filter(|region| **region != facts.region) else { return Vec::new() };
     let (bucket, _) = facts.description.bucket();
@@ -235,10 +235,10 @@ fn bucket_region(facts: &Facts) -> Vec<Finding> {
     )]
 }
 
-fn cors(facts: &Facts) -> Vec<Finding> {
+fn cors(facts: &StackFacts) -> Vec<Finding> {
     let Ok(rules) = &facts.cors else { return Vec::new() };
     let origins: Vec<_> =
-        ORIGINS.iter().map(|name| facts.description.output(name)).filter(|uri| !uri.is_empty()).collect();
+        ORIGIN_OUTPUTS.iter().map(|name| facts.description.output(name)).filter(|uri| !uri.is_empty()).collect();
     let missing: Vec<_> =
         origins.iter().filter(|origin| !rules.iter().any(|rule| admits(rule, origin))).copied().collect();
     if missing.is_empty() {
@@ -273,7 +273,7 @@ fn admits(rule: &CorsRule, origin: &str) -> bool {
         && rule.exposed.iter().any(|header| header.eq_ignore_ascii_case("etag"))
 }
 
-fn lifecycle(facts: &Facts) -> Vec<Finding> {
+fn lifecycle(facts: &StackFacts) -> Vec<Finding> {
     let Ok(rules) = &facts.lifecycle else { return Vec::new() };
     let (bucket, prefix) = facts.description.bucket();
     let answers = if prefix.is_empty() { ".answers/".to_owned() } else { format!("{prefix}/.answers/") };
@@ -306,22 +306,22 @@ fn lifecycle(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Returns the data table and the access table with their definitions.
-fn tables(facts: &Facts) -> [(&str, &Seen<Option<TableFacts>>, &'static Definition); 2] {
+fn tables(facts: &StackFacts) -> [(&str, &FactResult<Option<TableFacts>>, &'static Definition); 2] {
     [
         (facts.description.output("TableName"), &facts.table, &DATA),
         (facts.description.output("AccessTableName"), &facts.access_table, &ACCESS),
     ]
 }
 
-fn table(facts: &Facts) -> Vec<Finding> {
-    let judge = |(name, seen, definition): (&str, &Seen<Option<TableFacts>>, &'static Definition)| {
+fn table(facts: &StackFacts) -> Vec<Finding> {
+    let judge = |(name, seen, definition): (&str, &FactResult<Option<TableFacts>>, &'static Definition)| {
         match seen {
         Err(_) => None,
         Ok(None) => Some(finding(
             format!("The table {name} is missing in {}.", facts.region),
             "Restore it from its backup, and deploy on the restored table: `make restore`, then `make deploy PARAMETERS=ExistingTable=…`.",
         )),
-        Ok(Some(table)) => of_other_keys(table, definition).map(|other| {
+        Ok(Some(table)) => key_difference(table, definition).map(|other| {
             finding(
                 format!("The table {name} has a different layout: {other}."),
                 "Keys and local indexes of a table cannot be changed. Use a table with the layout of this version, or omit ExistingTable so \
@@ -334,7 +334,7 @@ fn table(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Describes the first difference between the keys of a table and its definition, if there is any.
-fn of_other_keys(table: &TableFacts, definition: &Definition) -> Option<String> {
+fn key_difference(table: &TableFacts, definition: &Definition) -> Option<String> {
     let owned = |partition: &str, sort: &str| (partition.to_owned(), sort.to_owned());
     if table.keys != owned(PK, SK) {
         return Some(format!("its keys are {} and {}, not {PK} and {SK}", table.keys.0, table.keys.1));
@@ -348,7 +348,7 @@ fn of_other_keys(table: &TableFacts, definition: &Definition) -> Option<String> 
     (definition.has_stream && !table.has_stream).then(|| "it has no stream with new and old images".to_owned())
 }
 
-fn layout(facts: &Facts) -> Vec<Finding> {
+fn layout(facts: &StackFacts) -> Vec<Finding> {
     // A table without a layout number has never been written to.
     let Ok(Some(layout)) = facts.layout else { return Vec::new() };
     let name = facts.description.output("TableName");
@@ -373,8 +373,8 @@ fn layout(facts: &Facts) -> Vec<Finding> {
     Vec::new()
 }
 
-fn protection(facts: &Facts) -> Vec<Finding> {
-    let judge = |(name, seen, _): (&str, &Seen<Option<TableFacts>>, &'static Definition)| {
+fn protection(facts: &StackFacts) -> Vec<Finding> {
+    let judge = |(name, seen, _): (&str, &FactResult<Option<TableFacts>>, &'static Definition)| {
         let table = seen.as_ref().ok()?.as_ref()?;
         (!table.is_protected).then(|| {
             finding(
@@ -388,11 +388,11 @@ fn protection(facts: &Facts) -> Vec<Finding> {
 
 /// Compares the account's quota of sandboxes with the number that admitted requests can occupy if
 /// all of them are throttled.
-fn sandboxes(facts: &Facts) -> Vec<Finding> {
+fn sandboxes(facts: &StackFacts) -> Vec<Finding> {
     let Ok(limit) = facts.sandboxes else { return Vec::new() };
     let rate: f64 = facts.description.parameter("RequestRate").parse().unwrap_or(1_000.0);
     let apis = if facts.description.output("UsersUri").is_empty() { 1.0 } else { 2.0 };
-    let wanted = rate * HELD * apis;
+    let wanted = rate * THROTTLED_CALL_SECONDS * apis;
     #[expect(clippy::cast_precision_loss, reason = "some thousands")]
     let has_enough = limit as f64 >= wanted;
     if has_enough {
@@ -408,7 +408,7 @@ fn sandboxes(facts: &Facts) -> Vec<Finding> {
 }
 
 /// Reports facts that could not be read. Their checks did not run, so they may hide problems.
-fn unseen(facts: &Facts) -> Vec<Finding> {
+fn unread_facts(facts: &StackFacts) -> Vec<Finding> {
     let mut unread = Vec::new();
     unread.extend(facts.functions.values().filter_map(|seen| seen.as_ref().err()));
     unread.extend(facts.rights.values().filter_map(|seen| seen.as_ref().err()));
@@ -426,10 +426,10 @@ fn unseen(facts: &Facts) -> Vec<Finding> {
     unread.retain(|unread| unread.bucket_region.as_ref().is_none_or(|region| *region == facts.region));
     unread.retain(|unread| !is_told(&unread.code));
     unread.dedup();
-    let judge = |unread: &&super::requests::Unread| {
+    let judge = |unread: &&super::aws_requests::UnreadFact| {
         finding(
             format!("A request failed, so not everything was checked: {unread}."),
-            format!("Grant the caller {}, or check the network, and run doctor again.", unread.asked),
+            format!("Grant the caller {}, or check the network, and run doctor again.", unread.request),
         )
     };
     unread.iter().map(judge).collect()

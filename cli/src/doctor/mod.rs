@@ -4,19 +4,19 @@
 //! `reading.rs` reads the facts (`facts.rs`) by a few signed requests (`requests.rs`), without
 //! changing anything. `checks.rs` derives problems from the facts.
 
+mod aws_requests;
 mod checks;
-mod facts;
-mod reading;
-mod requests;
-mod rights;
+mod fact_reader;
+mod function_rights;
+mod stack_facts;
 mod xml;
 
 use clap::Args;
 
+use self::aws_requests::AwsRequests;
 use self::checks::Finding;
-use self::requests::Requests;
 use crate::Failure;
-use crate::say::say;
+use crate::output::print_line;
 
 /// Options of `doctor`.
 #[derive(Args)]
@@ -35,25 +35,25 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     if stack.is_empty() || !is_name(stack) {
         return Err(format!("{stack} is not a valid stack name: use letters, digits and hyphens").into());
     }
-    let requests = Requests::new(options.region).await?;
-    let found = look(&requests, stack).await?;
+    let requests = AwsRequests::new(options.region).await?;
+    let found = diagnose(&requests, stack).await?;
     if found.is_empty() {
-        say("No problems found.");
+        print_line("No problems found.");
         return Ok(());
     }
     for Finding { what, remedy } in &found {
-        say(&format!("{what}\n  {remedy}"));
+        print_line(&format!("{what}\n  {remedy}"));
     }
     Err(format!("{} problems found", found.len()).into())
 }
 
-async fn look(requests: &Requests, stack: &str) -> Result<Vec<Finding>, Failure> {
+async fn diagnose(requests: &AwsRequests, stack: &str) -> Result<Vec<Finding>, Failure> {
     let ahead = requests.ahead().await?;
-    let description = reading::description(requests, stack).await.map_err(|unread| unread.to_string())?;
+    let description = fact_reader::description(requests, stack).await.map_err(|unread| unread.to_string())?;
     let Some(description) = description else {
         let uri = std::env::var("MLFLOW_TRACKING_URI").ok();
-        return Ok(vec![checks::no_stack(stack, &requests.region, uri.as_deref())]);
+        return Ok(vec![checks::missing_stack(stack, &requests.region, uri.as_deref())]);
     };
-    let facts = reading::facts(requests, stack, ahead, description).await;
+    let facts = fact_reader::facts(requests, stack, ahead, description).await;
     Ok(checks::findings(&facts))
 }

@@ -4,19 +4,19 @@ use xmlparser::{ElementEnd, Token, Tokenizer};
 
 /// An XML element: its name without a prefix, its text, and its children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Element {
+pub(super) struct XmlElement {
     pub(super) name: String,
     pub(super) text: String,
-    pub(super) children: Vec<Element>,
+    pub(super) children: Vec<XmlElement>,
 }
 
 /// Parses a document. Returns `None` if it is not XML or is incomplete.
-pub(super) fn parse(document: &str) -> Option<Element> {
-    let mut open = vec![Element::default()];
+pub(super) fn parse(document: &str) -> Option<XmlElement> {
+    let mut open = vec![XmlElement::default()];
     for token in Tokenizer::from(document) {
         match token.ok()? {
             Token::ElementStart { local, .. } => {
-                open.push(Element { name: local.as_str().to_owned(), ..Element::default() });
+                open.push(XmlElement { name: local.as_str().to_owned(), ..XmlElement::default() });
             }
             Token::ElementEnd { end: ElementEnd::Empty | ElementEnd::Close(..), .. } => {
                 let closed = open.pop()?;
@@ -49,7 +49,7 @@ fn plain(text: &str) -> String {
     format!("{before}{character}{}", plain(rest))
 }
 
-impl Element {
+impl XmlElement {
     /// Returns the first child of this name.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)

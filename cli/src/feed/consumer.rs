@@ -17,13 +17,13 @@ use tokio::time::timeout;
 use crate::Failure;
 
 /// Name of the function in `cargo lambda watch` and Lambda.
-const FUNCTION: &str = "fts-indexer";
+const INDEXER_FUNCTION: &str = "fts-indexer";
 /// Timeout of a call. It is long, because the watch server compiles a function on its first call.
-const LONGEST_CALL: Duration = Duration::from_mins(10);
+const CALL_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Reason why a batch was not processed.
 #[derive(Debug)]
-pub(crate) enum Trouble {
+pub(crate) enum DeliveryError {
     /// The consumer failed on these records.
     Failed(String),
     /// The consumer never received the records.
@@ -31,48 +31,48 @@ pub(crate) enum Trouble {
 }
 
 /// Position of the first record that has to be delivered again, if any.
-type Outcome = Result<Option<usize>, Trouble>;
+type DeliveryOutcome = Result<Option<usize>, DeliveryError>;
 
 /// A consumer of batches of records.
 pub(crate) trait Consumer: Send + Sync + 'static {
     /// Delivers a batch.
-    fn deliver(&self, records: &[Value]) -> impl Future<Output = Outcome> + Send;
+    fn deliver(&self, records: &[Value]) -> impl Future<Output = DeliveryOutcome> + Send;
 
     /// Makes the consumer check its postponed runs.
-    fn tick(&self) -> impl Future<Output = Result<(), Trouble>> + Send;
+    fn tick(&self) -> impl Future<Output = Result<(), DeliveryError>> + Send;
 }
 
 /// The indexer in this process.
-pub(crate) struct InProcess(pub(crate) Indexer);
+pub(crate) struct LocalIndexer(pub(crate) Indexer);
 
-impl Consumer for InProcess {
-    async fn deliver(&self, records: &[Value]) -> Outcome {
+impl Consumer for LocalIndexer {
+    async fn deliver(&self, records: &[Value]) -> DeliveryOutcome {
         let indexer = self.0.clone();
         let batch = Batch { records: records.to_vec() };
         // Runs in a task of its own, so that a panic does not end the feed.
         let answer = tokio::spawn(async move { indexer.handle(batch).await }).await;
-        let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
+        let answer = answer.map_err(|error| DeliveryError::Failed(error.to_string()))?;
         first_failed(records, answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier))
     }
 
-    async fn tick(&self) -> Result<(), Trouble> {
+    async fn tick(&self) -> Result<(), DeliveryError> {
         let indexer = self.0.clone();
         let answer = tokio::spawn(async move { indexer.tick().await }).await;
-        let answer = answer.map_err(|error| Trouble::Failed(error.to_string()))?;
-        answer.map_err(|failure| Trouble::Failed(format!("{failure:?}")))
+        let answer = answer.map_err(|error| DeliveryError::Failed(error.to_string()))?;
+        answer.map_err(|failure| DeliveryError::Failed(format!("{failure:?}")))
     }
 }
 
 /// The indexer's function, on a server that implements Lambda's Invoke API.
-pub(crate) struct Remote {
+pub(crate) struct RemoteIndexer {
     client: Client<HttpConnector, Full<Bytes>>,
     uri: Uri,
 }
 
-impl Remote {
+impl RemoteIndexer {
     /// Returns the consumer for a server's URL, such as `http://127.0.0.1:9000`.
     pub(crate) fn new(url: &str) -> Result<Self, Failure> {
-        let uri = format!("{}/2015-03-31/functions/{FUNCTION}/invocations", url.trim_end_matches('/'));
+        let uri = format!("{}/2015-03-31/functions/{INDEXER_FUNCTION}/invocations", url.trim_end_matches('/'));
         let uri: Uri = uri.parse().map_err(|error| format!("{url} is not a valid URL: {error}"))?;
         if uri.scheme_str() != Some("http") {
             return Err(format!("{url} does not start with http://").into());
@@ -81,15 +81,15 @@ impl Remote {
     }
 
     /// Calls the function, and returns the status and body of the response.
-    async fn call(&self, event: &Value) -> Result<(StatusCode, Bytes), Trouble> {
-        let call = timeout(LONGEST_CALL, self.send(event.to_string())).await;
-        let call = call.map_err(|_| Trouble::Unreachable("the call timed out".to_owned()))?;
-        let (status, body) = call.map_err(|error| Trouble::Unreachable(with_causes(&*error)))?;
+    async fn call(&self, event: &Value) -> Result<(StatusCode, Bytes), DeliveryError> {
+        let call = timeout(CALL_TIMEOUT, self.send(event.to_string())).await;
+        let call = call.map_err(|_| DeliveryError::Unreachable("the call timed out".to_owned()))?;
+        let (status, body) = call.map_err(|error| DeliveryError::Unreachable(with_causes(&*error)))?;
         match status {
             // The watch server has not registered the function (yet), or an intermediate proxy
             // responded.
             StatusCode::NOT_FOUND | StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE => {
-                Err(Trouble::Unreachable(text(status, &body)))
+                Err(DeliveryError::Unreachable(text(status, &body)))
             }
             _ => Ok((status, body)),
         }
@@ -104,21 +104,21 @@ impl Remote {
     }
 }
 
-impl Consumer for Remote {
-    async fn deliver(&self, records: &[Value]) -> Outcome {
+impl Consumer for RemoteIndexer {
+    async fn deliver(&self, records: &[Value]) -> DeliveryOutcome {
         let (status, body) = self.call(&json!({ "Records": records })).await?;
-        let failed = || Trouble::Failed(text(status, &body));
+        let failed = || DeliveryError::Failed(text(status, &body));
         if status != StatusCode::OK {
             return Err(failed());
         }
-        let answer: Answer = serde_json::from_slice(&body).map_err(|_| failed())?;
+        let answer: InvokeResponse = serde_json::from_slice(&body).map_err(|_| failed())?;
         first_failed(records, answer.failures.into_iter().map(|failure| failure.record))
     }
 
-    async fn tick(&self) -> Result<(), Trouble> {
+    async fn tick(&self) -> Result<(), DeliveryError> {
         // An event without records, like that of the schedule in AWS.
         let (status, body) = self.call(&json!({ "source": "aws.events" })).await?;
-        if status == StatusCode::OK { Ok(()) } else { Err(Trouble::Failed(text(status, &body))) }
+        if status == StatusCode::OK { Ok(()) } else { Err(DeliveryError::Failed(text(status, &body))) }
     }
 }
 
@@ -129,7 +129,7 @@ fn text(status: StatusCode, body: &[u8]) -> String {
 
 /// Response of the function.
 #[derive(Deserialize)]
-struct Answer {
+struct InvokeResponse {
     #[serde(rename = "batchItemFailures")]
     failures: Vec<ItemFailure>,
 }
@@ -142,12 +142,12 @@ struct ItemFailure {
 
 /// Returns the position of the first failed record. As in Lambda, an identifier that is not in the
 /// batch makes the whole batch fail.
-fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>) -> Outcome {
+fn first_failed(records: &[Value], failed: impl Iterator<Item = Option<String>>) -> DeliveryOutcome {
     let mut first = None;
     for number in failed {
         let position = records.iter().position(|record| number.as_deref() == Some(super::number(record)));
-        let position =
-            position.ok_or_else(|| Trouble::Failed(format!("the failed record is not in the batch: {number:?}")))?;
+        let position = position
+            .ok_or_else(|| DeliveryError::Failed(format!("the failed record is not in the batch: {number:?}")))?;
         first = Some(first.map_or(position, |first: usize| first.min(position)));
     }
     Ok(first)
@@ -195,9 +195,9 @@ mod tests {
 
     async fn deliver(url: &str) -> Result<Option<usize>, &'static str> {
         let records = ["1", "2", "3"].map(|number| json!({ "dynamodb": { "SequenceNumber": number } }));
-        Remote::new(url).unwrap().deliver(&records).await.map_err(|trouble| match trouble {
-            Trouble::Failed(_) => "failed",
-            Trouble::Unreachable(_) => "unreachable",
+        RemoteIndexer::new(url).unwrap().deliver(&records).await.map_err(|trouble| match trouble {
+            DeliveryError::Failed(_) => "failed",
+            DeliveryError::Unreachable(_) => "unreachable",
         })
     }
 
@@ -236,7 +236,7 @@ mod tests {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = tokio::spawn(async move { axum::serve(listener, app).await });
-        let outcome = Remote::new(&url).unwrap().tick().await;
+        let outcome = RemoteIndexer::new(&url).unwrap().tick().await;
         server.abort();
         assert!(outcome.is_ok(), "{outcome:?}");
     }
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn only_urls_that_can_be_called_are_taken() {
         for url in ["", "127.0.0.1:9000", "https://127.0.0.1:9000", "http://a b"] {
-            assert!(Remote::new(url).is_err(), "{url}");
+            assert!(RemoteIndexer::new(url).is_err(), "{url}");
         }
     }
 }

@@ -10,8 +10,8 @@
 //! indexer is made to check the runs that it has postponed.
 
 mod consumer;
-mod requests;
-mod shards;
+mod stream_client;
+mod stream_shards;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -24,40 +24,40 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-pub(crate) use consumer::{Consumer, InProcess, Remote, Trouble};
-pub(crate) use requests::StreamRequests;
-pub(crate) use shards::follow;
+pub(crate) use consumer::{Consumer, DeliveryError, LocalIndexer, RemoteIndexer};
+pub(crate) use stream_client::StreamClient;
+pub(crate) use stream_shards::follow;
 
 /// Batch size, as in `template.yaml`.
-const BATCH: usize = 1_000;
+const BATCH_SIZE: usize = 1_000;
 /// Attempts to deliver a record before it is skipped, if the call as a whole fails because of it.
-const ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// Pause before the second attempt. It grows linearly with each further attempt.
-const BACK_OFF: Duration = Duration::from_secs(1);
+const BACKOFF_STEP: Duration = Duration::from_secs(1);
 /// Maximum pause between two attempts.
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// Pause when the stream is empty. Changes during the pause are indexed together, so a run that
 /// logs ten times per second is indexed twice per second.
-const IDLE: Duration = Duration::from_millis(500);
+const IDLE_PAUSE: Duration = Duration::from_millis(500);
 /// Maximum pause while the oldest record is younger than the delay.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 /// Interval at which postponed runs are checked, as in `template.yaml`.
-pub(crate) const TICK: Duration = Duration::from_mins(1);
+pub(crate) const TICK_INTERVAL: Duration = Duration::from_mins(1);
 /// Filter for the records that the engine creates for the indexer. [`fts_indexer::is_wanted`]
 /// additionally checks the types of the attributes.
-const WANTED: StreamFilter =
+const RECORD_FILTER: StreamFilter =
     StreamFilter { written_with: &[RunsChanged::INDEX.sort, TO_PACK.name()], removed_with: REVISION.name() };
 /// Time that a shutdown waits for the batch in flight. A batch that is cut off is delivered again
 /// at the next start.
-const LAST_BATCH: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Handle of a running feed.
-pub(crate) struct Feed {
+pub(crate) struct StreamFeed {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
-impl Feed {
+impl StreamFeed {
     /// Starts delivering a table's stream to a consumer. Records are delivered at an age of
     /// `delay`, or up to a second later. The consumer checks its postponed runs at intervals of
     /// `tick`.
@@ -75,18 +75,18 @@ impl Feed {
             let (mut feed, mut ticked) = (None, None::<Instant>);
             loop {
                 if feed.is_none() {
-                    feed = claim(&engine, &table).await.map(|stream| Rounds {
+                    feed = claim(&engine, &table).await.map(|stream| DeliveryRounds {
                         stream,
                         consumer: &consumer,
                         delay,
-                        back_off: BACK_OFF,
+                        back_off: BACKOFF_STEP,
                     });
                 }
                 let pause = match &feed {
-                    None => BACK_OFF,
+                    None => BACKOFF_STEP,
                     Some(feed) => feed.round().await.unwrap_or_else(|error| {
                         tracing::error!(%error, "the stream could not be delivered");
-                        BACK_OFF
+                        BACKOFF_STEP
                     }),
                 };
                 if feed.is_some() && ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
@@ -110,7 +110,7 @@ impl Feed {
         // An error means that the task has already ended.
         let _ = self.stop.send(());
         let mut task = self.task;
-        if timeout(LAST_BATCH, &mut task).await.is_err() {
+        if timeout(SHUTDOWN_TIMEOUT, &mut task).await.is_err() {
             task.abort();
         }
     }
@@ -134,48 +134,48 @@ async fn claim(engine: &Engine, table: &str) -> Option<StreamReader> {
 async fn open(engine: &Engine, table: &str) -> Result<Option<StreamReader>, Error> {
     let stream = engine.stream(table).await?;
     if stream.is_some() {
-        engine.filter_stream(table, WANTED).await?;
+        engine.filter_stream(table, RECORD_FILTER).await?;
     }
     Ok(stream)
 }
 
-struct Rounds<'a, C> {
+struct DeliveryRounds<'a, C> {
     stream: StreamReader,
     consumer: &'a C,
     delay: Duration,
     back_off: Duration,
 }
 
-impl<C: Consumer> Rounds<'_, C> {
+impl<C: Consumer> DeliveryRounds<'_, C> {
     /// Delivers one batch, and returns how long to pause.
     async fn round(&self) -> Result<Duration, Error> {
-        let mut records = self.stream.oldest(BATCH).await?;
-        let is_full = records.len() == BATCH;
+        let mut records = self.stream.oldest(BATCH_SIZE).await?;
+        let is_full = records.len() == BATCH_SIZE;
         if !self.delay.is_zero() {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let ripe = records.iter().take_while(|record| ripens(record, self.delay) <= now).count();
+            let ripe = records.iter().take_while(|record| due_time(record, self.delay) <= now).count();
             if let (0, Some(first)) = (ripe, records.first()) {
-                return Ok(ripens(first, self.delay).saturating_sub(now).clamp(IDLE, LONGEST_WAIT));
+                return Ok(due_time(first, self.delay).saturating_sub(now).clamp(IDLE_PAUSE, MAX_PAUSE));
             }
             records.truncate(ripe);
         }
-        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE) };
+        let Some(last) = records.last().map(|last| number(last).to_owned()) else { return Ok(IDLE_PAUSE) };
         records.retain(fts_indexer::is_wanted);
-        if !carry_over(&records, self.consumer, &self.stream, self.back_off).await? {
+        if !deliver_all(&records, self.consumer, &self.stream, self.back_off).await? {
             return Ok(self.back_off);
         }
         self.stream.forget_through(&last).await?;
-        Ok(if is_full { Duration::ZERO } else { IDLE })
+        Ok(if is_full { Duration::ZERO } else { IDLE_PAUSE })
     }
 }
 
 /// Position at which a feed resumes after a restart.
-trait Position: Sync {
+trait ResumePosition: Sync {
     /// Records that this record and those before it need not be delivered again.
     fn forget_through(&self, number: &str) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-impl Position for StreamReader {
+impl ResumePosition for StreamReader {
     async fn forget_through(&self, number: &str) -> Result<(), Error> {
         Self::forget_through(self, number).await.map(drop)
     }
@@ -183,10 +183,10 @@ impl Position for StreamReader {
 
 /// Delivers records until each is processed or skipped. Returns `false` if the consumer is
 /// unreachable.
-async fn carry_over(
+async fn deliver_all(
     records: &[Value],
     consumer: &impl Consumer,
-    position: &impl Position,
+    position: &impl ResumePosition,
     back_off: Duration,
 ) -> Result<bool, Error> {
     let mut rest = records;
@@ -197,16 +197,16 @@ async fn carry_over(
         let (taken, is_named) = match consumer.deliver(batch).await {
             Ok(None) => (batch.len(), false),
             Ok(Some(first_failed)) => (first_failed, true),
-            Err(Trouble::Unreachable(why)) => {
+            Err(DeliveryError::Unreachable(why)) => {
                 tracing::warn!(why, "the indexer is unreachable");
                 return Ok(false);
             }
-            Err(Trouble::Failed(why)) if batch.len() > 1 => {
+            Err(DeliveryError::Failed(why)) if batch.len() > 1 => {
                 tracing::warn!(why, records = batch.len(), "the indexer failed, retrying with half as many records");
                 at_once = batch.len() / 2;
                 continue;
             }
-            Err(Trouble::Failed(why)) => {
+            Err(DeliveryError::Failed(why)) => {
                 tracing::warn!(why, "the indexer failed");
                 (0, false)
             }
@@ -222,11 +222,11 @@ async fn carry_over(
             continue;
         }
         attempts += 1;
-        if is_named || attempts < ATTEMPTS {
-            sleep((back_off * attempts).min(LONGEST_BACK_OFF)).await;
+        if is_named || attempts < MAX_ATTEMPTS {
+            sleep((back_off * attempts).min(MAX_BACKOFF)).await;
         } else if let Some((left, others)) = rest.split_first() {
             let key = &left["dynamodb"]["Keys"];
-            tracing::error!(%key, number = number(left), "a record is skipped after {ATTEMPTS} failed attempts");
+            tracing::error!(%key, number = number(left), "a record is skipped after {MAX_ATTEMPTS} failed attempts");
             position.forget_through(number(left)).await?;
             rest = others;
             attempts = 0;
@@ -242,7 +242,7 @@ fn number(record: &Value) -> &str {
 
 /// Returns the time, since 1970, from which a record is certain to be older than the delay.
 /// Creation times of records are truncated to whole seconds.
-fn ripens(record: &Value, delay: Duration) -> Duration {
+fn due_time(record: &Value, delay: Duration) -> Duration {
     let made = record["dynamodb"]["ApproximateCreationDateTime"].as_f64().unwrap_or_default();
     Duration::try_from_secs_f64(made).unwrap_or_default() + Duration::from_secs(1) + delay
 }

@@ -21,25 +21,25 @@ const TABLE: &str = "table";
 
 /// Consumer that collects delivered records, and handles the records of a key as scripted.
 #[derive(Clone, Default)]
-struct Fake {
-    told: Arc<HashMap<&'static str, Told>>,
+struct FakeConsumer {
+    outcomes: Arc<HashMap<&'static str, ScriptedOutcome>>,
     seen: Arc<Mutex<Vec<Vec<String>>>>,
     ticks: Arc<AtomicUsize>,
 }
 
 #[derive(Clone, Copy)]
-enum Told {
+enum ScriptedOutcome {
     /// Report the record as failed this many times.
-    Name(usize),
+    NameRecord(usize),
     /// Fail the whole call.
     Fail,
     /// Be unreachable this many times.
-    BeAway(usize),
+    Unreachable(usize),
 }
 
-impl Fake {
-    fn told<const N: usize>(told: [(&'static str, Told); N]) -> Self {
-        Self { told: Arc::new(told.into()), ..Self::default() }
+impl FakeConsumer {
+    fn told<const N: usize>(told: [(&'static str, ScriptedOutcome); N]) -> Self {
+        Self { outcomes: Arc::new(told.into()), ..Self::default() }
     }
 
     fn seen(&self) -> Vec<Vec<String>> {
@@ -47,24 +47,26 @@ impl Fake {
     }
 }
 
-impl Consumer for Fake {
-    async fn deliver(&self, records: &[Value]) -> Result<Option<usize>, Trouble> {
+impl Consumer for FakeConsumer {
+    async fn deliver(&self, records: &[Value]) -> Result<Option<usize>, DeliveryError> {
         let keys: Vec<_> = records.iter().map(key).collect();
         let mut seen = self.seen.lock().unwrap();
         seen.push(keys.clone());
         for (position, key) in keys.iter().enumerate() {
             let times = seen.iter().filter(|batch| batch.contains(key)).count();
-            match self.told.get(key.as_str()) {
-                Some(Told::Name(often)) if times <= *often => return Ok(Some(position)),
-                Some(Told::Fail) => return Err(Trouble::Failed("told to".to_owned())),
-                Some(Told::BeAway(often)) if times <= *often => return Err(Trouble::Unreachable("told to".to_owned())),
+            match self.outcomes.get(key.as_str()) {
+                Some(ScriptedOutcome::NameRecord(often)) if times <= *often => return Ok(Some(position)),
+                Some(ScriptedOutcome::Fail) => return Err(DeliveryError::Failed("told to".to_owned())),
+                Some(ScriptedOutcome::Unreachable(often)) if times <= *often => {
+                    return Err(DeliveryError::Unreachable("told to".to_owned()));
+                }
                 _ => {}
             }
         }
         Ok(None)
     }
 
-    async fn tick(&self) -> Result<(), Trouble> {
+    async fn tick(&self) -> Result<(), DeliveryError> {
         self.ticks.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
@@ -98,21 +100,21 @@ async fn put(engine: &Engine, key: &str) {
 
 /// Delivers these items as soon as the consumer is reachable. Returns the last pause and what is
 /// left in the stream.
-async fn round(items: &[&str], consumer: &Fake, delay: Duration) -> (Duration, Vec<String>) {
+async fn round(items: &[&str], consumer: &FakeConsumer, delay: Duration) -> (Duration, Vec<String>) {
     let engine = engine().await;
     for key in items {
         put(&engine, key).await;
     }
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
-    let rounds = Rounds { stream, consumer, delay, back_off: Duration::ZERO };
+    let rounds = DeliveryRounds { stream, consumer, delay, back_off: Duration::ZERO };
     let mut pause = rounds.round().await.unwrap();
     while pause == rounds.back_off {
         pause = rounds.round().await.unwrap();
     }
-    (pause, rounds.stream.oldest(BATCH).await.unwrap().iter().map(key).collect())
+    (pause, rounds.stream.oldest(BATCH_SIZE).await.unwrap().iter().map(key).collect())
 }
 
-async fn seen(items: &[&str], consumer: Fake) -> Vec<Vec<String>> {
+async fn seen(items: &[&str], consumer: FakeConsumer) -> Vec<Vec<String>> {
     let (_, left) = round(items, &consumer, Duration::ZERO).await;
     assert!(left.is_empty(), "{left:?}");
     consumer.seen()
@@ -120,21 +122,21 @@ async fn seen(items: &[&str], consumer: Fake) -> Vec<Vec<String>> {
 
 #[tokio::test]
 async fn only_what_is_wanted_is_delivered() {
-    assert_eq!(seen(&["A", "b", "C", "d", "E"], Fake::default()).await, [["b", "d"]]);
-    assert!(seen(&["A", "C"], Fake::default()).await.is_empty(), "an empty batch is not delivered");
-    assert!(seen(&[], Fake::default()).await.is_empty());
+    assert_eq!(seen(&["A", "b", "C", "d", "E"], FakeConsumer::default()).await, [["b", "d"]]);
+    assert!(seen(&["A", "C"], FakeConsumer::default()).await.is_empty(), "an empty batch is not delivered");
+    assert!(seen(&[], FakeConsumer::default()).await.is_empty());
 }
 
 #[tokio::test]
 async fn the_batch_goes_on_from_the_first_record_that_failed() {
-    let consumer = Fake::told([("c", Told::Name(2))]);
+    let consumer = FakeConsumer::told([("c", ScriptedOutcome::NameRecord(2))]);
     let expected = [vec!["a", "b", "c", "d"], vec!["c", "d"], vec!["c", "d"]];
     assert_eq!(seen(&["a", "b", "c", "d"], consumer).await, expected);
 }
 
 #[tokio::test]
 async fn a_record_that_is_named_comes_again_as_often_as_it_is() {
-    let consumer = Fake::told([("b", Told::Name(30))]);
+    let consumer = FakeConsumer::told([("b", ScriptedOutcome::NameRecord(30))]);
     let mut expected = vec![vec!["a", "b", "c"]];
     expected.extend(vec![vec!["b", "c"]; 30]);
     assert_eq!(seen(&["a", "b", "c"], consumer).await, expected);
@@ -142,7 +144,7 @@ async fn a_record_that_is_named_comes_again_as_often_as_it_is() {
 
 #[tokio::test]
 async fn a_record_that_fails_the_whole_call_is_found() {
-    let consumer = Fake::told([("d", Told::Fail)]);
+    let consumer = FakeConsumer::told([("d", ScriptedOutcome::Fail)]);
     let expected = [
         vec!["a", "b", "c", "d", "e"],
         vec!["a", "b"],
@@ -159,7 +161,7 @@ async fn a_record_that_fails_the_whole_call_is_found() {
 
 #[tokio::test]
 async fn nothing_is_left_behind_while_the_consumer_is_away() {
-    let consumer = Fake::told([("a", Told::BeAway(7))]);
+    let consumer = FakeConsumer::told([("a", ScriptedOutcome::Unreachable(7))]);
     assert_eq!(seen(&["a", "b"], consumer).await, vec![vec!["a", "b"]; 8]);
 }
 
@@ -227,9 +229,9 @@ async fn an_indexer_that_is_throttled_for_long_loses_nothing() {
 
     let faults = FaultInjector::new(engine.http_client());
     let impatient = Retry { attempts: 1, ..Retry::default() };
-    let consumer = InProcess(Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient)));
+    let consumer = LocalIndexer(Indexer::new(Table::new(faults.client(), TABLE).with_retry(impatient)));
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
-    let rounds = Rounds { stream, consumer: &consumer, delay: Duration::ZERO, back_off: Duration::ZERO };
+    let rounds = DeliveryRounds { stream, consumer: &consumer, delay: Duration::ZERO, back_off: Duration::ZERO };
     faults.cut_off_at(1);
     let attempts = || faults.all_calls().iter().map(|(_, calls)| calls).sum::<u64>();
     let meanwhile = async {
@@ -262,13 +264,13 @@ async fn a_hot_partition_holds_up_its_own_records_only() {
     for of in [&hot, &cold, &hot, &cold] {
         runs.push(logged_run(&api, of).await);
     }
-    let records: Vec<_> = stream.oldest(BATCH).await.unwrap().into_iter().filter(fts_indexer::is_wanted).collect();
+    let records: Vec<_> = stream.oldest(BATCH_SIZE).await.unwrap().into_iter().filter(fts_indexer::is_wanted).collect();
     let partition = format!("EXP#{hot}");
     let (of_hot, of_cold): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| key(record) == partition);
     let limits = Limits::new(&engine);
     limits.set_throughput(move |of| (of == partition).then_some(Throughput::NONE));
     let impatient = Retry { attempts: 1, ..Retry::default() };
-    let consumer = InProcess(Indexer::new(Table::new(limits.client(), TABLE).with_retry(impatient)));
+    let consumer = LocalIndexer(Indexer::new(Table::new(limits.client(), TABLE).with_retry(impatient)));
     let (journals, _) = counts(&engine).await;
     for attempt in 0..ATTEMPTS_IN_TEN_MINUTES {
         assert_eq!(consumer.deliver(&of_hot).await.unwrap(), Some(0));
@@ -287,19 +289,20 @@ async fn a_hot_partition_holds_up_its_own_records_only() {
 
 #[tokio::test]
 async fn young_records_wait() {
-    let consumer = Fake::default();
+    let consumer = FakeConsumer::default();
     let (pause, left) = round(&["a", "B"], &consumer, Duration::from_hours(1)).await;
-    assert_eq!((pause, left), (LONGEST_WAIT, vec!["a".to_owned(), "B".to_owned()]));
+    assert_eq!((pause, left), (MAX_PAUSE, vec!["a".to_owned(), "B".to_owned()]));
     assert!(consumer.seen().is_empty());
     let record = json!({ "dynamodb": { "ApproximateCreationDateTime": 1_000.0 } });
-    assert_eq!(ripens(&record, Duration::from_millis(500)), Duration::from_millis(1_001_500));
+    assert_eq!(due_time(&record, Duration::from_millis(500)), Duration::from_millis(1_001_500));
 }
 
 #[tokio::test]
 async fn a_feed_runs_until_it_is_stopped() {
     let engine = engine().await;
-    let consumer = Fake::default();
-    let feed = Feed::start(engine.clone(), TABLE.to_owned(), consumer.clone(), Duration::ZERO, Duration::from_hours(1));
+    let consumer = FakeConsumer::default();
+    let feed =
+        StreamFeed::start(engine.clone(), TABLE.to_owned(), consumer.clone(), Duration::ZERO, Duration::from_hours(1));
     for expected in ["a", "b"] {
         put(&engine, expected).await;
         let seen = async {
@@ -313,5 +316,5 @@ async fn a_feed_runs_until_it_is_stopped() {
     assert_eq!(consumer.ticks.load(Ordering::Relaxed), 1, "at its start, and then every hour");
     put(&engine, "c").await;
     let stream = engine.stream(TABLE).await.unwrap().unwrap();
-    assert_eq!(stream.oldest(BATCH).await.unwrap().iter().map(key).collect::<Vec<_>>(), ["c"]);
+    assert_eq!(stream.oldest(BATCH_SIZE).await.unwrap().iter().map(key).collect::<Vec<_>>(), ["c"]);
 }

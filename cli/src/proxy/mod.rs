@@ -7,16 +7,16 @@
 //!    names that other origins can have.
 //! 2. `session.rs` refuses browsers that have not opened the one-time URL, because every user of
 //!    the machine can reach a loopback address.
-//! 3. `peers.rs` refuses connections of other users of the machine, if the operating system
+//! 3. `own_connections.rs` refuses connections of other users of the machine, if the operating system
 //!    identifies them.
-//! 4. `forward.rs` signs the request (`signer.rs`), sends it, and follows redirects to the bucket.
-//!    `passed_on.rs` selects the headers that are forwarded in each direction, and `refusal.rs` has
+//! 4. `forwarder.rs` signs the request (`signer.rs`), sends it, and follows redirects to the bucket.
+//!    `forwarded_headers.rs` selects the headers that are forwarded in each direction, and `refusal.rs` has
 //!    the responses to failures.
 
-mod encoded;
-mod forward;
-mod passed_on;
-mod peers;
+mod forwarded_headers;
+mod forwarder;
+mod normalized_target;
+mod own_connections;
 mod refusal;
 mod session;
 mod signer;
@@ -32,12 +32,12 @@ use axum::serve::ListenerExt;
 use clap::Args;
 use tokio::net::TcpListener;
 
-use crate::proxy::forward::Forwarder;
-use crate::proxy::peers::OwnConnections;
-use crate::proxy::session::Session;
-use crate::proxy::signer::Signer;
+use crate::proxy::forwarder::Forwarder;
+use crate::proxy::own_connections::OwnConnections;
+use crate::proxy::session::ProxySession;
+use crate::proxy::signer::RequestSigner;
 use crate::proxy::tracking_uri::TrackingUri;
-use crate::{Failure, connections, credentials, say_address, signals};
+use crate::{Failure, connections, credentials, say_address, shutdown_signal};
 
 /// Options of `proxy`.
 #[derive(Args)]
@@ -79,32 +79,32 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let region = region.ok_or_else(|| {
         format!("the host of {tracking_uri} does not contain an AWS region: set the region of the API with --region or AWS_REGION")
     })?;
-    let signer = Signer::new(credentials::found(&config, tracking_uri.origin()).await?, region);
+    let signer = RequestSigner::new(credentials::find_provider(&config, tracking_uri.origin()).await?, region);
     let connector = runtime::https::connector()?;
     let listener = TcpListener::bind((host, port))
         .await
         .map_err(|error| format!("cannot listen on {}: {error}", SocketAddr::new(host, port)))?;
     let address = listener.local_addr()?;
-    let session = Arc::new(Session::new(address.port()));
-    let url = format!("http://{address}{}", session.opening());
+    let session = Arc::new(ProxySession::new(address.port()));
+    let url = format!("http://{address}{}", session.one_time_path());
     let app = Router::new()
-        .fallback(forward::forward)
+        .fallback(forwarder::forward)
         .with_state(Arc::new(Forwarder::new(tracking_uri, signer, connector)))
         .layer(from_fn_with_state(session, session::admit));
-    let app = local_guard::guarded(app, local_guard::Allowed::new(&host.to_string(), &[]));
+    let app = local_guard::protect(app, local_guard::AllowedNames::new(&host.to_string(), &[]));
     let listener = OwnConnections::of(listener, address).tap_io(|connection| {
         if let Err(error) = connection.set_nodelay(true) {
             tracing::debug!(%error, "cannot disable Nagle's algorithm on a connection");
         }
     });
     say_address(&url);
-    say_how();
-    connections::serve(listener, app, None, signals::wait_for_end()).await;
+    print_instructions();
+    connections::serve(listener, app, None, shutdown_signal::wait_for_shutdown()).await;
     Ok(())
 }
 
 #[expect(clippy::print_stderr, reason = "instructions for the user at the terminal")]
-fn say_how() {
+fn print_instructions() {
     eprintln!(
         "Paste this URL into the address bar of your browser. It works once: only the browser that opens it first gets access. \
          Press ctrl-c to stop the proxy."

@@ -8,11 +8,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use serde_json::json;
 
 /// Maximum length of a request body in API Gateway, in bytes.
-pub(crate) const LONGEST_BODY: usize = 10 << 20;
+pub(crate) const MAX_BODY_BYTES: usize = 10 << 20;
 
 /// Reason of a failure. Further details are only logged.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ProxyRefusal {
     /// No credentials are available any more. They were when the proxy started.
     NoCredentials,
     /// The credentials have expired, and no new ones are available.
@@ -22,22 +22,22 @@ pub(crate) enum Refusal {
     /// The connection to this origin failed or broke.
     Unreachable { origin: String },
     /// This origin did not respond in time.
-    Late { origin: String },
+    Timeout { origin: String },
     /// The request cannot be signed.
     Unsigned,
     /// The body is longer than API Gateway accepts.
     TooLong,
     /// The body ended prematurely.
-    CutOff,
+    IncompleteBody,
     /// Requests of this method are not forwarded.
     Method,
     /// The API redirects to a URL that is not followed.
-    LedAstray,
+    ForbiddenRedirect,
     /// The bucket rejects a URL that the stack has signed.
     Bucket(StatusCode),
 }
 
-impl Refusal {
+impl ProxyRefusal {
     /// The request cannot be signed for this reason, which is logged.
     pub(crate) fn unsigned(error: impl Display) -> Self {
         tracing::debug!(%error, "a request cannot be signed");
@@ -47,9 +47,9 @@ impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
             Self::NoCredentials | Self::Expired | Self::Forbidden { .. } => StatusCode::FORBIDDEN,
-            Self::Unreachable { .. } | Self::LedAstray => StatusCode::BAD_GATEWAY,
-            Self::Late { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Self::Unsigned | Self::CutOff => StatusCode::BAD_REQUEST,
+            Self::Unreachable { .. } | Self::ForbiddenRedirect => StatusCode::BAD_GATEWAY,
+            Self::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
+            Self::Unsigned | Self::IncompleteBody => StatusCode::BAD_REQUEST,
             Self::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Bucket(status) => *status,
@@ -60,8 +60,8 @@ impl Refusal {
     fn code(&self) -> &'static str {
         match self {
             Self::NoCredentials | Self::Expired | Self::Forbidden { .. } => "PERMISSION_DENIED",
-            Self::Unreachable { .. } | Self::Late { .. } | Self::LedAstray => "TEMPORARILY_UNAVAILABLE",
-            Self::Unsigned | Self::TooLong | Self::CutOff | Self::Method => "BAD_REQUEST",
+            Self::Unreachable { .. } | Self::Timeout { .. } | Self::ForbiddenRedirect => "TEMPORARILY_UNAVAILABLE",
+            Self::Unsigned | Self::TooLong | Self::IncompleteBody | Self::Method => "BAD_REQUEST",
             Self::Bucket(StatusCode::NOT_FOUND) => "RESOURCE_DOES_NOT_EXIST",
             Self::Bucket(_) => "INTERNAL_ERROR",
         }
@@ -78,21 +78,21 @@ impl Refusal {
             Self::Unreachable { origin } => {
                 format!("{origin} cannot be reached. Check the tracking URI and the network connection.")
             }
-            Self::Late { origin } => format!("{origin} did not respond in time. Try again."),
+            Self::Timeout { origin } => format!("{origin} did not respond in time. Try again."),
             Self::Unsigned => "This request cannot be signed: its path or a parameter is not valid UTF-8.".to_owned(),
             Self::TooLong => format!(
-                "The request is longer than {LONGEST_BODY} bytes, the API's limit. Upload larger files with MLflow's client, which sends them in parts."
+                "The request is longer than {MAX_BODY_BYTES} bytes, the API's limit. Upload larger files with MLflow's client, which sends them in parts."
             ),
-            Self::CutOff => "The request ended before its body was complete.".to_owned(),
+            Self::IncompleteBody => "The request ended before its body was complete.".to_owned(),
             Self::Method => "Requests of this method are not forwarded.".to_owned(),
-            Self::LedAstray => "The API redirects to a URL that this proxy does not follow: it lacks TLS, or there are too many redirects.".to_owned(),
+            Self::ForbiddenRedirect => "The API redirects to a URL that this proxy does not follow: it lacks TLS, or there are too many redirects.".to_owned(),
             Self::Bucket(StatusCode::NOT_FOUND) => "The file is not in the bucket.".to_owned(),
             Self::Bucket(status) => format!("The bucket returned {} for a URL that the stack has signed. Try again.", status.as_u16()),
         }
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ProxyRefusal {
     fn into_response(self) -> Response {
         let body = json!({ "error_code": self.code(), "message": self.message() });
         let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];

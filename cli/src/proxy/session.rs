@@ -14,33 +14,33 @@ use rand::RngExt;
 use subtle::{Choice, ConstantTimeEq};
 
 /// Path prefix of the one-time URL, followed by its token.
-const OPENING: &str = "/open/";
+const OPEN_PATH_PREFIX: &str = "/open/";
 /// Prefix of the cookie's name. The port is appended, because browsers send the cookies of one port
 /// to all ports of a host.
-const COOKIE_NAME: &str = "mlflow_proxy_";
+const COOKIE_PREFIX: &str = "mlflow_proxy_";
 
 /// The token of the one-time URL, and the secret that is exchanged for it.
-pub(crate) struct Session {
+pub(crate) struct ProxySession {
     token: String,
     is_spent: AtomicBool,
     cookie: String,
     secret: String,
 }
 
-impl Session {
+impl ProxySession {
     /// Creates a session for the proxy at this port.
     pub(crate) fn new(port: u16) -> Self {
         Self {
             token: random(),
             is_spent: AtomicBool::new(false),
-            cookie: format!("{COOKIE_NAME}{port}"),
+            cookie: format!("{COOKIE_PREFIX}{port}"),
             secret: random(),
         }
     }
 
     /// Returns the path of the one-time URL.
-    pub(crate) fn opening(&self) -> String {
-        format!("{OPENING}{}", self.token)
+    pub(crate) fn one_time_path(&self) -> String {
+        format!("{OPEN_PATH_PREFIX}{}", self.token)
     }
 
     /// Returns whether the browser has the session's cookie. Another server on the same host may
@@ -62,17 +62,17 @@ impl Session {
 
 /// Admits requests of the browser that has the cookie, and exchanges the one-time URL for the
 /// cookie.
-pub(crate) async fn admit(State(session): State<Arc<Session>>, request: Request, next: Next) -> Response {
-    let token = request.uri().path().strip_prefix(OPENING);
+pub(crate) async fn admit(State(session): State<Arc<ProxySession>>, request: Request, next: Next) -> Response {
+    let token = request.uri().path().strip_prefix(OPEN_PATH_PREFIX);
     let is_known = session.is_known(request.headers());
     match token {
         None if is_known => next.run(request).await,
         // The browser navigated back to the one-time URL, or reloaded it.
-        Some(_) if is_known => led_home().into_response(),
+        Some(_) if is_known => redirect_home().into_response(),
         // HEAD does not spend the token: programs that check links send it.
         Some(token) if request.method() == Method::GET && session.spend(token) => {
             let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", session.cookie, session.secret);
-            ([(SET_COOKIE, cookie)], led_home()).into_response()
+            ([(SET_COOKIE, cookie)], redirect_home()).into_response()
         }
         Some(_) => refused(
             "This URL is invalid, or has been opened before. It works only once: restart the proxy for a new one.",
@@ -86,7 +86,7 @@ pub(crate) async fn admit(State(session): State<Arc<Session>>, request: Request,
 
 /// Redirects to the start page, whose URL does not contain the token, so that no `Referer`
 /// discloses it.
-fn led_home() -> impl IntoResponse {
+fn redirect_home() -> impl IntoResponse {
     (StatusCode::SEE_OTHER, [(LOCATION, "/"), (CACHE_CONTROL, "no-store"), (REFERRER_POLICY, "no-referrer")])
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    async fn sent(session: &Arc<Session>, method: &str, path: &str, cookies: &str) -> Response {
+    async fn sent(session: &Arc<ProxySession>, method: &str, path: &str, cookies: &str) -> Response {
         let app = Router::new().fallback(any(|| async { "in" })).layer(from_fn_with_state(Arc::clone(session), admit));
         let request = Request::builder().method(method).uri(path).header(COOKIE, cookies).body(Body::empty());
         app.oneshot(request.unwrap()).await.unwrap()
@@ -123,8 +123,8 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_opening_spends_the_url_and_the_cookie_is_needed_from_then_on() {
-        let session = Arc::new(Session::new(5001));
-        let url = session.opening();
+        let session = Arc::new(ProxySession::new(5001));
+        let url = session.one_time_path();
         for path in ["/", "/open/", "/open/wrong", &url[..url.len() - 1], "/api/2.0/mlflow/experiments/search"] {
             assert_eq!(sent(&session, "GET", path, "").await.status(), StatusCode::FORBIDDEN, "{path}");
         }

@@ -9,23 +9,23 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::credentials::with_causes;
-use crate::proxy::refusal::Refusal;
+use crate::proxy::refusal::ProxyRefusal;
 use crate::signing::{self, Signature};
 
 const SERVICE: &str = "execute-api";
 /// Time before their expiry at which credentials are renewed.
-const RENEWED: Duration = Duration::from_mins(5);
+const RENEWAL_MARGIN: Duration = Duration::from_mins(5);
 /// Timeout for obtaining credentials. The program or server that provides them may hang.
-const LONGEST: Duration = Duration::from_mins(1);
+const CREDENTIALS_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Signs with cached credentials, which are renewed shortly before they expire.
-pub(crate) struct Signer {
+pub(crate) struct RequestSigner {
     provider: SharedCredentialsProvider,
     region: String,
     last: Mutex<Option<Credentials>>,
 }
 
-impl Signer {
+impl RequestSigner {
     pub(crate) fn new(provider: SharedCredentialsProvider, region: String) -> Self {
         Self { provider, region, last: Mutex::default() }
     }
@@ -42,26 +42,27 @@ impl Signer {
         url: &str,
         headers: &HeaderMap,
         body: &[u8],
-    ) -> Result<Vec<(String, String)>, Refusal> {
+    ) -> Result<Vec<(String, String)>, ProxyRefusal> {
         let signature = Signature { service: SERVICE, region: &self.region, time: SystemTime::now() };
         let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
-        signing::headers(self.credentials().await?, signature, method, url, headers, body).map_err(Refusal::unsigned)
+        signing::headers(self.credentials().await?, signature, method, url, headers, body)
+            .map_err(ProxyRefusal::unsigned)
     }
 
     /// Returns credentials that have not expired.
-    async fn credentials(&self) -> Result<Credentials, Refusal> {
+    async fn credentials(&self) -> Result<Credentials, ProxyRefusal> {
         // One request obtains new credentials, and all others wait for it.
         let mut last = self.last.lock().await;
-        if let Some(known) = last.as_ref().filter(|known| is_good_for(known, RENEWED)) {
+        if let Some(known) = last.as_ref().filter(|known| is_good_for(known, RENEWAL_MARGIN)) {
             return Ok(known.clone());
         }
-        match timeout(LONGEST, self.provider.provide_credentials()).await {
+        match timeout(CREDENTIALS_TIMEOUT, self.provider.provide_credentials()).await {
             Ok(Ok(new)) => *last = Some(new),
             Ok(Err(error)) => tracing::warn!(error = with_causes(&error), "cannot renew the credentials"),
             Err(_) => tracing::warn!("renewing the credentials timed out"),
         }
-        let known = last.as_ref().ok_or(Refusal::NoCredentials)?;
-        if is_good_for(known, Duration::ZERO) { Ok(known.clone()) } else { Err(Refusal::Expired) }
+        let known = last.as_ref().ok_or(ProxyRefusal::NoCredentials)?;
+        if is_good_for(known, Duration::ZERO) { Ok(known.clone()) } else { Err(ProxyRefusal::Expired) }
     }
 }
 
@@ -95,10 +96,10 @@ mod tests {
     }
 
     /// Returns the outcomes of two signatures, and how often credentials were requested.
-    async fn outcomes(credentials: Option<Credentials>) -> (Vec<Result<(), Refusal>>, usize) {
+    async fn outcomes(credentials: Option<Credentials>) -> (Vec<Result<(), ProxyRefusal>>, usize) {
         let asked = Arc::<AtomicUsize>::default();
         let provider = SharedCredentialsProvider::new(Once(credentials, Arc::clone(&asked)));
-        let signer = Signer::new(provider, "eu-central-1".to_owned());
+        let signer = RequestSigner::new(provider, "eu-central-1".to_owned());
         let mut found = Vec::new();
         for _ in 0..2 {
             found.push(signer.sign("GET", "https://a.example/", &HeaderMap::new(), b"").await.map(drop));
@@ -119,8 +120,8 @@ mod tests {
             assert_eq!(asked, times);
         }
         let (found, _) = outcomes(Some(expiring(now - Duration::from_secs(1)))).await;
-        assert!(found.iter().all(|outcome| matches!(outcome, Err(Refusal::Expired))), "{found:?}");
+        assert!(found.iter().all(|outcome| matches!(outcome, Err(ProxyRefusal::Expired))), "{found:?}");
         let (found, _) = outcomes(None).await;
-        assert!(found.iter().all(|outcome| matches!(outcome, Err(Refusal::NoCredentials))), "{found:?}");
+        assert!(found.iter().all(|outcome| matches!(outcome, Err(ProxyRefusal::NoCredentials))), "{found:?}");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use test_site::{Api, Site, TABLE};
 use tracking::store::Store;
 
-use super::rebuilding::Rebuilding;
+use super::index_rebuild::IndexRebuild;
 use super::*;
 
 #[test]
@@ -19,13 +19,13 @@ fn a_pattern_that_can_match_no_field_is_refused() {
 }
 
 /// A table with experiments of two runs each, where each run has a note.
-struct Lab {
+struct TestTable {
     site: Site,
     api: Api,
     clock: Simulation,
 }
 
-impl Lab {
+impl TestTable {
     async fn new() -> Self {
         let site = Site::with_stream().await;
         let store = Store::new(site.table.clone(), "s3://bucket/artifacts");
@@ -43,12 +43,12 @@ impl Lab {
         ExperimentId::parse(&id).unwrap()
     }
 
-    async fn rebuild(&self, part: Part) {
+    async fn rebuild(&self, part: ReindexTarget) {
         self.rebuild_some(part, None).await;
     }
 
     /// Rebuilds the index with at most `at_once` runs waiting.
-    async fn rebuild_some(&self, part: Part, at_once: Option<u32>) {
+    async fn rebuild_some(&self, part: ReindexTarget, at_once: Option<u32>) {
         let rebuilt = rebuild(&self.site.table, Some(self.site.engine.clone()), TABLE, part, at_once);
         tokio::select! { rebuilt = rebuilt => rebuilt.unwrap(), () = self.clock.drive() => {} }
     }
@@ -74,14 +74,14 @@ impl Lab {
 
 #[tokio::test]
 async fn an_experiment_has_fields_of_its_own_and_none_again() {
-    let lab = Lab::new().await;
+    let lab = TestTable::new().await;
     let [one, other] = [lab.experiment("one").await, lab.experiment("other").await];
-    lab.rebuild(Part::Table(None)).await;
+    lab.rebuild(ReindexTarget::Table(None)).await;
     let before = [lab.tokens(one).await, lab.tokens(other).await];
     assert_eq!(before, [2, 2], "the values of two notes");
 
     let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
-    lab.rebuild(Part::Experiment(one, Some(own.clone()))).await;
+    lab.rebuild(ReindexTarget::Experiment(one, Some(own.clone()))).await;
     let expected = OwnSetting { indexed: own.clone(), searched: own };
     assert_eq!(lab.setting().await.own.get(&one), Some(&expected));
     assert!(lab.tokens(one).await > before[0], "the trigrams of two notes");
@@ -92,13 +92,13 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
 
     // Fields of the server do not affect those of the experiment.
     let nothing = IndexedFields { values: Vec::new(), text: Vec::new() };
-    lab.rebuild(Part::Table(Some(nothing.clone()))).await;
+    lab.rebuild(ReindexTarget::Table(Some(nothing.clone()))).await;
     let setting = lab.setting().await;
     assert_eq!((setting.indexed, setting.searched, setting.own.get(&one)), (nothing.clone(), nothing, Some(&expected)));
     assert!(lab.tokens(one).await > lab.tokens(other).await);
     assert_eq!(lab.found(&[one, other], long).await, 2);
 
-    lab.rebuild(Part::Experiment(one, Some(OwnFields::default()))).await;
+    lab.rebuild(ReindexTarget::Experiment(one, Some(OwnFields::default()))).await;
     assert_eq!(lab.setting().await.own.len(), 0);
     assert_eq!([lab.tokens(one).await, lab.tokens(other).await], [0, 0]);
     assert_eq!(lab.found(&[one, other], long).await, 2);
@@ -108,10 +108,10 @@ async fn an_experiment_has_fields_of_its_own_and_none_again() {
 /// or for the table.
 #[tokio::test]
 async fn a_rebuild_that_was_cut_off_is_made_up_for() {
-    let lab = Lab::new().await;
+    let lab = TestTable::new().await;
     let one = lab.experiment("one").await;
     let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
-    for part in [Part::Experiment(one, None), Part::Table(None)] {
+    for part in [ReindexTarget::Experiment(one, None), ReindexTarget::Table(None)] {
         let cut_off = OwnSetting { indexed: own.clone(), searched: OwnFields::nothing() };
         let present = lab.setting().await.own.get(&one).cloned().unwrap_or_default();
         cut_off.write_after(&present, &lab.site.table, one).await.unwrap();
@@ -126,20 +126,20 @@ async fn a_rebuild_that_was_cut_off_is_made_up_for() {
 /// The first one must not make searches rely on them again.
 #[tokio::test]
 async fn of_two_commands_at_once_one_gives_up() {
-    let lab = Lab::new().await;
+    let lab = TestTable::new().await;
     let one = lab.experiment("one").await;
-    lab.rebuild(Part::Table(None)).await;
+    lab.rebuild(ReindexTarget::Table(None)).await;
     let text = |pattern: &str| OwnFields { values: None, text: Some(vec![pattern.to_owned()]) };
-    lab.rebuild(Part::Experiment(one, Some(text("tags.note")))).await;
+    lab.rebuild(ReindexTarget::Experiment(one, Some(text("tags.note")))).await;
 
-    let changed = Part::Experiment(one, Some(text("tags.other")));
+    let changed = ReindexTarget::Experiment(one, Some(text("tags.other")));
     let before = lab.setting().await;
     let mut unused = before.clone();
     unused.own.get_mut(&one).unwrap().searched = OwnFields::nothing();
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
     // If the response was lost, repeating the write is not considered a change by another command.
     changed.write(&lab.site.table, &before, &unused).await.unwrap();
-    lab.rebuild(Part::Experiment(one, None)).await;
+    lab.rebuild(ReindexTarget::Experiment(one, None)).await;
     assert_eq!(lab.setting().await.own[&one].searched, text("tags.note"), "all runs have them");
     let mut after = unused.clone();
     after.own.get_mut(&one).unwrap().indexed = text("tags.other");
@@ -154,13 +154,13 @@ async fn of_two_commands_at_once_one_gives_up() {
     let change = Setting { indexed: nothing.clone(), searched: nothing.clone(), ..began.clone() };
     let cut_off = Setting { indexed: IndexedFields::default(), ..change.clone() };
     change.write_after(&began, &lab.site.table).await.unwrap();
-    Part::Table(None).rely_on_fields(&lab.site.table, &cut_off).await.unwrap();
+    ReindexTarget::Table(None).rely_on_fields(&lab.site.table, &cut_off).await.unwrap();
     assert_eq!(lab.setting().await.searched, nothing);
 }
 
 #[tokio::test]
 async fn experiments_with_fields_of_their_own_are_real_and_few() {
-    let lab = Lab::new().await;
+    let lab = TestTable::new().await;
     let one = lab.experiment("one").await;
     let missing = ExperimentId::parse("77").unwrap();
     let refused = check_experiment(&lab.site.table, missing).await.unwrap_err().to_string();
@@ -175,16 +175,16 @@ async fn experiments_with_fields_of_their_own_are_real_and_few() {
 }
 
 /// Returns the number of runs that are waiting for a rebuild.
-async fn waiting(lab: &Lab) -> usize {
+async fn waiting(lab: &TestTable) -> usize {
     lab.site.items().await.iter().filter(|item| item.get(REBUILD.name()).is_some()).count()
 }
 
 #[tokio::test]
 async fn few_runs_wait_at_a_time() {
-    let lab = Lab::new().await;
+    let lab = TestTable::new().await;
     let experiments = [lab.experiment("one").await, lab.experiment("other").await];
     let index = RunIndex::new(lab.site.table.clone());
-    let mut runs = Rebuilding::of(&index, &experiments);
+    let mut runs = IndexRebuild::of(&index, &experiments);
     for expected in [3, 3, 4] {
         runs.mark(expected).await.unwrap();
         assert_eq!((runs.waiting(), waiting(&lab).await), (expected, expected));
@@ -192,10 +192,10 @@ async fn few_runs_wait_at_a_time() {
     let [one, _] = experiments;
     let before = lab.tokens(one).await;
     let own = OwnFields { values: None, text: Some(vec!["tags.note".to_owned()]) };
-    lab.rebuild_some(Part::Experiment(one, Some(own)), Some(1)).await;
+    lab.rebuild_some(ReindexTarget::Experiment(one, Some(own)), Some(1)).await;
     assert!(lab.tokens(one).await > before);
     assert_eq!(lab.found(&[one], "tags.note LIKE '%long%'").await, 1);
-    lab.rebuild_some(Part::Table(None), Some(1)).await;
+    lab.rebuild_some(ReindexTarget::Table(None), Some(1)).await;
     assert_eq!(waiting(&lab).await, 0);
     assert_eq!(lab.found(&experiments, "tags.note = 'a long walk'").await, 2);
 }
@@ -204,17 +204,17 @@ async fn few_runs_wait_at_a_time() {
 #[tokio::test]
 async fn two_portions_that_nobody_indexes_end_a_rebuild_if_there_are_more() {
     for (at_once, left, marked, is_whole) in [(1, 2, 3, false), (2, 4, 4, true), (3, 4, 4, true)] {
-        let lab = Lab::new().await;
+        let lab = TestTable::new().await;
         let experiments = [lab.experiment("one").await, lab.experiment("other").await];
         let index = RunIndex::new(lab.site.table.clone());
-        let mut runs = Rebuilding::of(&index, &experiments);
-        runs.patience = Duration::from_secs(20);
+        let mut runs = IndexRebuild::of(&index, &experiments);
+        runs.max_stall = Duration::from_secs(20);
         let bar = ProgressBar::hidden();
         let ended =
             tokio::select! { ended = runs.finish(at_once, &bar) => ended, () = lab.clock.drive() => unreachable!() };
-        assert_eq!((bar.position(), runs.left, waiting(&lab).await), (0, left, marked), "{at_once} at once");
+        assert_eq!((bar.position(), runs.unindexed_count, waiting(&lab).await), (0, left, marked), "{at_once} at once");
         match ended {
-            Ok(()) => assert!(is_whole && runs.one_left.is_some(), "{at_once} at once"),
+            Ok(()) => assert!(is_whole && runs.unindexed_example.is_some(), "{at_once} at once"),
             Err(failure) => {
                 let text = failure.to_string();
                 assert!(!is_whole && text.starts_with("none of 2 runs was indexed in time"), "{text}");

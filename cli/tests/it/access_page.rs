@@ -7,11 +7,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use access::{Ask, Authorizer, Guarded, Permission, Visible};
+use access::{AccessCheck, Authorizer, Guard, Permission, Visibility};
 use artifact_store::Artifacts;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
-use domain::Endpoint;
+use domain::EndpointInfo;
 use domains::DOMAINS;
 use embedded_engine::Engine;
 use mlflow_api::Workspace;
@@ -19,7 +19,7 @@ use table::Table;
 use test_site::Judge;
 use test_site::samples::Walk;
 
-use crate::site::{ROOT, TABLE, mounted, walker};
+use crate::test_server::{ROOT, TABLE, mounted, walker};
 
 const HEAD: &str = "\
 # What each route needs
@@ -42,7 +42,7 @@ requests of MLflow's page for features that are not supported have constant resp
 |---|---|---|---|---|
 ";
 
-pub(crate) fn all_rows() -> Vec<Endpoint> {
+pub(crate) fn all_rows() -> Vec<EndpointInfo> {
     DOMAINS.iter().flat_map(|domain| (domain.endpoints)()).collect()
 }
 
@@ -58,22 +58,22 @@ fn words(name: &str) -> String {
     words
 }
 
-fn line(ask: &Ask) -> Option<String> {
+fn line(ask: &AccessCheck) -> Option<String> {
     let guard = match ask.guard {
-        Guarded::Workspace(_) => "workspace",
-        Guarded::Experiment(_) => "experiment",
-        Guarded::Scorer(..) => "scorer",
-        Guarded::RegisteredModel(_) => "registered model",
-        Guarded::EvaluationDataset(_) => "evaluation dataset",
-        Guarded::User(_) => "user",
-        Guarded::Absent(_) => return None,
+        Guard::Workspace(_) => "workspace",
+        Guard::Experiment(_) => "experiment",
+        Guard::Scorer(..) => "scorer",
+        Guard::RegisteredModel(_) => "registered model",
+        Guard::EvaluationDataset(_) => "evaluation dataset",
+        Guard::User(_) => "user",
+        Guard::Absent(_) => return None,
     };
     let [action, kind] = [format!("{:?}", ask.action), format!("{:?}", ask.kind)].map(|name| words(&name));
     Some(format!("{action} | {kind} | {guard}"))
 }
 
 /// The calls by method and path, each with the requests for authorization that it made.
-type Asked = Vec<((String, String), Vec<Ask>)>;
+type Asked = Vec<((String, String), Vec<AccessCheck>)>;
 
 /// Returns the number of literal segments in a route's path if the path matches the route.
 fn literal_parts(row: &str, path: &str) -> Option<usize> {
@@ -92,7 +92,7 @@ fn literal_parts(row: &str, path: &str) -> Option<usize> {
 
 /// Returns the row that a request is routed to. Of several rows that match its path, it is the one
 /// with the most literal segments.
-pub(crate) fn row_of<'a>(rows: &'a [Endpoint], (method, path): &(String, String)) -> &'a Endpoint {
+pub(crate) fn row_of<'a>(rows: &'a [EndpointInfo], (method, path): &(String, String)) -> &'a EndpointInfo {
     let of_method = rows.iter().filter(|row| row.method == method);
     let found = of_method.filter_map(|row| {
         let literal = row.paths.iter().filter_map(|own| literal_parts(own, path)).max()?;
@@ -108,10 +108,10 @@ async fn asked() -> Asked {
     table.create_if_missing().await.unwrap();
     tracking::store::Store::new(table.clone(), ROOT).experiment_create_default(&Workspace::default()).await.unwrap();
     let directory = tempfile::tempdir().unwrap();
-    let asks = Arc::<Mutex<Vec<Ask>>>::default();
+    let asks = Arc::<Mutex<Vec<AccessCheck>>>::default();
     let all = Arc::<Mutex<Asked>>::default();
     let wanted = Arc::clone(&asks);
-    let admit = Judge::of_asks(Visible::Everything, move |ask| {
+    let admit = Judge::of_asks(Visibility::Everything, move |ask| {
         wanted.lock().unwrap().push(ask.clone());
         true
     });

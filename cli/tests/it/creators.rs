@@ -3,7 +3,7 @@
 use mlflow_api::auth::Level;
 use serde_json::json;
 
-use crate::people::{Client, Server, process_for};
+use crate::users_server::{Client, Server, process_for};
 
 /// Routes that create entities in a workspace, each with a request body.
 const CREATIONS: [(&str, &str); 3] = [

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use access::{AdmitEverybody, Only, Permission, Resource, Restriction, WORKSPACE_HEADER};
+use access::{AllowAll, AllowedActions, Permission, Resource, Restriction, WORKSPACE_HEADER};
 use artifact_store::Artifacts;
 use auth::store::NewToken;
 use axum::Router;
@@ -17,7 +17,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use domain::{Endpoint, Surroundings};
+use domain::{EndpointInfo, Environment};
 use embedded_engine::faults::Trouble;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Method, StatusCode};
@@ -31,7 +31,7 @@ use test_site::samples::{WALKER, Walk};
 use tower::ServiceExt;
 
 use crate::access_page::{all_rows, check, row_of};
-use crate::site::{ROOT, TABLE, of_table};
+use crate::test_server::{ROOT, TABLE, of_table};
 
 const HEAD: &str = "\
 # Who may call what
@@ -121,15 +121,14 @@ type Found = Arc<Mutex<Vec<((String, String), Vec<Outcome>)>>>;
 /// Mounts a process of the server over a table, with artifacts in a directory.
 async fn process(table: &Table, directory: &Path, has_workspaces: bool) -> (Router, auth::store::Store) {
     let access = table.beside(format!("{TABLE}-access"));
-    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
+    let around = Environment::new(Arc::new(AllowAll), table.clone());
     // The walk chooses artifact locations, which is not allowed on servers with workspaces.
     let root = if has_workspaces { "mlflow-artifacts:/" } else { ROOT };
     let around = around.with_artifacts(root, Artifacts::in_directory(directory));
     let around = around.with_users(table.clone(), access.clone(), Level::NoPermissions);
-    let store = auth::store::Store::new(table.clone(), access, around.basic.clone().unwrap());
+    let store = auth::store::Store::new(table.clone(), access, around.user_authorizer.clone().unwrap());
     // The routes of workspaces are always mounted, even if requests do not specify a workspace.
-    let around =
-        if has_workspaces { around.with_workspaces() } else { Surroundings { has_workspaces: true, ..around } };
+    let around = if has_workspaces { around.with_workspaces() } else { Environment { has_workspaces: true, ..around } };
     (domain::mount(&of_table(), &[], &around).await.unwrap(), store)
 }
 
@@ -193,12 +192,12 @@ async fn callers(router: &Router, store: &auth::store::Store, workspace: &str) -
         callers.push(Caller { title: name.to_owned(), authorization });
     }
     callers.push(Caller { title: "administrator".to_owned(), authorization: Some(basic(WALKER)) });
-    let only = |only| Restriction { experiment: None, only };
+    let only = |only| Restriction { experiment: None, actions: only };
     // The walk does not use this experiment.
-    let another = Restriction { experiment: ExperimentId::from_number(987_654_321), only: Only::Everything };
+    let another = Restriction { experiment: ExperimentId::from_number(987_654_321), actions: AllowedActions::All };
     for (title, restriction) in [
-        ("token to read", only(Only::Reading)),
-        ("token for traces", only(Only::Ingest)),
+        ("token to read", only(AllowedActions::Read)),
+        ("token for traces", only(AllowedActions::Ingest)),
         ("token for another experiment", another),
     ] {
         let new = NewToken { name: title.to_owned(), restriction, days: None };
@@ -281,7 +280,7 @@ async fn walked(workspace: &'static str) -> (Vec<String>, Found) {
 }
 
 /// Returns the table of all routes.
-fn table(rows: &[Endpoint], titles: &[String], found: &Found) -> String {
+fn table(rows: &[EndpointInfo], titles: &[String], found: &Found) -> String {
     let found = found.lock().unwrap();
     let mut cells: BTreeMap<(&str, &str), Vec<BTreeSet<Outcome>>> = BTreeMap::new();
     for (request, outcomes) in found.iter() {

@@ -2,41 +2,41 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests report failures by panicking")]
 
 mod access_page;
-mod bounds;
+mod authorizer_interface;
+mod blocked_disk;
+mod broken_items;
 mod config;
 mod creators;
-mod cut_off;
+mod denied_fields;
 mod faults;
-mod foreign;
-mod foreign_runs;
-mod frame;
-mod front;
-mod health;
+mod interrupted_revocation;
 mod levels;
 mod lists;
 mod many_workspaces;
 mod memory;
 mod migration;
 mod needs;
-mod people;
+mod no_permissions;
+mod other_users_runs;
+mod other_workspace;
 mod power_cut;
 mod principals;
-mod probe;
 mod program;
 mod proxy;
-mod refusals;
+mod refusal_costs;
 mod released;
+mod renamed_models;
+mod request_limits;
+mod request_paths;
 mod reused_names;
 mod sessions;
-mod site;
-mod swapped;
+mod table_probe;
 mod teams;
+mod test_server;
 mod throttling;
 mod tokens;
-mod ungranted;
-mod unreadable;
 mod users;
-mod withheld;
+mod users_server;
 mod workspaces;
 
 /// With libc's allocator, these tests spend a fifth of their time allocating.

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use domain::Surroundings;
+use domain::Environment;
 use entities::attributes::{CREATED, EXPERIMENT, ID, LOCATION, NAME, STAGE, STAGE_VERSION, TAGS, UPDATED, WORKSPACE};
 use http::Request;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use table::{Item, Map, Meter, Table, map, number, text};
 use test_site::{Api, Site, everybody};
 
-use crate::site::{ROOT, of_table};
+use crate::test_server::{ROOT, of_table};
 
 const WORKSPACES: u64 = 1_000;
 const EXPERIMENTS: u64 = 100;
@@ -50,8 +50,8 @@ fn experiment(workspace: &str, number: u64) -> [Item; 2] {
 }
 
 async fn api(table: &Table) -> Api {
-    let around = Surroundings::new(everybody(), table.clone()).with_workspaces();
-    Api(domain::mount(&of_table(), &[], &Surroundings { artifact_root: ROOT.to_owned(), ..around }).await.unwrap())
+    let around = Environment::new(everybody(), table.clone()).with_workspaces();
+    Api(domain::mount(&of_table(), &[], &Environment { artifact_root: ROOT.to_owned(), ..around }).await.unwrap())
 }
 
 /// Lists a workspace's experiments, models and more, one call each. Returns the requests and read

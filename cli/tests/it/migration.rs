@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use table::{Failure, Query, Table, Update, number};
 use test_site::{Api, Site, TABLE, key_of};
 
-use crate::site::{ROOT, functions};
+use crate::test_server::{ROOT, functions};
 
 /// Attribute that the migration adds to each experiment: the length of its name in bytes.
 const ADDED: &str = "name_bytes";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use access::{Action, Ask, Authorizer, Guarded, Permission, Resource, Visible};
+use access::{AccessCheck, Action, Authorizer, Guard, Permission, Resource, Visibility};
 use artifact_store::Artifacts;
 use axum::Router;
 use axum::extract::Request;
@@ -17,14 +17,14 @@ use table::Table;
 use test_site::Judge;
 use test_site::samples::{WALKER, Walk};
 
-use crate::probe::{partitions_of, probed};
-use crate::site::{ROOT, TABLE, mounted, routes, walker};
+use crate::table_probe::{partitions_of, probed};
+use crate::test_server::{ROOT, TABLE, mounted, routes, walker};
 
 /// The record of one call to an endpoint: what the authorizer was asked, which partitions the
 /// requests to the table named, and which of them were written to.
 #[derive(Clone, Debug, Default)]
 struct Record {
-    wanted: Vec<Ask>,
+    wanted: Vec<AccessCheck>,
     partitions: BTreeSet<String>,
     written: BTreeSet<String>,
 }
@@ -68,36 +68,36 @@ fn unwritable(record: &Record) -> Vec<String> {
     written.filter(|partition| !of_logged_model(partition)).cloned().collect()
 }
 
-fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
+fn is_covered(partition: &str, wanted: &[AccessCheck]) -> bool {
     let (kind, rest) = partition.split_once('#').unwrap_or((partition, ""));
-    let wants = |guarded: &Guarded| wanted.iter().any(|wanted| wanted.guard == *guarded);
+    let wants = |guarded: &Guard| wanted.iter().any(|wanted| wanted.guard == *guarded);
     // Lists only read more about entities that are visible.
-    let lists = |resource| wants_of(wanted, Action::List, &Guarded::Workspace(resource));
-    let is_in = |guarded: &Guarded, experiment: ExperimentId| match guarded {
-        Guarded::Experiment(wanted) | Guarded::Scorer(wanted, _) => *wanted == experiment,
+    let lists = |resource| wants_of(wanted, Action::List, &Guard::Workspace(resource));
+    let is_in = |guarded: &Guard, experiment: ExperimentId| match guarded {
+        Guard::Experiment(wanted) | Guard::Scorer(wanted, _) => *wanted == experiment,
         _ => false,
     };
     let of_experiment = |experiment: Option<ExperimentId>| {
         let of_this = |experiment| wanted.iter().any(|wanted| is_in(&wanted.guard, experiment));
         lists(Resource::Experiment) || lists(Resource::Scorer) || experiment.is_some_and(of_this)
     };
-    let of_any_experiment = || wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::Experiment(_)));
+    let of_any_experiment = || wanted.iter().any(|wanted| matches!(wanted.guard, Guard::Experiment(_)));
     match kind {
         "EXP" | "EVALEXP" if of_experiment(ExperimentId::parse(rest).ok()) => true,
         // The index that the indexer maintains of an experiment's runs.
         "IX" => of_experiment(rest.split('#').next().and_then(|experiment| ExperimentId::parse(experiment).ok())),
         // An experiment that is being created has no id yet.
-        "EXP" => wants_of(wanted, Action::Create, &Guarded::Workspace(Resource::Experiment)),
+        "EXP" => wants_of(wanted, Action::Create, &Guard::Workspace(Resource::Experiment)),
         // A dataset stores the experiments that list it. Deleting the dataset removes it from their
         // lists.
         "EVALEXP" => wanted
             .iter()
-            .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guarded::EvaluationDataset(_))),
+            .any(|wanted| wanted.action == Action::Delete && matches!(wanted.guard, Guard::EvaluationDataset(_))),
         "RUN" => of_experiment(RunId::parse(rest).and_then(|run| run.experiment())),
         // The registry's list of the versions of a run. A version that is created from another
         // version or from a logged model gets the run of its source.
         "MVRUN" => {
-            let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guarded::RegisteredModel(_)));
+            let is_of_registry = wanted.iter().any(|wanted| matches!(wanted.guard, Guard::RegisteredModel(_)));
             is_of_registry || lists(Resource::RegisteredModel) || lists(Resource::ModelVersion)
         }
         "MODEL" => of_experiment(ModelId::parse(rest).and_then(|model| model.experiment())),
@@ -114,16 +114,16 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
             // need of the request that renames it has the new name.
             let renamed = [["old", "new"], ["before", "after"]].into_iter().find(|names| names.contains(&rest));
             let names = renamed.map_or_else(|| vec![rest], |names| names.to_vec());
-            let is_wanted = |name: &&str| wants(&Guarded::RegisteredModel(RegisteredModelName::named(name)));
+            let is_wanted = |name: &&str| wants(&Guard::RegisteredModel(RegisteredModelName::named(name)));
             lists(Resource::RegisteredModel) || lists(Resource::ModelVersion) || names.iter().any(is_wanted)
         }
         "EVAL" | "EVALKEY" => {
-            let of_this = |wanted: &Ask| {
+            let of_this = |wanted: &AccessCheck| {
                 let creates = wanted.action == Action::Create && wanted.kind == Resource::EvaluationDataset;
                 // A search finds datasets by the experiments in the request.
                 let finds = wanted.action == Action::Read && wanted.kind == Resource::EvaluationDataset;
-                let searches = finds && matches!(wanted.guard, Guarded::Experiment(_) | Guarded::Workspace(_));
-                let is_named = matches!(&wanted.guard, Guarded::EvaluationDataset(id) if id.as_str() == rest);
+                let searches = finds && matches!(wanted.guard, Guard::Experiment(_) | Guard::Workspace(_));
+                let is_named = matches!(&wanted.guard, Guard::EvaluationDataset(id) if id.as_str() == rest);
                 creates || searches || is_named
             };
             wanted.iter().any(of_this)
@@ -147,7 +147,7 @@ fn is_covered(partition: &str, wanted: &[Ask]) -> bool {
     }
 }
 
-fn wants_of(wanted: &[Ask], action: Action, guarded: &Guarded) -> bool {
+fn wants_of(wanted: &[AccessCheck], action: Action, guarded: &Guard) -> bool {
     wanted.iter().any(|wanted| wanted.action == action && wanted.guard == *guarded)
 }
 
@@ -175,7 +175,7 @@ async fn recorded(
     let (record, findings) = (Arc::clone(record), Arc::clone(findings));
     let wanted = Arc::clone(&record);
     // A GraphQL query is authorized once per endpoint that it calls.
-    let admit = Judge::of_asks(Visible::Everything, move |asked| {
+    let admit = Judge::of_asks(Visibility::Everything, move |asked| {
         wanted.lock().unwrap().wanted.push(asked.clone());
         true
     });

@@ -21,7 +21,7 @@ use test_site::samples::{SAMPLES, Walk};
 use test_site::{all_troubles, sample};
 use tokio::sync::Mutex;
 
-use crate::site::{TABLE, functions, routes, writes_to_the_table};
+use crate::test_server::{TABLE, functions, routes, writes_to_the_table};
 
 /// All items of the table, and the undelivered records of its stream. An item that changes without
 /// a record would never be indexed.
@@ -174,7 +174,7 @@ async fn every_kind_of_write_is_whole_after_a_power_cut() {
     let directory = tempfile::tempdir().unwrap();
     let watched = Watched::open(directory.path(), 1).await;
     let table = watched.table().await;
-    tracking::store::Store::new(table.clone(), crate::site::ROOT)
+    tracking::store::Store::new(table.clone(), crate::test_server::ROOT)
         .experiment_create_default(&Workspace::default())
         .await
         .unwrap();

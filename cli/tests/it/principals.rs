@@ -1,35 +1,35 @@
 //! Requests signed by an IAM principal, at a gateway that verifies signatures.
 
-use access::{Entry, GatewayIdentity};
+use access::{ConnectionInfo, GatewayIdentity};
 use artifact_store::Artifacts;
 use axum::body::Body;
-use domain::Surroundings;
+use domain::Environment;
 use http::Request;
 use http::header::AUTHORIZATION;
 use mlflow_api::UserName;
 use mlflow_api::auth::Level;
-use permissions::{LEASE, Signed};
+use permissions::{LEASE, SignedRequests};
 use serde_json::json;
 use test_site::{Api, ROOT};
 
-use crate::people::{Client, Server};
-use crate::site::of_table;
+use crate::test_server::of_table;
+use crate::users_server::{Client, Server};
 
 const ARN: &str = "arn:aws:sts::123456789012:assumed-role/train/chosen-by-the-caller";
 const PRINCIPAL: &str = "123456789012:role/train";
 
 async fn behind_gateways(server: &Server, unmapped: Option<&str>) -> Api {
-    let signed = Signed { unmapped: unmapped.map(|name| UserName::named(name).unwrap()) };
-    let around = Surroundings::new(access::AdmitEverybody::shared(), server.site.table.clone());
+    let signed = SignedRequests { unmapped_user: unmapped.map(|name| UserName::named(name).unwrap()) };
+    let around = Environment::new(access::AllowAll::shared(), server.site.table.clone());
     let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
     let around = around.with_users(server.site.table.clone(), server.access.clone(), Level::NoPermissions);
-    Api(domain::mount(&of_table(), &[], &around.with_signed(signed)).await.unwrap())
+    Api(domain::mount(&of_table(), &[], &around.with_signed_requests(signed)).await.unwrap())
 }
 
 /// Returns the status of reading an experiment with a request signed by this principal.
 async fn signed(api: &Api, arn: &str, experiment: &str) -> u16 {
     let gateway = GatewayIdentity { account: "123456789012".to_owned(), arn: arn.to_owned(), user: "AROAX".to_owned() };
-    let entry = Entry { peer: None, gateway: Some(gateway), is_secure: true };
+    let entry = ConnectionInfo { peer: None, gateway: Some(gateway), is_secure: true };
     let uri = format!("/api/2.0/mlflow/experiments/get?experiment_id={experiment}");
     // Headers have no effect, regardless of their names.
     let request = Request::get(uri).header(AUTHORIZATION, "Basic YWRtaW46Y29ycmVjdCBob3JzZSBiYXR0ZXJ5");
@@ -77,7 +77,7 @@ async fn whoever_signs_is_the_user_that_an_operator_has_said() {
 async fn without_such_a_gateway_nobody_has_signed() {
     let server = Server::new(Level::NoPermissions).await;
     let experiment = server.admin.experiment("e").await;
-    let api = crate::people::process(&server.site.table, &server.access, Level::NoPermissions).await;
+    let api = crate::users_server::process(&server.site.table, &server.access, Level::NoPermissions).await;
     // The request's header authenticates the administrator, and only that has an effect here.
     assert_eq!(signed(&api, ARN, &experiment).await, 200);
     let ann = server.user("ann").await;

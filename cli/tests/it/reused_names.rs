@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use table::{Condition, Item, Table, Update, number, text};
 use test_site::Site;
 
-use crate::site::TABLE;
 use crate::teams::{ROOM, ask, over, role, status, teams};
+use crate::test_server::TABLE;
 
 const TEAM: &str = "team-b";
 const NO_EXPERIMENT: &str = "987654321";

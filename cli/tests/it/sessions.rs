@@ -10,7 +10,7 @@ use serde_json::json;
 use test_site::Api;
 use tower::ServiceExt;
 
-use crate::people::{PASSWORD, Server, process};
+use crate::users_server::{PASSWORD, Server, process};
 
 const HOST_NAME: &str = "ml.example:5000";
 const CURRENT: &str = "/ajax-api/2.0/mlflow/users/current";

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use access::{AdmitEverybody, Only, Restriction};
+use access::{AllowAll, AllowedActions, Restriction};
 use auth::store::NewToken;
 use axum::Router;
-use domain::Surroundings;
+use domain::Environment;
 use entities::workspaces::{Change, Workspaces};
 use http::Request;
 use mlflow_api::UserName;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use table::Table;
 use test_site::{Api, Site};
 
-use crate::site::{ROOT, TABLE, of_table};
+use crate::test_server::{ROOT, TABLE, of_table};
 
 const PASSWORD: &str = "a password of teams";
 
@@ -33,15 +33,15 @@ pub(crate) async fn server() -> (Site, Router) {
     (site, router)
 }
 
-fn around(table: &Table) -> Surroundings {
-    let around = Surroundings::new(Arc::new(AdmitEverybody), table.clone());
-    let around = Surroundings { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
+fn around(table: &Table) -> Environment {
+    let around = Environment::new(Arc::new(AllowAll), table.clone());
+    let around = Environment { artifact_root: ROOT.to_owned(), is_new_table: true, ..around };
     around.with_users(table.clone(), table.beside(format!("{TABLE}-access")), Level::Read).with_workspaces()
 }
 
-fn store(around: &Surroundings) -> auth::store::Store {
+fn store(around: &Environment) -> auth::store::Store {
     let table = around.table().unwrap().clone();
-    auth::store::Store::new(table, around.access.clone().unwrap(), around.basic.clone().unwrap())
+    auth::store::Store::new(table, around.access.clone().unwrap(), around.user_authorizer.clone().unwrap())
 }
 
 /// Mounts another process of this server, over a table that may have faults.
@@ -259,7 +259,7 @@ async fn what_a_day_may_bring_is_bounded() {
 async fn who_administers_another_workspace_administers_no_data_here() {
     let (site, _) = server().await;
     let access = site.table.beside(format!("{TABLE}-access"));
-    let around = Surroundings::new(Arc::new(AdmitEverybody), site.table.clone());
+    let around = Environment::new(Arc::new(AllowAll), site.table.clone());
     let around = around.with_users(site.table.clone(), access, Level::NoPermissions);
     let router = domain::mount(&of_table(), &[], &around).await.unwrap();
     Workspaces::new(site.table.clone())
@@ -333,10 +333,10 @@ async fn a_narrowed_token_sees_the_workspaces_that_it_is_for() {
     for (user, all) in [("ann", vec!["team-a", "team-b"]), ("root", vec!["default", "team-a", "team-b"])] {
         for (restriction, expected, got) in [
             (Restriction::default(), all.clone(), [200, 200]),
-            (Restriction { experiment: None, only: Only::Reading }, all.clone(), [200, 200]),
-            (Restriction { experiment: None, only: Only::Ingest }, vec![], [403, 403]),
-            (Restriction { experiment, only: Only::Everything }, vec!["team-b"], [403, 403]),
-            (Restriction { experiment, only: Only::Ingest }, vec![], [403, 403]),
+            (Restriction { experiment: None, actions: AllowedActions::Read }, all.clone(), [200, 200]),
+            (Restriction { experiment: None, actions: AllowedActions::Ingest }, vec![], [403, 403]),
+            (Restriction { experiment, actions: AllowedActions::All }, vec!["team-b"], [403, 403]),
+            (Restriction { experiment, actions: AllowedActions::Ingest }, vec![], [403, 403]),
         ] {
             let new = NewToken { name: "t".to_owned(), restriction, days: None };
             let token = store.token_create(&UserName::new(user).unwrap(), new).await.unwrap().0.token();

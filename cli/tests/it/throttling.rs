@@ -21,7 +21,7 @@ use table::{Retry, Table};
 use test_site::all_troubles;
 use test_site::samples::Walk;
 
-use crate::site::{ROOT, TABLE, send, with_files};
+use crate::test_server::{ROOT, TABLE, send, with_files};
 
 /// Maximum total time that a throttled call may pause. The time for computing is not limited,
 /// because the machine may be busy.

@@ -1,6 +1,6 @@
 //! Tokens: their creation, scope and expiry.
 
-use access::{Only, Restriction};
+use access::{AllowedActions, Restriction};
 use auth::store::NewToken;
 use axum::body::Body;
 use base64::Engine as _;
@@ -12,7 +12,7 @@ use mlflow_api::{ExperimentId, UserName};
 use serde_json::{Value, json};
 use test_site::{Answer, Api};
 
-use crate::people::{Client, PASSWORD, Server, process};
+use crate::users_server::{Client, PASSWORD, Server, process};
 
 struct Holder {
     api: Api,
@@ -43,9 +43,9 @@ impl Holder {
     }
 }
 
-async fn token(server: &Server, user: &Client, experiment: Option<&str>, only: Only) -> String {
+async fn token(server: &Server, user: &Client, experiment: Option<&str>, only: AllowedActions) -> String {
     let experiment = experiment.map(|id| ExperimentId::parse(id).unwrap());
-    let new = NewToken { name: "t".to_owned(), restriction: Restriction { experiment, only }, days: Some(1) };
+    let new = NewToken { name: "t".to_owned(), restriction: Restriction { experiment, actions: only }, days: Some(1) };
     server.users.token_create(&UserName::new(user.name).unwrap(), new).await.unwrap().0.token()
 }
 
@@ -55,7 +55,7 @@ async fn a_token_is_its_user_until_it_is_revoked() {
     let ann = server.user("ann").await;
     let experiment = ann.experiment("e").await;
     let there = process(&server.site.table, &server.access, Level::NoPermissions).await;
-    let text = token(&server, &ann, None, Only::Everything).await;
+    let text = token(&server, &ann, None, AllowedActions::All).await;
     let holders = [
         Holder::of(&ann.api, &text),
         Holder::of(&there, &text),
@@ -82,7 +82,7 @@ async fn a_token_is_its_user_until_it_is_revoked() {
     assert!(server.users.token_revoke(&name, id).await.is_err());
     // A token does not survive the deletion of its user, even if a user of the same name is
     // created.
-    let text = token(&server, &ann, None, Only::Everything).await;
+    let text = token(&server, &ann, None, AllowedActions::All).await;
     server.admin.v2("DELETE", "users/delete", json!({ "username": "ann" })).await.ok();
     server.user("ann").await;
     assert_eq!(Holder::of(&there, &text).reads("0").await, 401);
@@ -111,18 +111,18 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
         answer.body["experiments"].as_array().map_or(0, Vec::len)
     };
 
-    let narrow = Holder::of(&ann.api, &token(&server, &ann, Some(&mine), Only::Everything).await);
+    let narrow = Holder::of(&ann.api, &token(&server, &ann, Some(&mine), AllowedActions::All).await);
     assert_eq!((narrow.reads(&mine).await, narrow.reads(&other).await, found(&narrow).await), (200, 403, 1));
     assert_eq!(narrow.v2("POST", "runs/set-tag", tag.clone()).await, 200);
     assert_eq!(narrow.v2("POST", "experiments/create", json!({ "name": "new" })).await, 403);
     assert_eq!(narrow.v2("POST", "registered-models/create", json!({ "name": "new" })).await, 403);
 
-    let reader = Holder::of(&ann.api, &token(&server, &ann, None, Only::Reading).await);
+    let reader = Holder::of(&ann.api, &token(&server, &ann, None, AllowedActions::Read).await);
     assert_eq!((reader.reads(&mine).await, reader.reads(&other).await, found(&reader).await), (200, 200, 2));
     assert_eq!(reader.v2("POST", "runs/set-tag", tag.clone()).await, 403);
     assert_eq!(reader.v3("POST", "traces", trace(&mine)).await, 403);
 
-    let ingest = Holder::of(&ann.api, &token(&server, &ann, Some(&mine), Only::Ingest).await);
+    let ingest = Holder::of(&ann.api, &token(&server, &ann, Some(&mine), AllowedActions::Ingest).await);
     assert_eq!((ingest.reads(&mine).await, ingest.v2("POST", "runs/set-tag", tag).await), (403, 403));
     assert_eq!(
         (ingest.v3("POST", "traces", trace(&mine)).await, ingest.v3("POST", "traces", trace(&other)).await),
@@ -141,7 +141,7 @@ async fn a_narrowed_token_does_what_it_is_for_and_shares_nothing() {
         }
     }
     // Not even a token with full scope can create another token.
-    let whole = Holder::of(&ann.api, &token(&server, &ann, None, Only::Everything).await);
+    let whole = Holder::of(&ann.api, &token(&server, &ann, None, AllowedActions::All).await);
     assert_eq!(whole.at("POST", "/tokens", json!({})).await.status, 403);
     assert_eq!(
         whole
@@ -197,7 +197,7 @@ async fn a_service_has_no_password_and_what_is_over_counts_no_longer() {
     server.users.service_create(&name).await.unwrap();
     let ci = Client { name: "ci", ..server.admin.clone() };
     assert_eq!((ci.reads("0").await, Client { password: "", ..ci.clone() }.reads("0").await), (401, 401));
-    let text = token(&server, &ci, None, Only::Everything).await;
+    let text = token(&server, &ci, None, AllowedActions::All).await;
     assert_eq!(Holder::of(&ci.api, &text).reads("0").await, 200);
     let token = server.users.tokens(&name).await.unwrap().remove(0);
     let ended = table::Update::new(permissions::token_key(&name, &token.digest));
@@ -217,7 +217,7 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
     let experiment = ann.experiment("e").await;
     let faulty = server.site.faulty();
     let access = faulty.beside(server.access.name().to_owned());
-    let text = token(&server, &ann, None, Only::Everything).await;
+    let text = token(&server, &ann, None, AllowedActions::All).await;
     let requests = async |holder: &Holder| {
         server.site.faults.reset_calls();
         let tag = json!({ "experiment_id": experiment, "key": "k", "value": "v" });
@@ -225,9 +225,9 @@ async fn a_known_caller_costs_a_request_and_within_the_lease_none() {
         server.site.faults.all_calls().iter().map(|(_, calls)| calls).sum::<u64>()
     };
     let open = {
-        let around = domain::Surroundings::new(access::AdmitEverybody::shared(), faulty.clone());
+        let around = domain::Environment::new(access::AllowAll::shared(), faulty.clone());
         let around = around.with_artifacts(test_site::ROOT, artifact_store::Artifacts::below(test_site::ROOT));
-        Api(domain::mount(&crate::site::of_table(), &[], &around).await.unwrap())
+        Api(domain::mount(&crate::test_server::of_table(), &[], &around).await.unwrap())
     };
     let without = requests(&Holder::of(&open, "")).await;
     let basic = format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}")));
@@ -252,7 +252,7 @@ async fn a_user_has_a_hundred_tokens_at_the_most() {
     let server = Server::new(Level::NoPermissions).await;
     let ann = server.user("ann").await;
     for _ in 0..auth::store::MOST_TOKENS {
-        token(&server, &ann, None, Only::Reading).await;
+        token(&server, &ann, None, AllowedActions::Read).await;
     }
     let name = UserName::new("ann").unwrap();
     let new = NewToken { name: "t".to_owned(), restriction: Restriction::default(), days: Some(1) };

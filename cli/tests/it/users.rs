@@ -2,7 +2,7 @@
 
 use artifact_store::Artifacts;
 use axum::body::Body;
-use domain::Surroundings;
+use domain::Environment;
 use embedded_engine::faults::Trouble;
 use http::Request;
 use mlflow_api::UserName;
@@ -10,8 +10,8 @@ use mlflow_api::auth::{GrantType, Level};
 use serde_json::{Value, json};
 use test_site::{Api, ROOT, TABLE, all_troubles};
 
-use crate::people::{Client, PASSWORD, Server, process};
-use crate::site::of_table;
+use crate::test_server::of_table;
+use crate::users_server::{Client, PASSWORD, Server, process};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_is_let_in_without_a_password() {
@@ -223,7 +223,7 @@ async fn the_last_administrator_stays_and_users_do_not_delete_themselves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_users_there_are_no_such_rows() {
     let server = Server::new(Level::Read).await;
-    let around = Surroundings::new(access::AdmitEverybody::shared(), server.site.table.clone());
+    let around = Environment::new(access::AllowAll::shared(), server.site.table.clone());
     let around = around.with_artifacts(ROOT, Artifacts::below(ROOT));
     let open = Api(domain::mount(&of_table(), &[], &around).await.unwrap());
     for path in

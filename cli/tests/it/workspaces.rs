@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use domain::{Endpoint, Surroundings, UiFiles};
+use domain::{EndpointInfo, Environment, UiFiles};
 use domains::DOMAINS;
 use embedded_engine::Engine;
 use http::Request;
@@ -11,7 +11,7 @@ use table::Table;
 use test_site::everybody;
 use tower::ServiceExt;
 
-use crate::site::{ROOT, TABLE};
+use crate::test_server::{ROOT, TABLE};
 
 /// Returns the method and path of each row, with a text in place of each parameter.
 fn calls() -> Vec<(&'static str, String)> {
@@ -20,7 +20,7 @@ fn calls() -> Vec<(&'static str, String)> {
         path.split('/').map(part).collect::<Vec<_>>().join("/")
     };
     let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());
-    let of_row = |endpoint: Endpoint| endpoint.paths.into_iter().map(move |path| (endpoint.method, filled(path)));
+    let of_row = |endpoint: EndpointInfo| endpoint.paths.into_iter().map(move |path| (endpoint.method, filled(path)));
     endpoints.flat_map(of_row).collect()
 }
 
@@ -39,9 +39,9 @@ async fn every_path_refuses_a_request_that_names_a_workspace() {
     table.create_if_missing().await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let files = artifact_store::Artifacts::in_directory(directory.path());
-    let around = Surroundings::new(everybody(), table.clone()).with_artifacts(ROOT, files);
+    let around = Environment::new(everybody(), table.clone()).with_artifacts(ROOT, files);
     let ui = UiFiles { directory: Some(directory.path().to_owned()), bucket: None };
-    let app = domain::mount(&DOMAINS, &[], &Surroundings { ui: Some(ui), ..around }).await.unwrap();
+    let app = domain::mount(&DOMAINS, &[], &Environment { ui: Some(ui), ..around }).await.unwrap();
     let mut all = calls();
     let others = ["/", "/static-files/x.js", "/api/2.0/mlflow/no/such/path"];
     all.extend(others.map(|path| ("GET", path.to_owned())));

@@ -7,7 +7,7 @@ use domain::Function;
 /// Returns a path as API Gateway expects it in an `OpenAPI` body.
 fn gateway_path(path: &str) -> String {
     match path {
-        Function::EVERYTHING_ELSE => "/$default".to_owned(),
+        Function::CATCH_ALL_PATH => "/$default".to_owned(),
         path => path.replace("{*path}", "{proxy+}"),
     }
 }
@@ -19,10 +19,10 @@ pub(super) fn paths(functions: &[&Function], is_signed: bool) -> String {
         for path in function.paths {
             let _ = writeln!(text, "          {}:", gateway_path(path));
             text.push_str("            x-amazon-apigateway-any-method:\n");
-            if *path == Function::EVERYTHING_ELSE {
+            if *path == Function::CATCH_ALL_PATH {
                 text.push_str("              isDefaultRoute: true\n");
             }
-            if path.ends_with("{*path}") && *path != Function::EVERYTHING_ELSE {
+            if path.ends_with("{*path}") && *path != Function::CATCH_ALL_PATH {
                 text.push_str(
                     "              parameters: [{ name: proxy, in: path, required: true, schema: { type: string } }]\n",
                 );

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use domain::{Function, FunctionUrl, Package, Queue, QueueRole, Setting};
+use domain::{EnvironmentSetting, Function, FunctionUrl, Package, Queue, QueueRole};
 
 use super::role::role;
 use super::text::{ACCESS_TABLE, BUCKET, DESTINATION, TABLE, comment};
@@ -23,19 +23,21 @@ fn variables(function: &Function) -> String {
     text.push_str("          WORKSPACES: !Ref Workspaces\n");
     for setting in function.settings {
         let lines = match setting {
-            Setting::Artifacts => {
+            EnvironmentSetting::Artifacts => {
                 format!(
                     "          ARTIFACT_ROOT: !If [IsDirect, {DESTINATION}, \"mlflow-artifacts:/\"]\n          ARTIFACTS_DESTINATION: {DESTINATION}\n"
                 )
             }
-            Setting::PresignedOnly => {
+            EnvironmentSetting::PresignedOnly => {
                 "          ARTIFACTS_PRESIGNED_ONLY: !If [SendsByUrls, \"true\", \"false\"]\n".to_owned()
             }
-            Setting::LongestArtifact => "          MAX_ARTIFACT_SIZE: !Ref MaxArtifactSize\n".to_owned(),
-            Setting::ArtifactsOrigin => format!(
+            EnvironmentSetting::MaxArtifactSize => "          MAX_ARTIFACT_SIZE: !Ref MaxArtifactSize\n".to_owned(),
+            EnvironmentSetting::ArtifactsOrigin => format!(
                 "          # The page may read files from this origin.\n          ARTIFACTS_ORIGIN: !Sub\n            - https://${{Bucket}}.s3.${{AWS::Region}}.${{AWS::URLSuffix}}\n            - Bucket: {BUCKET}\n"
             ),
-            Setting::RunIndexingInterval => "          RUN_INDEXING_INTERVAL: !Ref RunIndexingInterval\n".to_owned(),
+            EnvironmentSetting::RunIndexingInterval => {
+                "          RUN_INDEXING_INTERVAL: !Ref RunIndexingInterval\n".to_owned()
+            }
         };
         text.push_str(&lines);
     }

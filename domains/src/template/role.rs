@@ -64,7 +64,7 @@ fn table_key_statement() -> String {
 /// Returns the permission to use the bucket's KMS key. Completing a multipart upload reads its
 /// parts, so a function that writes also has to decrypt.
 fn bucket_key_statement(rights: &[BucketRight]) -> String {
-    let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::PutAnswers);
+    let writes = |right: &BucketRight| matches!(right, BucketRight::Change | BucketRight::OffloadResponses);
     let (why, actions): (_, &[&str]) = if rights.iter().any(writes) {
         (
             "For a bucket encrypted with a customer managed key. S3 reads the parts of a multipart upload to complete it.",

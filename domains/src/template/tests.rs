@@ -1,6 +1,8 @@
 //! Sample functions, each with one feature that a declaration can have.
 
-use domain::{Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole, Secret, TableActions, TableRights};
+use domain::{
+    Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole, SecretParameter, TableActions, TableRights,
+};
 
 use super::{function, generate};
 
@@ -38,7 +40,8 @@ fn a_plain_function_has_a_role_a_log_and_permissions_for_both_apis() {
 
 #[test]
 fn a_secret_is_named_in_the_environment_and_readable() {
-    let secrets = &[Secret { variable: "CLIENT_SECRET", name: "client-secret", why: "It signs in at the provider." }];
+    let secrets =
+        &[SecretParameter { variable: "CLIENT_SECRET", name: "client-secret", why: "It signs in at the provider." }];
     let text = function::function(&Function { secrets, ..GREETER });
     assert!(has_line(&text, "CLIENT_SECRET: !Sub /mlflow/${AWS::StackName}/client-secret"), "{text}");
     assert!(has_line(&text, "Action: ssm:GetParameter"), "{text}");

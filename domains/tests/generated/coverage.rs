@@ -18,21 +18,21 @@ an unknown path. Most are available under `/ajax-api/…` as well as under `/api
 
 ";
 
-struct Endpoint<'a> {
+struct MlflowEndpoint<'a> {
     method: &'a str,
     path: &'a str,
     domain: &'a str,
 }
 
 /// Returns the method and canonical path of every row of every domain.
-fn built() -> BTreeSet<(String, String)> {
+fn implemented_endpoints() -> BTreeSet<(String, String)> {
     let endpoints = DOMAINS.iter().flat_map(|domain| (domain.endpoints)());
     // The list of MLflow's endpoints does not mark the path parameters that may contain slashes.
     endpoints.map(|endpoint| (endpoint.method.to_owned(), endpoint.paths[0].replace("{*", "{"))).collect()
 }
 
-fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> String {
-    let is_built = |endpoint: &Endpoint| built.contains(&(endpoint.method.to_owned(), endpoint.path.to_owned()));
+fn markdown(endpoints: &[MlflowEndpoint], built: &BTreeSet<(String, String)>) -> String {
+    let is_built = |endpoint: &MlflowEndpoint| built.contains(&(endpoint.method.to_owned(), endpoint.path.to_owned()));
     let mut domains: Vec<&str> = Vec::new();
     for endpoint in endpoints {
         if !domains.contains(&endpoint.domain) {
@@ -60,7 +60,7 @@ fn markdown(endpoints: &[Endpoint], built: &BTreeSet<(String, String)>) -> Strin
 }
 
 /// Pages that MLflow does not have.
-const OWN: [&str; 2] = ["/signin", "/tokens"];
+const OWN_PAGES: [&str; 2] = ["/signin", "/tokens"];
 
 #[test]
 fn the_coverage_table_is_up_to_date() {
@@ -70,13 +70,13 @@ fn the_coverage_table_is_up_to_date() {
         .skip(1)
         .map(|line| {
             let columns: Vec<_> = line.split('\t').collect();
-            Endpoint { method: columns[0], path: columns[1], domain: columns[3] }
+            MlflowEndpoint { method: columns[0], path: columns[1], domain: columns[3] }
         })
         .collect();
-    let built = built();
+    let built = implemented_endpoints();
     for (method, path) in &built {
         let known = endpoints.iter().any(|endpoint| endpoint.method == method && endpoint.path == path);
-        assert!(known || OWN.contains(&path.as_str()), "{method} {path} is not an endpoint of MLflow");
+        assert!(known || OWN_PAGES.contains(&path.as_str()), "{method} {path} is not an endpoint of MLflow");
     }
     let expected = markdown(&endpoints, &built);
     check("docs/reference/coverage.md", &expected);

@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests report failures by panicking")]
 
 mod coverage;
+mod gateway_paths;
 mod limits;
-mod mounted;
-mod paths;
-mod table;
+mod mounting;
+mod table_page;
 mod template;
-mod watch;
+mod watch_router;
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,11 +21,11 @@ fn repository(file: &str) -> PathBuf {
 
 /// Serializes tests that update different sections of the same file, so that they do not overwrite
 /// each other's changes.
-static FILES: Mutex<()> = Mutex::new(());
+static FILE_LOCK: Mutex<()> = Mutex::new(());
 
 /// Compares a file with its expected content, or writes it.
 fn check(file: &str, expected: &str) {
-    let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = FILE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     check_alone(file, expected);
 }
 
@@ -41,7 +41,7 @@ fn check_alone(file: &str, expected: &str) {
 /// Compares the section of a file between the lines that end with these marks with its expected
 /// content, or writes it.
 fn check_between(file: &str, begin: &str, end: &str, expected: &str) {
-    let _alone = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = FILE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let text = fs::read_to_string(repository(file)).unwrap();
     let (head, rest) = text.split_once(begin).unwrap_or_else(|| panic!("no `{begin}` in {file}"));
     let line_end = rest.find('\n').unwrap() + 1;

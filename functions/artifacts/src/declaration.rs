@@ -1,6 +1,9 @@
 //! Declares the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use domain::{
+    BucketRight, Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions,
+    TableRights,
+};
 use service::Route;
 
 use crate::store::Store;
@@ -26,26 +29,26 @@ pub const DOMAIN: Domain = Domain::of::<Artifacts>(Function {
         why: "It reads the artifact locations of runs and logged models, and looks up ids that were created elsewhere.",
     }),
     bucket: &[BucketRight::List, BucketRight::Change],
-    settings: &[Setting::Artifacts, Setting::LongestArtifact],
+    settings: &[EnvironmentSetting::Artifacts, EnvironmentSetting::MaxArtifactSize],
     ..Function::BASE
 });
 
 struct Artifacts;
 
-impl Api for Artifacts {
+impl DomainApi for Artifacts {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), around.artifacts.clone());
-        Ok(store.taking_at_most(around.longest_artifact))
+        Ok(store.taking_at_most(around.max_artifact_bytes))
     }
 
     /// Removes the leftovers of interrupted uploads, if the artifacts are in a directory.
-    async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
+    async fn prepare(store: Store, _: &Environment) -> Result<Store, MountFailure> {
         if let Some(directory) = store.artifacts().directory() {
             match directory.remove_leftovers().await {
                 Ok(0) => {}

@@ -76,5 +76,5 @@ pub use routes::routes;
 
 /// Returns the router of the domain over the given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
+    service::router(routes(), &service::FunctionContext::new(store.clone(), authorizer))
 }

@@ -9,7 +9,7 @@ use mlflow_api::requests::artifacts as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Request, Result};
 use serde::Serialize;
-use service::{Answer, BodyStream, Endpoint, Upload};
+use service::{BodyStream, Endpoint, EndpointResponse, Upload};
 
 use crate::served_path::{read_from, shows, with_runs, within};
 use crate::store::Store;
@@ -47,7 +47,7 @@ pub(crate) struct Download(ArtifactPath);
 
 impl Endpoint for Download {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         of_path(request).map(Self)
@@ -57,7 +57,7 @@ impl Endpoint for Download {
         needs(Action::Read, &self.0)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         send_file(&read_from(scope, store, &self.0).await?, &ArtifactPath::default()).await
     }
 }
@@ -66,7 +66,7 @@ pub(crate) struct Put(ArtifactPath);
 
 impl Upload for Put {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let path = ArtifactPath::of_new_file(request.path_part("artifact_path"))?;
@@ -77,10 +77,10 @@ impl Upload for Put {
         needs(Action::Update, &self.0)
     }
 
-    async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<EndpointResponse> {
         let path = within(scope, store, &self.0).await?;
         store.artifacts().root()?.write(&path, store.taken(body)?).await?;
-        Ok(Answer::Empty)
+        Ok(EndpointResponse::Empty)
     }
 }
 

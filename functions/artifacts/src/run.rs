@@ -9,7 +9,7 @@ use mlflow_api::logged_models::Artifacts;
 use mlflow_api::requests::artifacts as message;
 use mlflow_api::requests::runs::new_or_old;
 use mlflow_api::{Error, ErrorCode, Request, Result, RunId};
-use service::{Answer, BodyStream, Endpoint, Upload};
+use service::{BodyStream, Endpoint, EndpointResponse, Upload};
 
 use crate::store::{Store, limited};
 
@@ -51,7 +51,7 @@ pub(crate) struct Get {
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let path = request
@@ -66,7 +66,7 @@ impl Endpoint for Get {
         Needs::read(Target::Run(self.run.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;
         send_file(&store.artifacts().at(&location)?, &self.path).await
     }
@@ -79,7 +79,7 @@ pub(crate) struct Put {
 
 impl Upload for Put {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let argument = |name: &str| {
@@ -95,7 +95,7 @@ impl Upload for Put {
         Needs::update(Target::Run(self.run.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store, body: BodyStream) -> Result<EndpointResponse> {
         let (longest, too_long) = match store.longest() {
             Some(longest) if longest < LONGEST => (longest, too_large(longest)),
             _ => (LONGEST, Error::invalid("Artifact size is too large. Max size is 10MB.")),
@@ -106,6 +106,6 @@ impl Upload for Put {
         let chunks = futures::stream::once(async { Ok(first) }).chain(chunks).boxed();
         let location = store.run_artifact_uri(&scope.run(&self.run)?).await?;
         store.artifacts().at(&location)?.write(&self.path, chunks).await?;
-        Ok(Answer::Empty)
+        Ok(EndpointResponse::Empty)
     }
 }

@@ -5,7 +5,7 @@ use artifact_access::{VersionDirectory, experiment_of, in_workspace, is_run, rea
 use artifact_store::{ArtifactPath, Location};
 use mlflow_api::registry::VersionNumber;
 use mlflow_api::{Error, Result, Workspace};
-use service::Store as _;
+use service::DomainStore as _;
 
 use crate::store::Store;
 
@@ -23,7 +23,7 @@ pub(crate) async fn read_from(scope: &Scope, store: &Store, path: &ArtifactPath)
         return Ok(store.artifacts().root()?.below(&within(scope, store, path).await?));
     };
     let name = scope.registered_model(&directory.name)?;
-    let found = read_version(store.table(), scope.along(), name.as_str(), directory.version).await?;
+    let found = read_version(store.table(), scope.authorizer_writes(), name.as_str(), directory.version).await?;
     let found = found.ok_or_else(|| VersionNumber::from(directory.version).not_found(name.as_str()))?;
     Ok(found.artifacts(store.table(), store.artifacts()).await?.below(&below))
 }

@@ -61,7 +61,7 @@ impl Store {
         if *workspace == Workspace::default() {
             return Ok(workspace.to_string());
         }
-        if let Some(identity) = scope.along().within() {
+        if let Some(identity) = scope.authorizer_writes().workspace_identity() {
             return Ok(identity.directory().to_owned());
         }
         let identity = WorkspaceIdentity::find(&self.table, workspace).await?;
@@ -106,7 +106,7 @@ pub(crate) fn limited(body: BodyStream, longest: u64, refused: Error) -> Result<
     Ok(artifact_store::at_most(body.chunks, longest, refused))
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.table
     }

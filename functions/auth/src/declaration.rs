@@ -1,8 +1,11 @@
 //! Declares the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, Domain, Endpoint, Failure, Function, Indexes, Mounted, Surroundings, TableActions, TableRights};
+use domain::{
+    Domain, DomainApi, EndpointInfo, Environment, Function, Indexes, MountFailure, MountedDomain, TableActions,
+    TableRights,
+};
 use futures::future::BoxFuture;
-use service::{Calls, Route};
+use service::{InternalCalls, Route};
 
 use crate::store::{Store, WorkspaceStore};
 
@@ -39,7 +42,7 @@ pub const DOMAIN: Domain = Domain::with_router(
     mount,
 );
 
-fn endpoints() -> Vec<Endpoint> {
+fn endpoints() -> Vec<EndpointInfo> {
     domain::endpoints::<Auth>().into_iter().chain(domain::endpoints::<OfWorkspaces>()).collect()
 }
 
@@ -47,28 +50,28 @@ struct Auth;
 
 struct OfWorkspaces;
 
-impl Api for OfWorkspaces {
+impl DomainApi for OfWorkspaces {
     type Store = WorkspaceStore;
 
     fn routes() -> Vec<Route<WorkspaceStore>> {
         crate::workspace_routes()
     }
 
-    fn store(around: &Surroundings) -> Result<WorkspaceStore, Failure> {
-        let users = around.basic.is_some().then(|| Auth::store(around)).transpose()?;
+    fn store(around: &Environment) -> Result<WorkspaceStore, MountFailure> {
+        let users = around.user_authorizer.is_some().then(|| Auth::store(around)).transpose()?;
         Ok(WorkspaceStore::new(around.table()?.clone(), around.has_workspaces, users))
     }
 }
 
-impl Api for Auth {
+impl DomainApi for Auth {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
-        let basic = around.basic.clone().ok_or("user authentication is off")?;
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
+        let basic = around.user_authorizer.clone().ok_or("user authentication is off")?;
         let access = around.access.clone().ok_or("the name of the access table is missing")?;
         Ok(Store::new(around.table()?.clone(), access, basic))
     }
@@ -76,13 +79,15 @@ impl Api for Auth {
 
 /// Mounts the routes of workspaces, and those of users if users sign in. Without users, those
 /// routes are missing, as in an MLflow server without basic authentication.
-fn mount(around: Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>> {
+fn mount(around: Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>> {
     Box::pin(async move {
         let workspaces = crate::workspace_router(&OfWorkspaces::store(&around)?, around.authorizer.clone());
-        let router = match &around.basic {
-            Some(_) => service::joined(workspaces, [crate::router(&Auth::store(&around)?, around.authorizer.clone())]),
+        let router = match &around.user_authorizer {
+            Some(_) => {
+                service::join_routers(workspaces, [crate::router(&Auth::store(&around)?, around.authorizer.clone())])
+            }
             None => workspaces,
         };
-        Ok(Mounted { router, calls: Calls::default() })
+        Ok(MountedDomain { router, calls: InternalCalls::default() })
     })
 }

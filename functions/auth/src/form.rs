@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use mlflow_api::{Error, Request, Result};
-use service::{Answer, Endpoint};
+use service::{Endpoint, EndpointResponse};
 
 use crate::audit::changed;
 use crate::html::{note, page};
@@ -27,7 +27,7 @@ pub(crate) struct Show;
 
 impl Endpoint for Show {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -37,7 +37,7 @@ impl Endpoint for Show {
         Needs::create(Resource::User)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let token = URL_SAFE_NO_PAD.encode(store.form_token(&caller(scope)?).await?);
         Ok(page(StatusCode::OK, "New user", &FORM.replace("TOKEN", &token)))
     }
@@ -50,7 +50,7 @@ pub(crate) enum Submit {
 
 impl Endpoint for Submit {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         if request.content_type.as_deref() != Some("application/x-www-form-urlencoded") {
@@ -71,7 +71,7 @@ impl Endpoint for Submit {
         Needs::create(Resource::User)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let refused = |text: &str| Ok(page(StatusCode::BAD_REQUEST, "New user", &note(text)));
         let Self::New { name, password, token } = self else {
             return refused("Invalid content type. Must be application/x-www-form-urlencoded");

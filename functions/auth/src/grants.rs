@@ -85,7 +85,7 @@ impl Endpoint for Grant {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
-        store.grant(scope.along(), &user, self.kind, &self.pattern, self.level).await?;
+        store.grant(scope.authorizer_writes(), &user, self.kind, &self.pattern, self.level).await?;
         changed(scope, "granted", format_args!("to {user}: {} for {} {}", self.level, self.kind.name(), self.pattern));
         Ok(Done {})
     }
@@ -118,7 +118,7 @@ impl Endpoint for Revoke {
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         check_grantable(scope, store, self.kind, &self.pattern).await?;
         let user = self.user.name()?;
-        store.revoke(scope.along(), &user, self.kind, &self.pattern).await?;
+        store.revoke(scope.authorizer_writes(), &user, self.kind, &self.pattern).await?;
         changed(scope, "revoked", format_args!("from {user}: {} {}", self.kind.name(), self.pattern));
         Ok(Done {})
     }

@@ -2,7 +2,7 @@
 
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_FRAME_OPTIONS};
 use http::{HeaderName, HeaderValue, StatusCode};
-use service::Answer;
+use service::EndpointResponse;
 
 const STYLE: &str = include_str!("html.css");
 /// Content security policy of the pages. A page loads no resources, cannot be framed, and submits
@@ -13,13 +13,14 @@ const CROSS_ORIGIN_OPENER_POLICY: HeaderName = HeaderName::from_static("cross-or
 
 /// Returns a page with a title and a body. The caller must have [escaped](escape) all text in the
 /// body that a user has chosen.
-pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> Answer {
+pub(crate) fn page(status: StatusCode, title: &str, body: &str) -> EndpointResponse {
     let html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title} - MLflow</title>\n\
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n{body}</main>\n</body>\n</html>\n"
     );
-    let answer = Answer::Foreign { status, content_type: "text/html; charset=utf-8", body: html.into_bytes() };
+    let answer =
+        EndpointResponse::OtherProtocol { status, content_type: "text/html; charset=utf-8", body: html.into_bytes() };
     [
         (CACHE_CONTROL, "no-store"),
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -37,12 +37,12 @@ pub(crate) fn workspace_router(
     store: &store::WorkspaceStore,
     authorizer: std::sync::Arc<dyn access::Authorizer>,
 ) -> axum::Router {
-    let frame = service::Frame::guarded(store.clone(), authorizer);
+    let frame = service::FunctionContext::new(store.clone(), authorizer);
     settled::settled(service::router(workspace_routes(), &frame))
 }
 
 /// Returns the router of users over the given store. Also used by tests, with a store of their own.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    let frame = service::Frame::guarded(store.clone(), authorizer);
+    let frame = service::FunctionContext::new(store.clone(), authorizer);
     signin::ending_sessions(settled::settled(service::router(routes(), &frame)), store.clone())
 }

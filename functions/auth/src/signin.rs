@@ -3,16 +3,16 @@
 //! The form has no `action`. It is therefore submitted to the page's own address, and the browser
 //! keeps the fragment (after the `#`) across signing in.
 
-use access::Arrived;
+use access::RequestHead;
 use axum::Router;
 use axum::extract::Request as HttpRequest;
 use axum::middleware::{Next, from_fn};
 use http::header::SET_COOKIE;
 use http::{HeaderValue, Method, StatusCode};
 use mlflow_api::{ErrorCode, Request, Result, UserName};
-use permissions::page::{back, is_of_own_page};
+use permissions::browser_pages::{is_of_own_page, redirect_path};
 use permissions::{Cookies, cookies};
-use service::Answer;
+use service::EndpointResponse;
 
 use crate::html::{escape, note, page};
 use crate::store::{SESSION, Store};
@@ -29,11 +29,11 @@ const FORM: &str = r#"<form class="narrow" method="post">
 const NOBODY: &str = "<p>This server has no users yet. Its operator creates the first administrator:</p>\n\
                       <code>mlflow-serverless admin create NAME</code>\n";
 
-fn form(status: StatusCode, text: &str, name: &str) -> Answer {
+fn form(status: StatusCode, text: &str, name: &str) -> EndpointResponse {
     page(status, "Sign in", &format!("{}{}", note(text), FORM.replace("NAME", &escape(name))))
 }
 
-fn with_cookies(answer: Answer, cookies: [String; 2]) -> Answer {
+fn with_cookies(answer: EndpointResponse, cookies: [String; 2]) -> EndpointResponse {
     cookies.into_iter().fold(answer, |answer, cookie| match HeaderValue::from_str(&cookie) {
         Ok(cookie) => answer.with_header(SET_COOKIE, cookie),
         Err(_) => answer,
@@ -43,15 +43,17 @@ fn with_cookies(answer: Answer, cookies: [String; 2]) -> Answer {
 /// Returns the path to redirect to after signing in.
 fn next(request: &Request) -> String {
     let next = request.query.iter().find(|(name, _)| name == "next").map(|(_, next)| next.as_str());
-    back(next.unwrap_or("/")).to_owned()
+    redirect_path(next.unwrap_or("/")).to_owned()
 }
 
 /// Shows the form. A user who is already signed in is redirected. If the browser has signed out,
 /// the session is ended in every process.
-pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
+pub(crate) async fn show(store: Store, arrived: RequestHead, request: Request) -> Result<EndpointResponse> {
     match Cookies::of(&arrived) {
         Cookies::SignedOut(secret) => store.session_end(&secret).await?,
-        Cookies::SignedIn(_) if store.is_known(&arrived).await? => return Ok(Answer::SeeOther(next(&request))),
+        Cookies::SignedIn(_) if store.is_known(&arrived).await? => {
+            return Ok(EndpointResponse::SeeOther(next(&request)));
+        }
         Cookies::SignedIn(_) | Cookies::None => {}
     }
     if !store.has_users().await? {
@@ -62,7 +64,7 @@ pub(crate) async fn show(store: Store, arrived: Arrived, request: Request) -> Re
 
 /// Processes the form. Every sign-in creates a session with a new secret, so a secret that an
 /// attacker has planted in the browser never becomes valid.
-pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> Result<Answer> {
+pub(crate) async fn submit(store: Store, arrived: RequestHead, request: Request) -> Result<EndpointResponse> {
     if !is_of_own_page(&arrived) {
         return Ok(form(
             StatusCode::FORBIDDEN,
@@ -76,12 +78,15 @@ pub(crate) async fn submit(store: Store, arrived: Arrived, request: Request) -> 
     let Some(user) = UserName::named(name).filter(|_| !password.is_empty()) else {
         return Ok(form(StatusCode::UNAUTHORIZED, "Enter your username and password.", name));
     };
-    match store.session_open(&user, password.to_owned(), arrived.entry.peer).await {
+    match store.session_open(&user, password.to_owned(), arrived.connection.peer).await {
         Ok(Some(secret)) => {
             if let Cookies::SignedIn(old) | Cookies::SignedOut(old) = Cookies::of(&arrived) {
                 store.session_end(&old).await?;
             }
-            Ok(with_cookies(Answer::SeeOther(next(&request)), cookies::opened(&arrived, &secret, SESSION)))
+            Ok(with_cookies(
+                EndpointResponse::SeeOther(next(&request)),
+                cookies::session_cookies(&arrived, &secret, SESSION),
+            ))
         }
         Ok(None) => Ok(form(StatusCode::UNAUTHORIZED, "Incorrect username or password.", name)),
         Err(error) if error.code == ErrorCode::ResourceExhausted => {
@@ -104,7 +109,7 @@ pub(crate) fn ending_sessions(router: Router, store: Store) -> Router {
         async move {
             let (parts, body) = request.into_parts();
             if parts.method == Method::GET && parts.uri.path().ends_with("/users/current") {
-                let arrived = Arrived::of(&parts);
+                let arrived = RequestHead::of(&parts);
                 if let Cookies::SignedOut(secret) = Cookies::of(&arrived)
                     && let Err(error) = store.session_end(&secret).await
                 {

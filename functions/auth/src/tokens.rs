@@ -1,12 +1,12 @@
 //! The page on which users manage their API tokens.
 
-use access::{Credentials, Needs, Only, Restriction, Scope};
+use access::{AllowedActions, Credentials, Needs, Restriction, Scope};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::StatusCode;
 use mlflow_api::{Error, ErrorCode, ExperimentId, Request, Result, UserName};
 use permissions::Token;
-use service::{Answer, Endpoint};
+use service::{Endpoint, EndpointResponse};
 
 use crate::audit::changed;
 use crate::html::{escape, note, page};
@@ -38,7 +38,7 @@ const REVOKE: &str = r#"<form method="post"><input type="hidden" name="csrf_toke
 <input type="hidden" name="do" value="revoke"><input type="hidden" name="id" value="ID">
 <button class="plain" type="submit">Revoke</button></form>"#;
 
-async fn tokens(store: &Store, user: &UserName, status: StatusCode, above: &str) -> Result<Answer> {
+async fn tokens(store: &Store, user: &UserName, status: StatusCode, above: &str) -> Result<EndpointResponse> {
     let csrf = URL_SAFE_NO_PAD.encode(store.form_token(user).await?);
     let listed = store.tokens(user).await?;
     let rows: String = listed.iter().map(|token| row(token, &csrf)).collect();
@@ -66,10 +66,10 @@ fn row(token: &Token, csrf: &str) -> String {
 /// Returns the scope of a token in words.
 #[must_use]
 pub fn reach(restriction: &Restriction) -> String {
-    let only = match restriction.only {
-        Only::Everything => "full access",
-        Only::Reading => "read-only",
-        Only::Ingest => "trace ingestion",
+    let only = match restriction.actions {
+        AllowedActions::All => "full access",
+        AllowedActions::Read => "read-only",
+        AllowedActions::Ingest => "trace ingestion",
     };
     match restriction.experiment {
         Some(experiment) => format!("{only}, experiment {experiment}"),
@@ -87,7 +87,7 @@ pub fn day(seconds: i64) -> String {
 /// Checks that the caller may manage tokens. A token cannot create tokens, because these could
 /// outlive it.
 fn may_make_tokens(scope: &Scope) -> Result<()> {
-    let sent = scope.identity().sent.as_ref().map(|sent| &sent.credentials);
+    let sent = scope.identity().request_credentials.as_ref().map(|sent| &sent.credentials);
     match sent {
         Some(Credentials::Password(..) | Credentials::Session(..)) => Ok(()),
         Some(Credentials::Token(..) | Credentials::Signature(_)) | None => {
@@ -100,7 +100,7 @@ pub(crate) struct Show;
 
 impl Endpoint for Show {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -110,7 +110,7 @@ impl Endpoint for Show {
         Needs::nothing()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         may_make_tokens(scope)?;
         tokens(store, &caller(scope)?, StatusCode::OK, "").await
     }
@@ -128,7 +128,7 @@ pub(crate) struct Submit {
 
 impl Endpoint for Submit {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let fields = fields(request);
@@ -144,7 +144,7 @@ impl Endpoint for Submit {
         Needs::nothing()
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         may_make_tokens(scope)?;
         let user = caller(scope)?;
         if !store.is_form_token(&user, &self.csrf).await? {
@@ -180,10 +180,10 @@ impl Endpoint for Submit {
 /// # Errors
 /// `INVALID_PARAMETER_VALUE`.
 pub fn new_token(name: &str, only: &str, experiment: &str, days: &str) -> Result<NewToken> {
-    let only = Only::from_name(only)
+    let only = AllowedActions::from_name(only)
         .ok_or_else(|| Error::invalid("The scope of a token must be 'everything', 'read' or 'ingest'."))?;
     let experiment = (!experiment.is_empty()).then(|| ExperimentId::parse(experiment)).transpose()?;
     let days = (!days.is_empty()).then(|| days.parse()).transpose();
     let days = days.map_err(|_| Error::invalid("The lifetime of a token must be a number of days."))?;
-    Ok(NewToken { name: name.to_owned(), restriction: Restriction { experiment, only }, days })
+    Ok(NewToken { name: name.to_owned(), restriction: Restriction { experiment, actions: only }, days })
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use access::{Action, Caller, Credentials, Needs, Only, Resource, Restriction, Scope, Target};
+use access::{Action, AllowedActions, Caller, Credentials, Needs, Resource, Restriction, Scope, Target};
 use futures::stream::{self, StreamExt, TryStreamExt};
 use mlflow_api::auth::{CurrentUser, Done, ListedUser, OneUser, Role, Users};
 use mlflow_api::{Error, ErrorCode, Request, Result, UserName, python};
 use serde_json::Value;
-use service::{Answer, Endpoint, IntoAnswer};
+use service::{Endpoint, EndpointResponse, IntoEndpointResponse};
 
 use crate::audit::changed;
 use crate::names::new_user_name;
@@ -75,7 +75,7 @@ pub(crate) enum Create {
 
 impl Endpoint for Create {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         if !request.content_type.as_deref().is_some_and(is_json) {
@@ -95,14 +95,14 @@ impl Endpoint for Create {
         Needs::create(Resource::User)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         match self {
             Self::New { name, password } => {
                 let user = store.user_create(&name, password, false).await?;
                 changed(scope, "user created", format_args!("{name}"));
                 OneUser { user }.into_answer()
             }
-            Self::Refused(text) => Ok(Answer::Foreign {
+            Self::Refused(text) => Ok(EndpointResponse::OtherProtocol {
                 status: http::StatusCode::BAD_REQUEST,
                 content_type: "text/html; charset=utf-8",
                 body: text.into(),
@@ -171,8 +171,8 @@ pub(crate) fn caller(scope: &Scope) -> Result<UserName> {
 /// # Errors
 /// `PERMISSION_DENIED`.
 pub(crate) fn may_read_oneself(scope: &Scope) -> Result<()> {
-    let Restriction { experiment, only } = scope.identity().restriction;
-    if experiment.is_none() && only != Only::Ingest {
+    let Restriction { experiment, actions: only } = scope.identity().restriction;
+    if experiment.is_none() && only != AllowedActions::Ingest {
         return Ok(());
     }
     Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"))
@@ -291,7 +291,7 @@ impl Endpoint for UpdatePassword {
     /// unattended browser is not enough.
     async fn act(self, scope: &Scope, store: &Store) -> Result<Done> {
         let name = self.user.name()?;
-        let from = scope.identity().sent.as_ref().and_then(|sent| sent.from);
+        let from = scope.identity().request_credentials.as_ref().and_then(|sent| sent.client_address);
         if scope.caller().user().is_some_and(|user| user.name == name) {
             let Some(current) = self.current else {
                 return Err(Error::invalid("Current password is required when changing your own password."));
@@ -304,7 +304,7 @@ impl Endpoint for UpdatePassword {
             }
         }
         check_password(&self.password)?;
-        match scope.identity().sent.as_ref().map(|sent| &sent.credentials) {
+        match scope.identity().request_credentials.as_ref().map(|sent| &sent.credentials) {
             // A new password ends all sessions except the one in which it is changed.
             Some(Credentials::Session(user, digest)) if *user == name => {
                 store.user_set_password_in(&name, self.password, digest).await?;

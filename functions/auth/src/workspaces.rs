@@ -1,7 +1,7 @@
 //! Endpoints for workspaces. They exist even if users do not sign in. If users do, each new
 //! workspace gets roles.
 
-use access::{Action, Needs, Only, Resource, Restriction, Scope, Target};
+use access::{Action, AllowedActions, Needs, Resource, Restriction, Scope, Target};
 use entities::workspaces::{Change, Document, Mode};
 use http::StatusCode;
 use mlflow_api::auth::Level;
@@ -10,7 +10,7 @@ use mlflow_api::{Error, ErrorCode, Request, Result, Workspace, location};
 use permissions::LEASE;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use service::{Answer, Endpoint, IntoAnswer};
+use service::{Endpoint, EndpointResponse, IntoEndpointResponse};
 
 use crate::audit::changed;
 use crate::store::{FirstRoles, WorkspaceStore};
@@ -79,9 +79,11 @@ impl From<Document> for Answered {
 }
 
 /// Returns a JSON answer with a status other than 200.
-fn with_status(status: StatusCode, content: &impl Serialize) -> Result<Answer> {
-    match Answer::json(content)? {
-        Answer::Json(body) => Ok(Answer::Foreign { status, content_type: "application/json", body }),
+fn with_status(status: StatusCode, content: &impl Serialize) -> Result<EndpointResponse> {
+    match EndpointResponse::json(content)? {
+        EndpointResponse::Json(body) => {
+            Ok(EndpointResponse::OtherProtocol { status, content_type: "application/json", body })
+        }
         other => Ok(other),
     }
 }
@@ -192,7 +194,7 @@ pub(crate) struct List;
 
 impl Endpoint for List {
     type Store = WorkspaceStore;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(_: &Request) -> Result<Self> {
         Ok(Self)
@@ -205,10 +207,10 @@ impl Endpoint for List {
     /// Returns the workspaces in which the caller has a role, or all workspaces for administrators.
     /// Credentials that are limited to an experiment see only its workspace. Credentials for trace
     /// ingestion see none, because they cannot list anything anywhere.
-    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
-        let Restriction { experiment, only } = scope.identity().restriction;
-        if only == Only::Ingest {
+        let Restriction { experiment, actions: only } = scope.identity().restriction;
+        if only == AllowedActions::Ingest {
             return All { workspaces: Vec::new() }.into_answer();
         }
         let mut all = workspaces.list().await?;
@@ -230,7 +232,7 @@ pub(crate) struct Create {
 
 impl Endpoint for Create {
     type Store = WorkspaceStore;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let sent: message::CreateWorkspace = request.read()?;
@@ -249,7 +251,7 @@ impl Endpoint for Create {
         Needs::create(Resource::Workspace)
     }
 
-    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("")) };
         let roles = match store.users() {
             Some(users) => users.first_roles(&ROLES).await?,
@@ -265,7 +267,7 @@ pub(crate) struct Get(Workspace);
 
 impl Endpoint for Get {
     type Store = WorkspaceStore;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         named(request).map(Self)
@@ -275,7 +277,7 @@ impl Endpoint for Get {
         Needs::read(Target::Any(Resource::Workspace))
     }
 
-    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
         if store.memberships(scope).await?.is_some_and(|of| !of.all.contains(self.0.as_str())) {
             return Err(Error::new(ErrorCode::PermissionDenied, "Permission denied"));
@@ -291,7 +293,7 @@ pub(crate) struct Update {
 
 impl Endpoint for Update {
     type Store = WorkspaceStore;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let name = named(request)?;
@@ -307,7 +309,7 @@ impl Endpoint for Update {
         Needs::update(Target::Any(Resource::Workspace))
     }
 
-    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
         let workspace = workspaces.change(&self.name, &self.change).await?;
         changed(scope, "workspace changed", format_args!("workspace {}", self.name));
@@ -322,7 +324,7 @@ pub(crate) struct Delete {
 
 impl Endpoint for Delete {
     type Store = WorkspaceStore;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let name = request.path_part("workspace_name");
@@ -342,7 +344,7 @@ impl Endpoint for Delete {
         Needs::of(Action::Delete, [Target::Any(Resource::Workspace)])
     }
 
-    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &WorkspaceStore) -> Result<EndpointResponse> {
         let Some(workspaces) = store.enabled() else { return Ok(disabled("/<workspace_name>")) };
         let begun = workspaces.begin_deletion(&self.name, self.mode, LEASE).await?;
         if let Some(users) = store.users() {
@@ -351,7 +353,7 @@ impl Endpoint for Delete {
         }
         workspaces.finish_deletion(&begun).await?;
         changed(scope, "workspace deleted", format_args!("workspace {} ({})", self.name, self.mode.name()));
-        Ok(Answer::Foreign {
+        Ok(EndpointResponse::OtherProtocol {
             status: StatusCode::NO_CONTENT,
             content_type: "text/html; charset=utf-8",
             body: Vec::new(),
@@ -361,13 +363,13 @@ impl Endpoint for Delete {
 
 /// Returns the error for a server without workspaces. MLflow's status is 503, which clients retry
 /// seven times.
-fn disabled(path: &str) -> Answer {
+fn disabled(path: &str) -> EndpointResponse {
     let body = format!(
         "Endpoint: /api/3.0/mlflow/workspaces{path} disabled because the server is running without workspaces support. To \
          enable workspace, run `mlflow server` with `--enable-workspaces`"
     );
     let status = StatusCode::NOT_IMPLEMENTED;
-    Answer::Foreign { status, content_type: "text/html; charset=utf-8", body: body.into_bytes() }
+    EndpointResponse::OtherProtocol { status, content_type: "text/html; charset=utf-8", body: body.into_bytes() }
 }
 
 #[cfg(test)]

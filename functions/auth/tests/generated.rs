@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use access::{
-    Action, AdmitEverybody, Arrived, Authorizer, InWorkspaces, Needs, Resource, Restriction, Scope, Target, Visible,
-    WORKSPACE_HEADER,
+    Action, AllowAll, Authorizer, Needs, RequestHead, Resource, Restriction, Scope, Target, Visibility,
+    WORKSPACE_HEADER, WorkspaceAuthorizer,
 };
 use auth::store::{NewToken, Store};
 use base64::Engine as _;
@@ -16,7 +16,7 @@ use http::header::{AUTHORIZATION, COOKIE, HOST};
 use key_schema::rows;
 use mlflow_api::auth::{GrantType, Level};
 use mlflow_api::{ExperimentId, UserName, Workspace};
-use permissions::{Basic, LEASE, cookies};
+use permissions::{LEASE, UserAuthorizer, cookies};
 use runtime::clock::Simulation;
 use serde_json::{Value, json};
 use table::{Condition, Item, Table};
@@ -73,8 +73,10 @@ async fn tables() -> (Table, Table) {
 fn bench(data: Table, mode: Mode) -> Bench<Process> {
     Bench::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
-            Mode::Open => AdmitEverybody::shared(),
-            Mode::Users => Arc::new(Basic::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions)),
+            Mode::Open => AllowAll::shared(),
+            Mode::Users => {
+                Arc::new(UserAuthorizer::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions))
+            }
         };
         Process { authorizer, table }
     })
@@ -82,8 +84,8 @@ fn bench(data: Table, mode: Mode) -> Bench<Process> {
 
 /// Creates a user with this many grants and roles. Returns a request of the user for each kind of
 /// credentials.
-async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, Arrived); 3] {
-    let basic = Basic::new(data.clone(), access.clone(), Level::NoPermissions);
+async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'static str, RequestHead); 3] {
+    let basic = UserAuthorizer::new(data.clone(), access.clone(), Level::NoPermissions);
     let store = Store::new(data.clone(), access.clone(), basic);
     let name = UserName::new("ann").unwrap();
     store.user_create(&name, PASSWORD.to_owned(), false).await.unwrap();
@@ -100,7 +102,8 @@ async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'stat
     let token = store.token_create(&name, new).await.unwrap().0.token();
     let session = store.session_open(&name, PASSWORD.to_owned(), None).await.unwrap().unwrap();
     let anonymous = arrived(&[]);
-    let set = cookies::opened(&anonymous, &session, 60).map(|cookie| cookie.split(';').next().unwrap().to_owned());
+    let set =
+        cookies::session_cookies(&anonymous, &session, 60).map(|cookie| cookie.split(';').next().unwrap().to_owned());
     [
         ("password", arrived(&[(AUTHORIZATION, &format!("Basic {}", STANDARD.encode(format!("ann:{PASSWORD}"))))])),
         (
@@ -111,16 +114,16 @@ async fn user(data: &Table, access: &Table, grants: u64, roles: u32) -> [(&'stat
     ]
 }
 
-fn arrived(headers: &[(http::HeaderName, &str)]) -> Arrived {
+fn arrived(headers: &[(http::HeaderName, &str)]) -> RequestHead {
     let request = http::Request::builder().method("POST").uri("/api/2.0/mlflow/experiments/set-experiment-tag");
     let request = request.header(HOST, HOST_NAME);
     let request = headers.iter().fold(request, |request, (name, value)| request.header(name, *value));
-    Arrived::of(&request.body(()).unwrap().into_parts().0)
+    RequestHead::of(&request.body(()).unwrap().into_parts().0)
 }
 
 /// Creates a role that has a grant for experiments, and assigns it to a user.
 async fn role(store: &Store, user: &UserName, name: &str) {
-    let everybody = Judge::of_asks(Visible::Everything, |_| true);
+    let everybody = Judge::of_asks(Visibility::Everything, |_| true);
     let api = Api(auth::router(store, Arc::new(everybody)));
     let post = async |path: &str, body: Value| {
         api.call_at("POST", &format!("/api/3.0/mlflow/roles/{path}"), body.to_string()).await.ok()
@@ -133,7 +136,7 @@ async fn role(store: &Store, user: &UserName, name: &str) {
 }
 
 /// Authenticates and authorizes a request, like the HTTP frame.
-async fn enter(process: &Process, arrived: &Arrived, needs: &Needs) {
+async fn enter(process: &Process, arrived: &RequestHead, needs: &Needs) {
     let identity = process.authorizer.authenticate(arrived).await.unwrap();
     let scope = Scope::enter(&process.authorizer, identity, &process.table, needs).await;
     // The cost is the same whether access is granted or denied.
@@ -161,10 +164,12 @@ fn signed(kind: &str) -> f64 {
 fn bench_in_workspaces(data: Table, mode: Mode) -> Bench<Process> {
     Bench::new(data, move |table| {
         let authorizer: Arc<dyn Authorizer> = match mode {
-            Mode::Open => AdmitEverybody::shared(),
-            Mode::Users => Arc::new(Basic::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions)),
+            Mode::Open => AllowAll::shared(),
+            Mode::Users => {
+                Arc::new(UserAuthorizer::new(table.clone(), table.beside(ACCESS.to_owned()), Level::NoPermissions))
+            }
         };
-        Process { authorizer: InWorkspaces::over(authorizer), table }
+        Process { authorizer: WorkspaceAuthorizer::wrap(authorizer), table }
     })
 }
 
@@ -232,7 +237,7 @@ struct Sender {
     grants: u64,
     roles: u32,
     /// A request for each kind of credentials.
-    sent: [(&'static str, Arrived); 3],
+    sent: [(&'static str, RequestHead); 3],
     bench: Bench<Process>,
 }
 
@@ -318,7 +323,7 @@ async fn authorized_twice(ledger: &mut Ledger, sender: &Sender) {
                 after_the_lease(&clock).await;
                 let identity = process.authorizer.authenticate(by).await.unwrap();
                 let scope = Scope::enter(&process.authorizer, identity, &process.table, &first).await.unwrap();
-                scope.may(&process.table, &then).await.unwrap();
+                scope.is_allowed(&process.table, &then).await.unwrap();
             })
             .await;
     }

@@ -1,6 +1,6 @@
 //! The declaration of the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, Domain, Failure, Function, Indexes, Surroundings, TableActions, TableRights};
+use domain::{Domain, DomainApi, Environment, Function, Indexes, MountFailure, TableActions, TableRights};
 use service::Route;
 
 use crate::store::Store;
@@ -26,14 +26,14 @@ pub const DOMAIN: Domain = Domain::of::<Evaluation>(Function {
 
 struct Evaluation;
 
-impl Api for Evaluation {
+impl DomainApi for Evaluation {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         Ok(Store::new(around.table()?.clone()))
     }
 }

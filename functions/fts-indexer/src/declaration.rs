@@ -1,6 +1,6 @@
 //! The declaration of the function for the stack.
 
-use domain::{Function, Indexes, Setting, TableActions, TableRights};
+use domain::{EnvironmentSetting, Function, Indexes, TableActions, TableRights};
 
 /// The indexer, which consumes the table's stream.
 pub const FUNCTION: Function = Function {
@@ -14,7 +14,7 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "GSI1"]),
         why: "It reads what has changed, and writes the index.",
     }),
-    settings: &[Setting::RunIndexingInterval],
+    settings: &[EnvironmentSetting::RunIndexingInterval],
     // Sufficient for a batch of a thousand changes. Changes that are not processed after 90 seconds
     // are delivered again. If a batch times out, it is delivered again with half of the changes.
     timeout: 120,

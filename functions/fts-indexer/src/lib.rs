@@ -155,7 +155,7 @@ impl Indexer {
     ///
     /// Logs a line with the requests and units of the batch, as functions do for a request.
     pub async fn handle(&self, batch: Batch) -> DynamoDbEventResponse {
-        Box::pin(service::told_work("stream", self.handle_batch(batch))).await
+        Box::pin(service::log_work("stream", self.handle_batch(batch))).await
     }
 
     async fn handle_batch(&self, batch: Batch) -> DynamoDbEventResponse {

@@ -43,7 +43,7 @@ impl Indexer {
     /// two to four to write and delete rows. Logs a line with the requests and units, as functions
     /// do for a request.
     pub async fn tick(&self) -> Result<()> {
-        Box::pin(service::told_work("tick", self.look_at_all_due())).await
+        Box::pin(service::log_work("tick", self.look_at_all_due())).await
     }
 
     async fn look_at_all_due(&self) -> Result<()> {

@@ -1,6 +1,9 @@
 //! Declares the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use domain::{
+    BucketRight, Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions,
+    TableRights,
+};
 use service::Route;
 
 use crate::store::Store;
@@ -18,21 +21,21 @@ pub const DOMAIN: Domain = Domain::of::<Graphql>(Function {
     }),
     // The function lists the files of runs, but does not read them.
     bucket: &[BucketRight::List],
-    settings: &[Setting::Artifacts],
+    settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE
 })
 .calling_others();
 
 struct Graphql;
 
-impl Api for Graphql {
+impl DomainApi for Graphql {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         Ok(Store::new(around.table()?.clone(), around.calls.clone())?)
     }
 }

@@ -21,7 +21,7 @@ mod roots;
 mod store;
 
 use access::Permission::SignedIn;
-use service::{Frame, Paths, Route};
+use service::{FunctionContext, Paths, Route};
 
 pub use declaration::DOMAIN;
 pub use store::Store;
@@ -38,5 +38,5 @@ pub fn routes() -> Vec<Route<Store>> {
 
 /// Returns the router of the domain over the given store. For tests.
 pub fn router(store: &Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    service::router(routes(), &Frame::guarded(store.clone(), authorizer))
+    service::router(routes(), &FunctionContext::new(store.clone(), authorizer))
 }

@@ -9,7 +9,7 @@ use apollo_compiler::resolvers::FieldError;
 use apollo_compiler::response::JsonValue;
 use apollo_compiler::response::serde_json_bytes::json;
 use mlflow_api::{Error, ErrorCode, Request, answer_size};
-use service::{Answer, Calls};
+use service::{EndpointResponse, InternalCalls};
 use tokio::sync::OnceCell;
 
 use crate::limits;
@@ -26,7 +26,7 @@ type Followed = Arc<OnceCell<Result<Arc<JsonValue>, String>>>;
 
 /// The calls of one query, all on behalf of the same caller.
 pub(crate) struct Requests {
-    calls: Arc<Calls>,
+    calls: Arc<InternalCalls>,
     identity: Identity,
     arguments: Vec<(String, String)>,
     followed: Mutex<HashMap<(&'static str, String), Followed>>,
@@ -37,7 +37,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Returns the calls of this caller. Endpoints receive `arguments` in addition to their input.
-    pub(crate) fn new(calls: Arc<Calls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
+    pub(crate) fn new(calls: Arc<InternalCalls>, identity: Identity, arguments: Vec<(String, String)>) -> Self {
         Self {
             calls,
             identity,
@@ -78,7 +78,7 @@ impl Requests {
             ..Request::default()
         };
         match call(self.identity.clone(), request).await? {
-            Answer::Json(json) => {
+            EndpointResponse::Json(json) => {
                 if self.read.fetch_add(json.len(), Ordering::Relaxed) + json.len() > limits::READ {
                     return Err(too_long());
                 }
@@ -178,14 +178,14 @@ mod tests {
 
     #[test]
     fn runs_with_versions_are_counted_over_the_whole_query() {
-        let requests = Requests::new(Arc::default(), Identity::somebody(), Vec::new());
+        let requests = Requests::new(Arc::default(), Identity::anonymous(), Vec::new());
         assert!(requests.may_follow(limits::RUNS_WITH_VERSIONS - 1) && requests.may_follow(1));
         assert!(!requests.may_follow(1));
     }
 
     #[tokio::test]
     async fn nothing_is_read_any_more_once_it_was_too_much() {
-        let requests = Requests::new(Arc::default(), Identity::somebody(), Vec::new());
+        let requests = Requests::new(Arc::default(), Identity::anonymous(), Vec::new());
         let code = async || requests.answer("nothing", &json!({})).await.unwrap_err().code;
         assert_eq!(code().await, ErrorCode::NotImplemented);
         requests.read.store(limits::READ + 1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use apollo_compiler::Schema;
 use apollo_compiler::validation::Valid;
 use mlflow_api::{Error, Result};
-use service::Calls;
+use service::InternalCalls;
 use table::Table;
 
 use crate::roots::ROOTS;
@@ -15,7 +15,7 @@ use crate::roots::ROOTS;
 #[derive(Clone)]
 pub struct Store {
     table: Table,
-    pub(crate) calls: Arc<Calls>,
+    pub(crate) calls: Arc<InternalCalls>,
     pub(crate) schema: Arc<Valid<Schema>>,
 }
 
@@ -24,7 +24,7 @@ impl Store {
     ///
     /// # Errors
     /// An internal error if the schema is invalid, or if the endpoint of a root field is missing.
-    pub fn new(table: Table, calls: Calls) -> Result<Self> {
+    pub fn new(table: Table, calls: InternalCalls) -> Result<Self> {
         let schema = Schema::parse_and_validate(include_str!("schema.graphql"), "schema.graphql");
         let schema = schema.map_err(|error| Error::internal(error.errors.to_string()))?;
         if let Some((root, endpoint)) = ROOTS.iter().find(|(_, endpoint)| calls.get(endpoint).is_none()) {
@@ -34,7 +34,7 @@ impl Store {
     }
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.table
     }

@@ -1,6 +1,6 @@
 //! The declaration of the function for the stack.
 
-use domain::{BucketRight, Function, Indexes, Setting, TableActions, TableRights};
+use domain::{BucketRight, EnvironmentSetting, Function, Indexes, TableActions, TableRights};
 
 /// The housekeeper, which is invoked by a schedule.
 pub const FUNCTION: Function = Function {
@@ -15,8 +15,8 @@ pub const FUNCTION: Function = Function {
         indexes: Indexes::Only(&["LSI1", "LSI2"]),
         why: "It finds what is deleted or expired, and removes it.",
     }),
-    bucket: &[BucketRight::List, BucketRight::Remove],
-    settings: &[Setting::Artifacts],
+    bucket: &[BucketRight::List, BucketRight::Delete],
+    settings: &[EnvironmentSetting::Artifacts],
     timeout: 300,
     ..Function::BASE
 };

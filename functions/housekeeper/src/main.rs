@@ -31,7 +31,7 @@ async fn main() -> Result<(), Error> {
 
 async fn answer(retention: Retention, workspaces: Workspaces) -> Result<Value, Error> {
     let work = retention.remove_for(SLICE, &workspaces, &ToLog);
-    let is_done = Box::pin(service::told_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
+    let is_done = Box::pin(service::log_work("housekeeper", work)).await.map_err(|error| format!("{error:?}"))?;
     if !is_done {
         tracing::info!("there is more to delete than fits into one call: the next call continues");
     }

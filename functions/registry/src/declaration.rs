@@ -1,6 +1,9 @@
 //! The declaration of the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use domain::{
+    BucketRight, Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions,
+    TableRights,
+};
 use service::Route;
 
 use crate::store::Store;
@@ -24,20 +27,20 @@ pub const DOMAIN: Domain = Domain::of::<Registry>(Function {
     }),
     // The function signs URLs for downloading the files of versions.
     bucket: &[BucketRight::List, BucketRight::Read],
-    settings: &[Setting::Artifacts],
+    settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE
 });
 
 struct Registry;
 
-impl Api for Registry {
+impl DomainApi for Registry {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
         Ok(store.with_artifacts(around.artifacts.clone()))
     }

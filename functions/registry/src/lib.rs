@@ -50,5 +50,5 @@ pub use routes::routes;
 
 /// Returns the domain's router over a given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
-    service::router(routes(), &service::Frame::guarded(store.clone(), authorizer))
+    service::router(routes(), &service::FunctionContext::new(store.clone(), authorizer))
 }

@@ -82,7 +82,7 @@ impl Endpoint for Search {
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<Models> {
         self.0.hides_runs = !scope.shows(Resource::Run);
-        store.model_search(scope.workspace(), scope.visible(), &self.0).await
+        store.model_search(scope.workspace(), scope.visibility(), &self.0).await
     }
 }
 

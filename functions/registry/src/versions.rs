@@ -10,7 +10,7 @@ use mlflow_api::requests::registry as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ModelId, RegisteredModelName, Request, Result, RunId};
 use search::{VersionFilter, parse_version_search};
-use service::{Answer, Endpoint};
+use service::{Endpoint, EndpointResponse};
 
 use crate::shown;
 use crate::store::{NewVersion, Owners, Search as Asked, Store, VersionSource};
@@ -128,7 +128,7 @@ impl Endpoint for GetDownloadUri {
         // run or the logged model at the location get the version's own directory instead, which is
         // readable with permission to read the version.
         let artifact_uri = match version.needs_of_storage(store.artifacts()) {
-            Some(needs) if !scope.may(service::Store::table(store), &needs).await? => {
+            Some(needs) if !scope.is_allowed(service::DomainStore::table(store), &needs).await? => {
                 VersionDirectory { name: self.0.name, version: version.number }.uri()
             }
             _ => version.storage().to_owned(),
@@ -150,7 +150,7 @@ pub(crate) struct GetArtifact {
 
 impl Endpoint for GetArtifact {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let path = request
@@ -166,9 +166,9 @@ impl Endpoint for GetArtifact {
         of_version(Action::Read, &self.name)
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let version = store.version_stored(&scope.registered_model(&self.name)?, &self.version).await?;
-        let artifacts = version.artifacts(service::Store::table(store), store.artifacts()).await?;
+        let artifacts = version.artifacts(service::DomainStore::table(store), store.artifacts()).await?;
         send_file_or_url(&artifacts, &self.path, self.presigned).await
     }
 }
@@ -202,7 +202,7 @@ impl Endpoint for Search {
 
     async fn act(mut self, scope: &Scope, store: &Store) -> Result<FoundVersions> {
         self.0.hides_runs = !scope.shows(Resource::Run);
-        store.version_search(scope.workspace(), scope.visible(), &self.0).await
+        store.version_search(scope.workspace(), scope.visibility(), &self.0).await
     }
 }
 

@@ -9,7 +9,7 @@ use futures::stream::{self, StreamExt};
 use mlflow_api::answer_size::{LONGEST, too_long};
 use mlflow_api::traces::TraceInfo;
 use mlflow_api::{Error, ErrorCode, Request, Result, TraceId};
-use service::{Answer, Attachment, Endpoint};
+use service::{Attachment, Endpoint, EndpointResponse};
 
 use crate::read::is_not_found;
 use crate::store::{Store, WholeTrace, has_spans_here};
@@ -25,7 +25,7 @@ pub(crate) struct Get {
 
 impl Endpoint for Get {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let id = request.argument("request_id").filter(|id| !id.is_empty()).ok_or_else(|| {
@@ -40,7 +40,7 @@ impl Endpoint for Get {
         Needs::read(Target::Trace(self.trace.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let trace = scope.known_trace(&self.trace)?.ok_or_else(|| is_not_found(self.trace.as_str()))?;
         let info = trace.info()?;
         if let Some(attachment) = self.attachment {
@@ -49,7 +49,7 @@ impl Endpoint for Get {
         if has_spans_here(&info) {
             let trace = store.trace_get(&trace, true).await?;
             let text = runtime::clock::aside_from(spans::size(&trace.spans), move || text(&trace)).await;
-            return Ok(Answer::Attachment(file(text.map_err(Error::internal)??)));
+            return Ok(EndpointResponse::Attachment(file(text.map_err(Error::internal)??)));
         }
         send(store, &info, &ArtifactPath::of_file(FILE)?).await
     }
@@ -57,7 +57,7 @@ impl Endpoint for Get {
 
 /// Returns a file of the trace's artifacts. Their location is derived from the experiment, because
 /// the trace's own tag is client-controlled.
-async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<Answer> {
+async fn send(store: &Store, info: &TraceInfo, path: &ArtifactPath) -> Result<EndpointResponse> {
     let location = store.trace_artifact_location(info).await?;
     send_file(&store.artifacts().at(&location)?, path).await
 }

@@ -1,6 +1,9 @@
 //! Declares the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use domain::{
+    BucketRight, Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions,
+    TableRights,
+};
 use service::Route;
 
 use crate::store::Store;
@@ -30,28 +33,28 @@ pub const DOMAIN: Domain = Domain::of::<Traces>(Function {
         why: "The actions that the function uses, without Scan. It looks up runs whose ids were created elsewhere, and traces by clients' request ids.",
     }),
     // The function returns files that clients uploaded with their traces.
-    bucket: &[BucketRight::List, BucketRight::Read, BucketRight::PutAnswers],
-    settings: &[Setting::Artifacts],
+    bucket: &[BucketRight::List, BucketRight::Read, BucketRight::OffloadResponses],
+    settings: &[EnvironmentSetting::Artifacts],
     ..Function::BASE
 })
-.with_long_answers();
+.offloading_responses();
 
 struct Traces;
 
-impl Api for Traces {
+impl DomainApi for Traces {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
         crate::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), around.artifacts.clone());
         Ok(if around.has_workspaces { store.in_workspaces() } else { store })
     }
 
     /// Reads the retention policies of traces at startup.
-    async fn prepared(store: Store, _: &Surroundings) -> Result<Store, Failure> {
+    async fn prepare(store: Store, _: &Environment) -> Result<Store, MountFailure> {
         Ok(store.prepared().await?)
     }
 }

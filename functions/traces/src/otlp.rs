@@ -7,7 +7,7 @@ use access::{Action, Needs, Resource, Scope, Target};
 use http::StatusCode;
 use mlflow_api::{ExperimentId, Request, Result, RunId};
 use serde_json::json;
-use service::{Answer, Endpoint};
+use service::{Endpoint, EndpointResponse};
 use spans::Format;
 
 use crate::start::may_change;
@@ -44,7 +44,7 @@ fn too_many(exports: &[spans::Export]) -> Option<String> {
 
 impl Endpoint for Export {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let Some(experiment) = request.header(EXPERIMENT) else {
@@ -70,16 +70,16 @@ impl Endpoint for Export {
                 let run = run.iter().cloned().map(Target::Run);
                 Needs::create_in(Target::Experiment(*experiment), Resource::Trace).and(Action::Update, run)
             }
-            Self::Refused { .. } => Needs::of(Action::Create, [Target::Nothing(Resource::Trace)]).telling_of_absence(),
+            Self::Refused { .. } => Needs::of(Action::Create, [Target::Nothing(Resource::Trace)]).revealing_absence(),
         }
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let (experiment, run, exports, format) = match self {
             Self::Spans { experiment, run, exports, format } => (experiment, run, exports, format),
             Self::Refused { status, body } => {
                 let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
-                return Ok(Answer::Foreign { status, content_type: JSON, body: body.into_bytes() });
+                return Ok(EndpointResponse::OtherProtocol { status, content_type: JSON, body: body.into_bytes() });
             }
         };
         let run = run.map(|run| scope.known_run(&run)).transpose()?.flatten();
@@ -94,6 +94,6 @@ impl Endpoint for Export {
         let body = format.answer(rejected.first().map(|first| (count, first.error.message.as_str())));
         // MLflow 3.17.2 responds with protobuf even to JSON requests. The protocol forbids that,
         // and exporters cannot parse it.
-        Ok(Answer::Foreign { status: StatusCode::OK, content_type: format.media_type(), body })
+        Ok(EndpointResponse::OtherProtocol { status: StatusCode::OK, content_type: format.media_type(), body })
     }
 }

@@ -13,7 +13,7 @@ use crate::{artifact, assessments, delete, figures, link, otlp, read, search, st
 pub fn routes() -> Vec<Route<Store>> {
     vec![
         // OpenTelemetry's exporter gives up after 10 seconds, retries included.
-        Route::to::<otlp::Export>("POST", "/v1/traces", Create(Trace)).under(Bare).coming_back_after(1..=3),
+        Route::to::<otlp::Export>("POST", "/v1/traces", Create(Trace)).under(Bare).with_retry_after(1..=3),
         //
         Route::to::<start::Start>("POST", "traces", Create(Trace)).under(V3),
         Route::to::<search::Search>("POST", "traces/search", Read(Trace)).under(V3),

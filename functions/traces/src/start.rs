@@ -90,7 +90,7 @@ impl Endpoint for Start {
 /// request if the request's needs were about the same experiment.
 pub(crate) async fn may_change(scope: &Scope, store: &Store, experiment: ExperimentId) -> Result<bool> {
     let needs = Needs::of_in(Action::Update, Resource::Trace, Target::Experiment(experiment));
-    scope.may(service::Store::table(store), &needs).await
+    scope.is_allowed(service::DomainStore::table(store), &needs).await
 }
 
 fn entries(entries: Vec<message_v2::Entry>) -> Vec<(String, String)> {

@@ -31,7 +31,7 @@ pub(crate) async fn check(scope: &Scope, store: &Store, location: &str) -> Resul
         return Err(Error::invalid(format!("Write the scheme of the artifact location '{location}' in lower case.")));
     }
     check_writable(path)?;
-    if scope.may(service::Store::table(store), &needs_to_share(path)).await? {
+    if scope.is_allowed(service::DomainStore::table(store), &needs_to_share(path)).await? {
         return Ok(());
     }
     // The message must not contain text from the client, because it is sent as HTML.

@@ -1,6 +1,9 @@
 //! The declaration of the domain: its function in the stack, and how it is mounted.
 
-use domain::{Api, BucketRight, Domain, Failure, Function, Indexes, Setting, Surroundings, TableActions, TableRights};
+use domain::{
+    BucketRight, Domain, DomainApi, Environment, EnvironmentSetting, Function, Indexes, MountFailure, TableActions,
+    TableRights,
+};
 use mlflow_api::Workspace;
 use service::Route;
 
@@ -12,7 +15,7 @@ pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
     name: "tracking",
     resource: "Tracking",
     description: "Experiments, runs, metrics, params, tags, logged models, datasets of runs; and unknown paths.",
-    paths: &[Function::EVERYTHING_ELSE],
+    paths: &[Function::CATCH_ALL_PATH],
     table: Some(TableRights {
         actions: TableActions::Write,
         indexes: Indexes::All,
@@ -20,14 +23,14 @@ pub const DOMAIN: Domain = Domain::of::<Tracking>(Function {
     }),
     // The function lists the files of logged models, and signs URLs for downloading them.
     bucket: &[BucketRight::List, BucketRight::Read],
-    settings: &[Setting::Artifacts, Setting::PresignedOnly],
+    settings: &[EnvironmentSetting::Artifacts, EnvironmentSetting::PresignedOnly],
     has_concurrency: true,
     ..Function::BASE
 });
 
 struct Tracking;
 
-impl Api for Tracking {
+impl DomainApi for Tracking {
     type Store = Store;
 
     fn routes() -> Vec<Route<Store>> {
@@ -38,18 +41,18 @@ impl Api for Tracking {
         crate::absent::routes()
     }
 
-    fn store(around: &Surroundings) -> Result<Store, Failure> {
+    fn store(around: &Environment) -> Result<Store, MountFailure> {
         let store = Store::new(around.table()?.clone(), &around.artifact_root);
         let store = store.with_artifacts(around.artifacts.clone());
         let store = if around.has_workspaces { store.in_workspaces() } else { store };
-        Ok(match &around.directory {
+        Ok(match &around.working_directory {
             Some(directory) => store.in_directory(directory),
             None => store,
         })
     }
 
     /// Creates the default experiment if the table is new.
-    async fn prepared(store: Store, around: &Surroundings) -> Result<Store, Failure> {
+    async fn prepare(store: Store, around: &Environment) -> Result<Store, MountFailure> {
         if around.is_new_table {
             store.experiment_create_default(&Workspace::default()).await?;
         }

@@ -73,7 +73,7 @@ impl Endpoint for GetByName {
     }
 
     fn needs(&self) -> Needs {
-        Needs::read(Target::ExperimentNamed(self.0.clone())).telling_of_absence()
+        Needs::read(Target::ExperimentNamed(self.0.clone())).revealing_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<OneExperiment> {
@@ -105,7 +105,7 @@ impl Endpoint for Search {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Experiments> {
-        store.experiment_search(scope.workspace(), scope.visible(), &self.0).await
+        store.experiment_search(scope.workspace(), scope.visibility(), &self.0).await
     }
 }
 

@@ -102,5 +102,5 @@ pub use server::VERSION;
 /// Returns the domain's router over a given store. For tests.
 pub fn router(store: &store::Store, authorizer: std::sync::Arc<dyn access::Authorizer>) -> axum::Router {
     let routes = routes().into_iter().chain(absent::routes()).collect();
-    service::router(routes, &service::Frame::guarded(store.clone(), authorizer))
+    service::router(routes, &service::FunctionContext::new(store.clone(), authorizer))
 }

@@ -8,7 +8,7 @@ use mlflow_api::logged_models::{Artifacts, LoggedModel, LoggedModels, ModelStatu
 use mlflow_api::requests::logged_models as message;
 use mlflow_api::tracking::Empty;
 use mlflow_api::{Error, ErrorCode, ExperimentId, ModelId, Request, Result, RunId};
-use service::{Answer, Endpoint};
+use service::{Endpoint, EndpointResponse};
 
 use crate::store::{LoggedModelSearch, NewLoggedModel, Store};
 
@@ -253,7 +253,7 @@ pub(crate) struct GetArtifact {
 
 impl Endpoint for GetArtifact {
     type Store = Store;
-    type Answer = Answer;
+    type Answer = EndpointResponse;
 
     fn read(request: &Request) -> Result<Self> {
         let path = request.argument("artifact_file_path").filter(|path| !path.is_empty()).ok_or_else(|| {
@@ -268,7 +268,7 @@ impl Endpoint for GetArtifact {
         Needs::read(Target::LoggedModel(self.model.clone()))
     }
 
-    async fn act(self, scope: &Scope, store: &Store) -> Result<Answer> {
+    async fn act(self, scope: &Scope, store: &Store) -> Result<EndpointResponse> {
         let location = store.logged_model_artifact_uri(&scope.logged_model(&self.model)?).await?;
         send_file_or_url(&store.artifacts().at(&location)?, &self.path, self.presigned).await
     }

@@ -102,7 +102,7 @@ impl Endpoint for HistoryBulk {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids).telling_of_absence()
+        runs_needed(&self.run_ids).revealing_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<BulkMetrics> {
@@ -150,7 +150,7 @@ impl Endpoint for HistoryBulkInterval {
     }
 
     fn needs(&self) -> Needs {
-        runs_needed(&self.run_ids).telling_of_absence()
+        runs_needed(&self.run_ids).revealing_absence()
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Metrics> {

@@ -2,17 +2,17 @@ use std::collections::BTreeMap;
 
 use domain::Function;
 
-use super::super::facts::{Description, Mapping, Statement};
-use super::super::requests::Unread;
+use super::super::aws_requests::UnreadFact;
+use super::super::stack_facts::{EventSourceMapping, PolicyStatement, StackDescription};
 use super::*;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/mlflow-role";
 const NOW: i64 = 2_000_000_000_000;
 
-fn described(outputs: &[(&str, &str)], parameters: &[(&str, &str)]) -> Description {
+fn described(outputs: &[(&str, &str)], parameters: &[(&str, &str)]) -> StackDescription {
     let owned =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Description { status: "UPDATE_COMPLETE".to_owned(), outputs: owned(outputs), parameters: owned(parameters) }
+    StackDescription { status: "UPDATE_COMPLETE".to_owned(), outputs: owned(outputs), parameters: owned(parameters) }
 }
 
 fn table_of(definition: &Definition) -> TableFacts {
@@ -27,9 +27,9 @@ fn table_of(definition: &Definition) -> TableFacts {
 }
 
 /// Returns the facts about a healthy stack.
-fn well() -> Facts {
+fn healthy_stack() -> StackFacts {
     let set = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    let of_function = |function: &Function| Deployed {
+    let of_function = |function: &Function| DeployedFunction {
         role: ROLE.to_owned(),
         layers: function.layer.into_iter().map(str::to_owned).collect(),
         reserved: None,
@@ -40,7 +40,7 @@ fn well() -> Facts {
         ends_uploads,
         expires,
     };
-    let mut facts = Facts {
+    let mut facts = StackFacts {
         stack: "mlflow".to_owned(),
         region: "eu-central-1".to_owned(),
         now: NOW,
@@ -58,7 +58,7 @@ fn well() -> Facts {
         ),
         functions: functions().map(|function| (function.name, Ok(Some(of_function(function))))).collect(),
         rights: BTreeMap::new(),
-        mapping: Ok(Some(Mapping {
+        mapping: Ok(Some(EventSourceMapping {
             id: "uuid".to_owned(),
             state: "Enabled".to_owned(),
             last_result: "OK".to_owned(),
@@ -79,15 +79,15 @@ fn well() -> Facts {
         sandboxes: Ok(1_000),
     };
     let rights = |function: &Function| {
-        let allowed = needed(function, ROLE, &facts).into_iter();
+        let allowed = needed_rights(function, ROLE, &facts).into_iter();
         allowed.map(|(action, resource)| allow(action, &resource)).collect::<Vec<_>>()
     };
     facts.rights = functions().map(|function| (function.name, Ok(rights(function)))).collect();
     facts
 }
 
-fn allow(action: &str, resource: &str) -> Statement {
-    Statement {
+fn allow(action: &str, resource: &str) -> PolicyStatement {
+    PolicyStatement {
         allows: true,
         actions: vec![action.to_owned()],
         resources: vec![resource.to_owned()],
@@ -95,9 +95,9 @@ fn allow(action: &str, resource: &str) -> Statement {
     }
 }
 
-fn refused(code: &str, region: Option<&str>) -> Unread {
-    Unread {
-        asked: "s3:GetBucketCORS".to_owned(),
+fn refused(code: &str, region: Option<&str>) -> UnreadFact {
+    UnreadFact {
+        request: "s3:GetBucketCORS".to_owned(),
         code: code.to_owned(),
         message: String::new(),
         bucket_region: region.map(str::to_owned),
@@ -105,40 +105,40 @@ fn refused(code: &str, region: Option<&str>) -> Unread {
 }
 
 /// Returns the findings after a single change to a healthy stack.
-fn found(change: impl FnOnce(&mut Facts)) -> Vec<String> {
-    let mut facts = well();
+fn findings_after(change: impl FnOnce(&mut StackFacts)) -> Vec<String> {
+    let mut facts = healthy_stack();
     change(&mut facts);
     findings(&facts).into_iter().map(|finding| finding.what).collect()
 }
 
-fn of_function(facts: &mut Facts, name: &'static str, change: impl FnOnce(&mut Deployed)) {
+fn of_function(facts: &mut StackFacts, name: &'static str, change: impl FnOnce(&mut DeployedFunction)) {
     change(facts.functions.get_mut(name).unwrap().as_mut().unwrap().as_mut().unwrap());
 }
 
-fn of_mapping(facts: &mut Facts, change: impl FnOnce(&mut Mapping)) {
+fn of_mapping(facts: &mut StackFacts, change: impl FnOnce(&mut EventSourceMapping)) {
     change(facts.mapping.as_mut().unwrap().as_mut().unwrap());
 }
 
-fn of_table(facts: &mut Facts, change: impl FnOnce(&mut TableFacts)) {
+fn of_table(facts: &mut StackFacts, change: impl FnOnce(&mut TableFacts)) {
     change(facts.table.as_mut().unwrap().as_mut().unwrap());
 }
 
 #[test]
 fn nothing_is_found_in_a_stack_that_is_well() {
-    assert_eq!(found(|_| {}), Vec::<String>::new());
+    assert_eq!(findings_after(|_| {}), Vec::<String>::new());
     // Nor in a stack that has never been called.
-    let idle = found(|facts| {
+    let idle = findings_after(|facts| {
         facts.layout = Ok(None);
         facts.oldest_due = Ok(None);
         facts.iterator_age = Ok(None);
     });
     assert_eq!(idle, Vec::<String>::new());
-    assert_eq!(found(|facts| facts.clock_ahead = 299), Vec::<String>::new());
+    assert_eq!(findings_after(|facts| facts.clock_ahead = 299), Vec::<String>::new());
 }
 
 #[test]
 fn each_fault_is_named_alone() {
-    type Change = fn(&mut Facts);
+    type Change = fn(&mut StackFacts);
     let cases: [(Change, &str); 23] = [
         (|facts| facts.clock_ahead = 601, "The clock of this machine is 10 minutes slow."),
         (|facts| facts.clock_ahead = -601, "The clock of this machine is 10 minutes fast."),
@@ -195,14 +195,14 @@ fn each_fault_is_named_alone() {
         (|facts| facts.sandboxes = Ok(10), "The account's quota of 10 concurrent executions is too small"),
     ];
     for (change, expected) in cases {
-        let found = found(change);
+        let found = findings_after(change);
         assert!(matches!(found.as_slice(), [one] if one.starts_with(expected)), "{expected}: {found:?}");
     }
 }
 
 #[test]
 fn a_role_without_a_right_is_named_with_it() {
-    let found = found(|facts| {
+    let found = findings_after(|facts| {
         let statements = facts.rights.get_mut("tracking").unwrap().as_mut().unwrap();
         statements.retain(|statement| statement.actions != ["dynamodb:UpdateItem"]);
     });
@@ -212,7 +212,7 @@ fn a_role_without_a_right_is_named_with_it() {
 
 #[test]
 fn a_bucket_of_ones_own_is_known_by_its_path() {
-    let found = found(|facts| {
+    let found = findings_after(|facts| {
         facts.description.parameters.insert("ArtifactRoot".to_owned(), "s3://own/a/b".to_owned());
     });
     // Both are reported because the roles and rules are still those of the stack's own bucket.
@@ -222,15 +222,15 @@ fn a_bucket_of_ones_own_is_known_by_its_path() {
 
 #[test]
 fn what_cannot_be_looked_at_is_told() {
-    let found = found(|facts| facts.cors = Err(refused("AccessDenied", None)));
+    let found = findings_after(|facts| facts.cors = Err(refused("AccessDenied", None)));
     assert_eq!(found, ["A request failed, so not everything was checked: s3:GetBucketCORS: AccessDenied ."]);
 }
 
 #[test]
 fn a_stack_that_is_not_there_may_be_in_another_region() {
     let uri = "https://abc.execute-api.us-east-1.amazonaws.com";
-    let finding = no_stack("mlflow", "eu-central-1", Some(uri));
+    let finding = missing_stack("mlflow", "eu-central-1", Some(uri));
     assert_eq!(finding.what, "There is no stack mlflow in eu-central-1.");
     assert!(finding.remedy.ends_with("MLFLOW_TRACKING_URI points to us-east-1."), "{}", finding.remedy);
-    assert!(no_stack("mlflow", "us-east-1", Some(uri)).remedy.ends_with("(--stack)."));
+    assert!(missing_stack("mlflow", "us-east-1", Some(uri)).remedy.ends_with("(--stack)."));
 }

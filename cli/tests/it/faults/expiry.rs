@@ -18,9 +18,9 @@ use trace_blocks::{TracePartition, day_of};
 
 use crate::faults::packing::{counts, keys, pass, timed};
 use crate::faults::removal::Silent;
-use crate::faults::sweep::seen::Seen;
-use crate::faults::sweep::{course, view};
-use crate::faults::whole;
+use crate::faults::trace_invariants;
+use crate::faults::write_faults::view_cache::Seen;
+use crate::faults::write_faults::{client_view, faulty_write};
 
 const DAY: i64 = 86_400_000;
 /// Retention in days, much longer than this test lasts by its simulated clock.
@@ -93,7 +93,7 @@ impl Ground {
         let site = Site::new().await;
         let store = tracking::store::Store::new(site.table.clone(), ROOT);
         store.experiment_create_default(&Workspace::default()).await.unwrap();
-        let api = course::api(&site.table);
+        let api = faulty_write::api(&site.table);
         let directory = tempfile::tempdir().unwrap();
         let location = directory.path().join("1").to_str().unwrap().to_owned();
         let created = api.post("experiments/create", json!({ "name": "e", "artifact_location": location })).await.ok();
@@ -149,8 +149,8 @@ async fn left(site: &Site) -> Dump {
 /// Checks the invariants during a removal: clients find the same traces as before, and the items of
 /// these traces are unchanged.
 async fn check(ground: &Ground, site: &Site, seen: &Value, kept: &Dump) -> Result<(), String> {
-    whole::check(site, is_kept(site).await).await?;
-    let found = view::of(&course::api(&site.table), "/traces").await?;
+    trace_invariants::check(site, is_kept(site).await).await?;
+    let found = client_view::of(&faulty_write::api(&site.table), "/traces").await?;
     if found != *seen {
         return Err(format!("found {found}"));
     }
@@ -173,7 +173,7 @@ async fn ends(ground: &Ground, site: &Site, seen: &Value, after: &Dump) -> Resul
 fn an_expiry_survives_a_fault_at_each_of_its_requests() {
     timed(async {
         let ground = Ground::new().await;
-        let seen = view::of(&course::api(&ground.site.table), "/traces").await.unwrap();
+        let seen = client_view::of(&faulty_write::api(&ground.site.table), "/traces").await.unwrap();
         assert_eq!(seen["infos"].as_array().unwrap().len(), KEPT_TRACES.len());
         ground.put_files();
         let before = left(&ground.site).await;

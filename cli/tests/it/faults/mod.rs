@@ -5,6 +5,6 @@ mod expiry;
 mod model;
 pub(crate) mod packing;
 pub(crate) mod removal;
-mod sweep;
-mod whole;
+mod trace_invariants;
 mod workspaces;
+mod write_faults;

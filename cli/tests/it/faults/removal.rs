@@ -14,8 +14,8 @@ use table::{Condition, Item, Table};
 use test_site::{Api, ROOT, Site, TABLE, TROUBLES, tried};
 
 use crate::faults::packing::timed;
-use crate::faults::sweep::seen::Seen;
-use crate::faults::sweep::{course, view};
+use crate::faults::write_faults::view_cache::Seen;
+use crate::faults::write_faults::{client_view, faulty_write};
 
 /// A report that discards everything.
 pub(crate) struct Silent;
@@ -75,7 +75,7 @@ async fn run(api: &Api, experiment: &str) -> String {
 async fn log_more(site: &Site, run: &str) {
     let row = rows::MetricChart::key(&RunId::parse(run).unwrap(), &"m".into(), &Ordinal(1), &Ordinal(0));
     site.table.put(Item::new(row), &Condition::item_missing()).await.unwrap();
-    let api = course::api_with_journal(&site.table);
+    let api = faulty_write::api_with_journal(&site.table);
     // One call shares an item with other calls, and the other has an item of its own.
     for names in [vec!["j".to_owned()], vec!["j".repeat(250), "k".repeat(250), "l".repeat(250)]] {
         let point = |name| json!({ "key": name, "value": 1, "timestamp": 1, "step": 1 });
@@ -100,7 +100,7 @@ async fn ground() -> Site {
     let site = Site::with_stream().await;
     let store = tracking::store::Store::new(site.table.clone(), ROOT);
     store.experiment_create_default(&Workspace::default()).await.unwrap();
-    let api = course::api(&site.table);
+    let api = faulty_write::api(&site.table);
     let stream = site.engine.stream(TABLE).await.unwrap().unwrap();
     for name in ["stays", "goes"] {
         let experiment = id(&post(&api, "experiments/create", json!({ "name": name })).await["experiment_id"]);
@@ -124,7 +124,7 @@ async fn ground() -> Site {
 
 /// Returns everything that clients find, by entity id.
 async fn found(site: &Site) -> BTreeMap<String, Value> {
-    let view = view::of(&course::api(&site.table), "/runs/").await.unwrap();
+    let view = client_view::of(&faulty_write::api(&site.table), "/runs/").await.unwrap();
     let of = |list: &str, pointer: &str| {
         let entities = view[list].as_array().unwrap().iter();
         entities.map(|entity| (id(entity.pointer(pointer).unwrap()), entity.clone())).collect::<Vec<_>>()

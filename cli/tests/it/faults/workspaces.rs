@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use access::InWorkspaces;
-use domain::Surroundings;
+use access::WorkspaceAuthorizer;
+use domain::Environment;
 use entities::workspaces::{Change, Mode, Workspaces};
 use http::Request;
 use mlflow_api::{ErrorCode, Workspace};
@@ -23,9 +23,9 @@ fn team() -> Workspace {
 
 /// Returns the functions of a server with workspaces.
 pub(crate) async fn api(table: &Table) -> Api {
-    let around = Surroundings::new(everybody(), table.clone());
-    let around = Surroundings { artifact_root: ROOT.to_owned(), ..around.with_workspaces() };
-    assert!(InWorkspaces::over(everybody()).has_workspaces());
+    let around = Environment::new(everybody(), table.clone());
+    let around = Environment { artifact_root: ROOT.to_owned(), ..around.with_workspaces() };
+    assert!(WorkspaceAuthorizer::wrap(everybody()).has_workspaces());
     let domains = [&tracking::DOMAIN, &registry::DOMAIN, &evaluation::DOMAIN];
     Api(domain::mount(&domains, &[], &around).await.unwrap())
 }

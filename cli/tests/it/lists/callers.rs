@@ -1,12 +1,12 @@
 //! Callers: users with grants of every level for every type, and narrowed tokens.
 
-use access::{Only, Restriction};
+use access::{AllowedActions, Restriction};
 use mlflow_api::ExperimentId;
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 use serde_json::json;
 use test_site::all_troubles;
 
-use super::world::{ADMIN, Asked, Ids, World};
+use super::test_servers::{ADMIN, Asked, Ids, World};
 
 /// The levels of grants. Servers do not grant `NO_PERMISSIONS`.
 const LEVELS: [Level; 5] = [Level::Read, Level::Use, Level::Edit, Level::Manage, Level::Deny];
@@ -205,11 +205,11 @@ pub(super) async fn tokens(world: &World, workspace: &'static str) -> Vec<Caller
     }
     let experiment = |workspace: &str, name: &str| Some(ExperimentId::parse(&world.ids[workspace][name]).unwrap());
     let restrictions = [
-        Restriction { experiment: experiment(workspace, "e1"), only: Only::Everything },
-        Restriction { experiment: experiment(workspace, "e1"), only: Only::Reading },
-        Restriction { experiment: experiment("other", "e1"), only: Only::Everything },
-        Restriction { experiment: None, only: Only::Reading },
-        Restriction { experiment: None, only: Only::Ingest },
+        Restriction { experiment: experiment(workspace, "e1"), actions: AllowedActions::All },
+        Restriction { experiment: experiment(workspace, "e1"), actions: AllowedActions::Read },
+        Restriction { experiment: experiment("other", "e1"), actions: AllowedActions::All },
+        Restriction { experiment: None, actions: AllowedActions::Read },
+        Restriction { experiment: None, actions: AllowedActions::Ingest },
     ];
     let mut callers = Vec::new();
     for (user, told) in &users {

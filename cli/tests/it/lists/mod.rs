@@ -9,10 +9,10 @@
 
 mod callers;
 mod entity;
-mod listed;
+mod list_requests;
 mod routes;
-mod single;
-mod world;
+mod single_reads;
+mod test_servers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,9 @@ use runtime::clock::Simulation;
 
 use self::callers::{Caller, request_of};
 use self::entity::{Entity, Kind, entities};
-use self::listed::{List, Scope};
-use self::single::singles;
-use self::world::{Asked, Process, World};
+use self::list_requests::{List, Scope};
+use self::single_reads::singles;
+use self::test_servers::{Asked, Process, World};
 
 /// A workspace as shown by a process.
 struct View {
@@ -39,11 +39,13 @@ struct View {
 impl View {
     async fn new(world: &World, process: Process, workspace: &'static str, with_workspaces: bool) -> Self {
         let foreign = &world.ids["other"]["e1"];
-        let (mut singles, mut lists) =
-            (singles(workspace, &world.ids[workspace]), listed::lists(workspace, &world.ids[workspace], foreign));
+        let (mut singles, mut lists) = (
+            singles(workspace, &world.ids[workspace]),
+            list_requests::lists(workspace, &world.ids[workspace], foreign),
+        );
         if with_workspaces {
-            singles.extend(single::workspaces());
-            lists.push(listed::of_workspaces());
+            singles.extend(single_reads::workspaces());
+            lists.push(list_requests::of_workspaces());
         }
         let known: BTreeSet<_> = singles.iter().map(|(entity, _)| entity.clone()).collect();
         let admin = callers::administrator(workspace);

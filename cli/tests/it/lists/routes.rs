@@ -16,10 +16,10 @@ use table::Table;
 use test_site::samples::Walk;
 
 use super::entity::arrays_of_entities;
-use super::listed;
-use super::world::Ids;
+use super::list_requests;
+use super::test_servers::Ids;
 use crate::access_page::{all_rows, row_of};
-use crate::site::{ROOT, TABLE, routes, with_files};
+use crate::test_server::{ROOT, TABLE, routes, with_files};
 
 /// A single read, with which the lists are compared.
 const SINGLE: &str = "a single read";
@@ -90,7 +90,7 @@ const OTHER_FIELDS: &[(&str, &str)] = &[
     ("Mutation.testMutation", OWN),
 ];
 
-/// Fields with arrays of references to other entities, or of parts of an entity. `withheld.rs`
+/// Fields with arrays of references to other entities, or of parts of an entity. `denied_fields.rs`
 /// checks that references to denied entities are left out.
 const PARTS: &[&str] = &[
     "model_inputs",
@@ -113,7 +113,7 @@ const ARRAYS: &[(&str, &str, &str)] = &[
     (
         "POST /api/2.0/mlflow/registered-models/rename",
         "latest_versions",
-        "left out if the caller is denied them: `withheld.rs`",
+        "left out if the caller is denied them: `denied_fields.rs`",
     ),
     ("POST /api/3.0/mlflow/datasets/create", "experiment_ids", "the experiments in the request"),
 ];
@@ -122,7 +122,7 @@ const ARRAYS: &[(&str, &str, &str)] = &[
 fn listed_routes() -> BTreeSet<String> {
     let names = ["e1", "e2", "gone", "r1", "r2", "l1", "l2", "t1", "t2", "d1", "d2", "both", "role"];
     let ids: Ids = names.map(|name| (name.to_owned(), name.to_owned())).into();
-    let lists = listed::lists("default", &ids, "foreign").into_iter().chain([listed::of_workspaces()]);
+    let lists = list_requests::lists("default", &ids, "foreign").into_iter().chain([list_requests::of_workspaces()]);
     lists.map(|list| list.route.to_owned()).collect()
 }
 

@@ -5,10 +5,10 @@
 //! `RECORD_RELEASE=0.1.0 cargo nextest run --workspace -E 'test(/^released::records/)'` records
 //! them, with the code of that release.
 
-mod fill;
-mod load;
+mod filled_table;
 mod reads;
-mod side_by_side;
+mod recorded_tables;
+mod two_versions;
 mod writes;
 
 use std::collections::BTreeSet;
@@ -26,9 +26,9 @@ use test_site::{Api, Site, key_of};
 use tower::ServiceExt;
 
 use crate::faults::packing::timed;
-use crate::site::{all_as_one, of_table, with_walker};
-use load::{access_of, answers, load, record, table_of};
+use crate::test_server::{all_as_one, of_table, with_walker};
 use reads::{Asked, WORKSPACE, answered};
+use recorded_tables::{access_of, answers, load, record, table_of};
 
 /// Environment variable with the name of the release to record.
 const RECORD: &str = "RECORD_RELEASE";
@@ -60,7 +60,7 @@ fn records_a_release_that_is_asked_for() {
     let Ok(release) = std::env::var(RECORD) else { return };
     timed(async {
         let files = tempfile::tempdir().unwrap();
-        let (site, asked) = fill::filled(files.path()).await;
+        let (site, asked) = filled_table::filled(files.path()).await;
         let (items, access) = (table_of(&site).await, access_of(&site).await);
         // The responses must depend only on the table, and not on the caches of the process.
         let site = load(items.clone(), access.clone()).await;
@@ -72,8 +72,8 @@ fn records_a_release_that_is_asked_for() {
 #[test]
 fn a_table_of_each_release_has_every_row() {
     for release in RELEASES {
-        let (items, access) = load::released(release);
-        let without = load::without(release);
+        let (items, access) = recorded_tables::released(release);
+        let without = recorded_tables::without(release);
         assert!(without.len() < 5, "{release} lacks {without:?}");
         let missing = missing(items.iter().chain(&access).map(key_of));
         assert_eq!(missing, without.iter().map(String::as_str).collect::<BTreeSet<_>>(), "rows of {release}");
@@ -98,7 +98,7 @@ fn a_table_of_each_release_is_read_and_written() {
     for release in RELEASES {
         timed(async {
             let files = tempfile::tempdir().unwrap();
-            let (items, access) = load::released(release);
+            let (items, access) = recorded_tables::released(release);
             let site = load(items, access).await;
             let expected = answers(release);
             assert!(expected.len() > 80, "{} answers", expected.len());
@@ -115,9 +115,9 @@ fn a_table_of_each_release_is_read_and_written() {
             };
             // During a deployment, functions serve the table before it is migrated.
             check("before the migration").await;
-            migrate(&site.table, &Table::new(site.engine.client(), load::ACCESS)).await.unwrap().unwrap();
+            migrate(&site.table, &Table::new(site.engine.client(), recorded_tables::ACCESS)).await.unwrap().unwrap();
             check("after the migration").await;
-            fill::follow(&site).await;
+            filled_table::follow(&site).await;
             check("after indexing and packing").await;
             let process = process(&site, files.path()).await;
             writes::all(&site, &process).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use test_site::{Api, Site};
 
-use super::fill::{TEAM, follow};
+use super::filled_table::{TEAM, follow};
 use super::reads::Asked;
 
 const V2: &str = "/api/2.0/mlflow";

@@ -91,7 +91,7 @@ fn process(table: Table, root: &str) -> Api {
     let artifacts = artifacts::store::Store::new(table, artifacts);
     let others =
         [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
-    Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others))
+    Api(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others))
 }
 
 /// A run, a logged model and a version of it, with their artifacts in the bucket; and a run whose

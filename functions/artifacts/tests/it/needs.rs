@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use access::{Action, Guarded, Resource, Visible};
+use access::{Action, Guard, Resource, Visibility};
 use artifact_store::Artifacts;
 use mlflow_api::ExperimentId;
 use serde_json::json;
@@ -14,10 +14,10 @@ use test_site::{Api, Judge, Site};
 use crate::server::PROXY;
 
 /// Returns the function over a directory, for callers with these rights.
-fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guarded)>) -> Api {
+fn guarded(table: &Table, directory: &Path, allowed: Vec<(Action, Guard)>) -> Api {
     let store = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory));
-    let only = Judge::new(Visible::Everything, move |wanted| allowed.contains(wanted));
-    Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(only))))
+    let only = Judge::new(Visibility::Everything, move |wanted| allowed.contains(wanted));
+    Api(service::router(artifacts::routes(), &service::FunctionContext::new(store, Arc::new(only))))
 }
 
 /// Returns the statuses of the proxy's endpoints below a prefix: of those that write, of those that
@@ -47,8 +47,8 @@ async fn a_path_needs_the_right_to_its_experiment_or_to_all_of_them() {
     let directory = tempfile::tempdir().unwrap();
     let table = Site::new().await.table;
     let api = |allowed| guarded(&table, directory.path(), allowed);
-    let seven = Guarded::Experiment(ExperimentId::parse("7").unwrap());
-    let all = Guarded::Workspace(Resource::Experiment);
+    let seven = Guard::Experiment(ExperimentId::parse("7").unwrap());
+    let all = Guard::Workspace(Resource::Experiment);
     // A directory supports neither multipart uploads nor URLs. Callers with the right to the path
     // learn that (501).
     let (may_write, may_read) = ([200, 501, 501, 501], [200, 200, 501]);
@@ -87,8 +87,8 @@ async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
         (Resource::LoggedModel, vec![run.as_str(), "models"], [200, 200]),
     ] {
         let store = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(directory.path()));
-        let judge = Judge::of_asks(Visible::Everything, move |ask| ask.kind != kind);
-        let api = Api(service::router(artifacts::routes(), &service::Frame::guarded(store, Arc::new(judge))));
+        let judge = Judge::of_asks(Visibility::Everything, move |ask| ask.kind != kind);
+        let api = Api(service::router(artifacts::routes(), &service::FunctionContext::new(store, Arc::new(judge))));
         let listed = api.get_at(PROXY, &[("path", "7")]).await.ok();
         let mut names: Vec<_> =
             listed["files"].as_array().unwrap().iter().map(|file| file["path"].as_str().unwrap()).collect();
@@ -109,7 +109,7 @@ async fn who_may_read_no_runs_is_shown_none_of_their_ids() {
 async fn the_name_of_an_upload_in_parts_changes_nothing_of_whose_it_is() {
     let directory = tempfile::tempdir().unwrap();
     let table = Site::new().await.table;
-    let seven = Guarded::Experiment(ExperimentId::parse("7").unwrap());
+    let seven = Guard::Experiment(ExperimentId::parse("7").unwrap());
     let api = guarded(&table, directory.path(), vec![(Action::Update, seven)]);
     let base = PROXY.strip_suffix("/artifacts").unwrap();
     for (place, name, expected) in [
@@ -147,7 +147,7 @@ async fn artifacts_of_a_run_or_a_model_need_the_right_to_its_experiment() {
         let model = everything.post("logged-models", json!({ "experiment_id": experiment, "name": "m" })).await.ok();
         made.push((experiment, text(&run, "/run/info/run_id"), text(&model, "/model/info/model_id")));
     }
-    let mine = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
+    let mine = Guard::Experiment(ExperimentId::parse(&made[0].0).unwrap());
     let may = |actions: &[Action]| {
         let allowed = actions.iter().map(|action| (*action, mine.clone())).collect();
         guarded(&table, directory.path(), allowed)

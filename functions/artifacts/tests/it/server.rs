@@ -50,7 +50,7 @@ impl Server {
         let artifacts = artifacts::store::Store::new(table, artifacts).taking_at_most(longest);
         let others =
             [tracking::router(&tracking, test_site::everybody()), registry::router(&registry, test_site::everybody())];
-        Self { api: Api(service::joined(artifacts::router(&artifacts, test_site::everybody()), others)), parent }
+        Self { api: Api(service::join_routers(artifacts::router(&artifacts, test_site::everybody()), others)), parent }
     }
 
     /// Returns the local path of an artifact.

@@ -3,7 +3,7 @@
 use entities::WorkspaceIdentity;
 use mlflow_api::Result;
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
-use permissions::{Place, RoleGrant};
+use permissions::{RoleGrant, WorkspaceRef};
 use table::{Condition, Table, Write};
 
 use super::Store;
@@ -47,7 +47,7 @@ impl FirstRoles {
     /// Returns the writes that create the roles, for the transaction that creates the workspace.
     pub(crate) fn writes(&self, identity: &WorkspaceIdentity) -> Vec<Write> {
         let Some(access) = &self.access else { return Vec::new() };
-        let place = Place::new(identity.name(), Some(identity));
+        let place = WorkspaceRef::new(identity.name(), Some(identity));
         let writes = self.roles.iter().flat_map(|role| {
             let grants = std::slice::from_ref(&role.grant);
             let (item, others) = new_role(role.id, &place, role.name, Some(role.description), grants);

@@ -8,7 +8,10 @@ use key_schema::attributes::{
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::auth::{EVERYTHING, GrantType, Level, Role, RolePermission, UserPermission};
 use mlflow_api::{Error, ErrorCode, ExperimentId, Result, UserName, Workspace};
-use permissions::{Account, Kept, KeptGrant, Place, granted_in, granted_key, scorer_of, unknown_key};
+use permissions::{
+    Account, GrantedResource, StoredGrant, WorkspaceRef, grant_key, grant_resource_id, missing_resource_grant_key,
+    scorer_of,
+};
 use sha2::{Digest, Sha256};
 use table::{Condition, Failure, Item, Map, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
@@ -36,7 +39,7 @@ impl Store {
         workspace: &Workspace,
         kind: GrantType,
         pattern: &str,
-    ) -> Result<Option<(Kept, String)>> {
+    ) -> Result<Option<(GrantedResource, String)>> {
         if pattern == EVERYTHING {
             return Ok(None);
         }
@@ -57,21 +60,25 @@ impl Store {
         Ok(match kind {
             GrantType::Experiment => {
                 let id = ExperimentId::parse(pattern)?;
-                Some((Kept::Experiment(id), id.to_string()))
+                Some((GrantedResource::Experiment(id), id.to_string()))
             }
             GrantType::Scorer => scorer
                 .filter(|(_, name)| is_named(name))
                 .zip(item.get(SCORER).map(|id| id.to_string()))
                 .map(|(of, id)| {
                     let (experiment, name) = of;
-                    (Kept::Scorer(experiment, name), id)
+                    (GrantedResource::Scorer(experiment, name), id)
                 }),
             _ if is_named(pattern) => {
                 let home = text(HOME).unwrap_or_else(|| model_key.to_attribute());
-                let kept = if kind == GrantType::Prompt { Kept::Prompt(home) } else { Kept::RegisteredModel(home) };
+                let kept = if kind == GrantType::Prompt {
+                    GrantedResource::Prompt(home)
+                } else {
+                    GrantedResource::RegisteredModel(home)
+                };
                 // A caller may share only the model that the request was authorized for. By now its
                 // name may belong to another model.
-                text(ID).filter(|id| along.is_asked_about(pattern, id)).map(|id| (kept, id))
+                text(ID).filter(|id| along.is_authorized_model(pattern, id)).map(|id| (kept, id))
             }
             _ => None,
         })
@@ -84,7 +91,9 @@ impl Store {
             return Ok(false);
         };
         // The ids of experiments and scorers do not contain the workspace.
-        let (Kept::Experiment(experiment) | Kept::Scorer(experiment, _)) = on else { return Ok(true) };
+        let (GrantedResource::Experiment(experiment) | GrantedResource::Scorer(experiment, _)) = on else {
+            return Ok(true);
+        };
         let item = self.data.get(&rows::Experiment::key(&experiment)).await?;
         let of = item.map(|item| workspace_named(item.get(WORKSPACE))).transpose()?;
         Ok(of.as_ref() == Some(workspace))
@@ -105,8 +114,8 @@ impl Store {
     ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let workspace = along.workspace();
-        let place = Place::new(&workspace, along.within());
-        let is_open = along.is_open(&workspace);
+        let place = WorkspaceRef::new(&workspace, along.workspace_identity());
+        let is_open = along.workspace_open_condition(&workspace);
         let taken = || {
             let message = format!(
                 "Permission for user={name} on resource_type={}, resource_id={pattern} already exists.",
@@ -118,9 +127,9 @@ impl Store {
             return self.grant_all(name, user_id, (&place, kind), level, is_open, taken).await;
         }
         let item = if let Some((on, id)) = self.find_resource(along, &workspace, kind, pattern).await? {
-            KeptGrant { on, user_id, resource: granted_in(&workspace, &id), level }.item(name)
+            StoredGrant { target: on, user_id, resource: grant_resource_id(&workspace, &id), level }.item(name)
         } else {
-            let item = Item::new(unknown_key(name, kind, &place.granted(pattern)))
+            let item = Item::new(missing_resource_grant_key(name, kind, &place.grant_text(pattern)))
                 .with(USER_ID, number(user_id))
                 .with(NAME, text(pattern))
                 .with(LEVEL, text(level.name()));
@@ -160,13 +169,13 @@ impl Store {
         &self,
         name: &UserName,
         user_id: u32,
-        (place, kind): (&Place, GrantType),
+        (place, kind): (&WorkspaceRef, GrantType),
         level: Level,
         is_open: Option<Write>,
         taken: impl Fn() -> Error,
     ) -> Result<()> {
         let key = rows::TypePermissions::key(name);
-        let kind = place.granted(kind.name());
+        let kind = place.grant_text(kind.name());
         let kind = kind.as_str();
         self.data
             .change("what a user is granted", async |refusal: Refusal| {
@@ -202,21 +211,28 @@ impl Store {
     ///
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the user or the grant does not exist.
-    pub async fn revoke(&self, along: &AuthorizerWrites, name: &UserName, kind: GrantType, pattern: &str) -> Result<()> {
+    pub async fn revoke(
+        &self,
+        along: &AuthorizerWrites,
+        name: &UserName,
+        kind: GrantType,
+        pattern: &str,
+    ) -> Result<()> {
         let user_id = self.user_get(name).await?.user.id;
         let is_his = Condition::Equals(USER_ID.into(), number(user_id));
         let workspace = along.workspace();
-        let place = Place::new(&workspace, along.within());
+        let place = WorkspaceRef::new(&workspace, along.workspace_identity());
         let is_revoked = if pattern == EVERYTHING {
-            let kind = place.granted(kind.name());
+            let kind = place.grant_text(kind.name());
             let update = Update::new(rows::TypePermissions::key(name)).remove((LEVELS, kind.as_str()));
             let is_granted = Condition::Exists((LEVELS, kind.as_str()).into());
             self.once(Write::Update(update.only_if(is_his).only_if(is_granted))).await?
         } else {
-            let unknown = Write::Delete(unknown_key(name, kind, &place.granted(pattern)), is_his.clone());
+            let unknown =
+                Write::Delete(missing_resource_grant_key(name, kind, &place.grant_text(pattern)), is_his.clone());
             let known = self.find_resource(along, &workspace, kind, pattern).await?.map(|(on, id)| {
-                let is_for_it = Condition::Equals(RESOURCE.into(), text(granted_in(&workspace, &id)));
-                Write::Delete(granted_key(name, &on), is_his.and(is_for_it))
+                let is_for_it = Condition::Equals(RESOURCE.into(), text(grant_resource_id(&workspace, &id)));
+                Write::Delete(grant_key(name, &on), is_his.and(is_for_it))
             });
             let is_revoked = match known {
                 Some(known) => self.once(known).await?,
@@ -244,13 +260,13 @@ impl Store {
         for account in self.users().await? {
             let key = rows::TypePermissions::key(&account.user.name);
             let granted = self.data.query(Query::of(rows::TypePermissions::partition(&account.user.name))).await?;
-            let is_there = |place: Option<Place>| place.is_some_and(|place| place.workspace == *workspace);
+            let is_there = |place: Option<WorkspaceRef>| place.is_some_and(|place| place.workspace == *workspace);
             let of_one = granted.iter().filter(|item| is_there(place_of(item))).filter_map(Item::key);
             self.data.write_many(Vec::new(), &of_one.collect::<Vec<_>>()).await?;
             let types = granted.iter().find(|item| item.key().as_ref() == Some(&key));
             let types = types.and_then(|item| item.map(LEVELS)).into_iter().flat_map(Map::keys);
             let revoked: Vec<_> =
-                types.filter(|kind| is_there(Place::of_granted(kind).map(|(place, _)| place))).collect();
+                types.filter(|kind| is_there(WorkspaceRef::split_grant_text(kind).map(|(place, _)| place))).collect();
             if revoked.is_empty() {
                 continue;
             }
@@ -269,12 +285,12 @@ impl Store {
         let name = &account.user.name;
         let items = self.data.query(Query::of(rows::TypePermissions::partition(name))).await?;
         let items: Vec<_> = items.into_iter().filter(|item| item.get(USER_ID) == Some(account.user.id)).collect();
-        let kept: Vec<_> = items.iter().filter_map(KeptGrant::of).collect();
+        let kept: Vec<_> = items.iter().filter_map(StoredGrant::of).collect();
         let names = self.basic.names_of(&kept).await?;
         let mut own = Vec::new();
         for (grant, pattern) in kept.iter().zip(names) {
-            if let (Some((place, _)), Some(pattern)) = (Place::of_granted(&grant.resource), pattern) {
-                own.push((place, grant.on.kind(), pattern, grant.level));
+            if let (Some((place, _)), Some(pattern)) = (WorkspaceRef::split_grant_text(&grant.resource), pattern) {
+                own.push((place, grant.target.kind(), pattern, grant.level));
             }
         }
         let of_one = own.len();
@@ -292,8 +308,8 @@ impl Store {
         }
         // Grants for single resources come first. They contain only the name of their workspace,
         // not its id.
-        let places = self.basic.places(own.iter().map(|(place, ..)| &place.workspace)).await?;
-        let counts = |index: usize, place: &Place| {
+        let places = self.basic.workspace_refs(own.iter().map(|(place, ..)| &place.workspace)).await?;
+        let counts = |index: usize, place: &WorkspaceRef| {
             if index < of_one { places.has_named(&place.workspace) } else { places.has(place) }
         };
         let own = own.into_iter().enumerate().filter(|(index, (place, ..))| counts(*index, place));
@@ -363,14 +379,14 @@ impl Store {
 
 /// Returns the workspace of a grant for a single resource. The workspace may no longer exist.
 /// `None` for items of other types.
-fn place_of(item: &Item) -> Option<Place> {
-    if let Some(grant) = KeptGrant::of(item) {
-        return Some(Place::of_granted(&grant.resource)?.0);
+fn place_of(item: &Item) -> Option<WorkspaceRef> {
+    if let Some(grant) = StoredGrant::of(item) {
+        return Some(WorkspaceRef::split_grant_text(&grant.resource)?.0);
     }
     rows::OtherPermission::parse(&item.key()?)?;
     match item.get(IN_WORKSPACE) {
-        Some(place) => Place::parse(place),
-        None => Some(Place::new(&Workspace::default(), None)),
+        Some(place) => WorkspaceRef::parse(place),
+        None => Some(WorkspaceRef::new(&Workspace::default(), None)),
     }
 }
 
@@ -400,6 +416,6 @@ fn own_role(user: u32, workspace: &Workspace) -> u32 {
 /// doubles. It is a hash of the grant, so that creating an entity does not have to update a
 /// counter.
 fn own_id(user: u32, own: &Own) -> u64 {
-    let hash = Sha256::digest(format!("{user} {} {}", granted_in(&own.workspace, own.kind.name()), own.pattern));
+    let hash = Sha256::digest(format!("{user} {} {}", grant_resource_id(&own.workspace, own.kind.name()), own.pattern));
     hash.first_chunk().map_or(0, |first| u64::from_be_bytes(*first) >> 12)
 }

@@ -14,7 +14,7 @@ mod users;
 mod workspaces;
 
 use access::Scope;
-use permissions::{Basic, Passwords};
+use permissions::{Passwords, UserAuthorizer};
 use table::Table;
 
 pub(crate) use first_roles::FirstRoles;
@@ -30,13 +30,13 @@ pub use workspaces::WorkspaceStore;
 pub struct Store {
     data: Table,
     access: Table,
-    basic: Basic,
+    basic: UserAuthorizer,
 }
 
 impl Store {
     /// Returns a store over both tables. `basic` is the authorizer that reads them.
     #[must_use]
-    pub fn new(data: Table, access: Table, basic: Basic) -> Self {
+    pub fn new(data: Table, access: Table, basic: UserAuthorizer) -> Self {
         Self { data, access, basic }
     }
 
@@ -45,7 +45,7 @@ impl Store {
     }
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.data
     }

@@ -8,7 +8,7 @@ use key_schema::attributes::{Attribute, DESCRIPTION, GRANTS, IN_WORKSPACE, NAME,
 use key_schema::{Key, Name, Ordinal, access_rows};
 use mlflow_api::auth::{GrantType, Level, Role, RolePermission, granted};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
-use permissions::{Memberships, Place, RoleGrant, role_grants};
+use permissions::{Memberships, RoleGrant, WorkspaceRef, role_grants};
 use table::{Condition, Failure, Item, Plan, Query, Reason, Refusal, Update, Write, map, number, text};
 
 use super::Store;
@@ -28,7 +28,7 @@ pub struct StoredRole {
     /// Name of the role's workspace.
     pub workspace: String,
     /// The role's workspace with its id. `None` if the stored name is not a valid workspace name.
-    place: Option<Place>,
+    place: Option<WorkspaceRef>,
     description: Option<String>,
     version: u32,
     grants: Vec<RoleGrant>,
@@ -44,7 +44,7 @@ impl StoredRole {
             id,
             name: text(NAME).ok_or_else(unreadable)?,
             workspace: text(IN_WORKSPACE).ok_or_else(unreadable)?,
-            place: Place::of_role(item),
+            place: WorkspaceRef::of_role(item),
             description: text(DESCRIPTION),
             version: version.ok_or_else(unreadable)?,
             grants: role_grants(item)?,
@@ -65,7 +65,7 @@ impl StoredRole {
 
     /// Returns the key that reserves the role's name.
     fn name_key(&self) -> Key {
-        name_key(self.place.as_ref().map_or(self.workspace.as_str(), Place::claim), &self.name)
+        name_key(self.place.as_ref().map_or(self.workspace.as_str(), WorkspaceRef::claim_prefix), &self.name)
     }
 
     pub(super) fn key(&self) -> Key {
@@ -104,12 +104,12 @@ fn name_row(key: Key, name: &str, role: u32) -> Item {
 /// first of these reserves the name and fails if it is taken.
 pub(super) fn new_role(
     id: u32,
-    place: &Place,
+    place: &WorkspaceRef,
     name: &str,
     description: Option<&str>,
     grants: &[RoleGrant],
 ) -> (Item, Vec<Write>) {
-    let granted = grants.iter().map(|grant| (grant.id.to_string(), text(grant.written()))).collect();
+    let granted = grants.iter().map(|grant| (grant.id.to_string(), text(grant.to_text()))).collect();
     let item = place
         .with_role(Item::new(access_rows::Role::key(&Ordinal(id))).with(NAME, text(name)))
         .with(VERSION, number(1))
@@ -119,7 +119,7 @@ pub(super) fn new_role(
         None => item,
     };
     let mut others = vec![
-        Write::Put(name_row(name_key(place.claim(), name), name, id), Condition::item_missing()),
+        Write::Put(name_row(name_key(place.claim_prefix(), name), name, id), Condition::item_missing()),
         Write::Put(Item::new(access_rows::ListedRole::key(&Ordinal(id))), Condition::Always),
     ];
     others.extend(grants.iter().map(|grant| named_grant(grant.id, id)));
@@ -172,7 +172,7 @@ impl Store {
         let gone = || no_role(&Number(role.id.to_string()));
         let place = role.place.as_ref().ok_or_else(gone)?;
         let identity = self.workspace_of(&place.workspace).await?;
-        if Place::new(&place.workspace, identity.as_ref()) != *place {
+        if WorkspaceRef::new(&place.workspace, identity.as_ref()) != *place {
             return Err(gone());
         }
         Ok(identity.map(|identity| self.data.of_others(identity.is_open())))
@@ -188,7 +188,7 @@ impl Store {
         let missing = || Error::not_found(format!("Workspace '{workspace}' not found"));
         let workspace = Workspace::parse(workspace).map_err(|_| missing())?;
         let identity = self.workspace_of(&workspace).await?;
-        let place = Place::new(&workspace, identity.as_ref());
+        let place = WorkspaceRef::new(&workspace, identity.as_ref());
         let id = self.next_id(Kind::Roles).await?;
         let (item, mut others) = new_role(id, &place, name, description, &[]);
         others.extend(identity.map(|identity| self.data.of_others(identity.is_open())));
@@ -272,7 +272,7 @@ impl Store {
     /// Filters out roles whose workspace is gone.
     async fn existing(&self, mut roles: Vec<StoredRole>) -> Result<Vec<StoredRole>> {
         let workspaces = roles.iter().filter_map(|role| role.place.as_ref()).map(|place| &place.workspace);
-        let places = self.basic.places(workspaces).await?;
+        let places = self.basic.workspace_refs(workspaces).await?;
         roles.retain(|role| role.place.as_ref().is_some_and(|place| places.has(place)));
         Ok(roles)
     }
@@ -411,13 +411,13 @@ impl Store {
                         kind.name()
                     )));
                 }
-                let bytes: usize = found.grants.iter().map(|grant| grant.written().len()).sum();
-                if found.grants.len() >= MOST_GRANTS || bytes + grant.written().len() > MOST_BYTES {
+                let bytes: usize = found.grants.iter().map(|grant| grant.to_text().len()).sum();
+                if found.grants.len() >= MOST_GRANTS || bytes + grant.to_text().len() > MOST_BYTES {
                     return Err(Error::invalid(format!(
                         "A role can have at most {MOST_GRANTS} grants, in at most {MOST_BYTES} bytes."
                     )));
                 }
-                let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.written()));
+                let change = found.change().set((GRANTS, grant.id.to_string().as_str()), text(grant.to_text()));
                 let mut writes = vec![Write::Update(change), named_grant(grant.id, found.id)];
                 writes.extend(is_open);
                 Ok::<_, Error>(Plan::Write(writes, permission(found.id, grant)))
@@ -461,7 +461,7 @@ impl Store {
                 let (role, mut found) = self.role_of(grant).await?;
                 let is_open = self.is_open(&role).await?;
                 found.level = granted(level, found.kind.name())?.0;
-                let change = role.change().set((GRANTS, found.id.to_string().as_str()), text(found.written()));
+                let change = role.change().set((GRANTS, found.id.to_string().as_str()), text(found.to_text()));
                 let writes = std::iter::once(Write::Update(change)).chain(is_open).collect();
                 Ok::<_, Error>(Plan::Write(writes, permission(role.id, &found)))
             })

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use access::{Arrived, Authorizer};
+use access::{Authorizer, RequestHead};
 use key_schema::access_rows;
 use key_schema::attributes::{EXPIRES, OPENED_WITH, USER_ID, VERSION};
 use mlflow_api::{Result, UserName};
-use permissions::{Account, LEASE, Secret, session_key};
+use permissions::{Account, LEASE, UserSecret, session_key};
 use table::{Condition, Failure, Item, Query, Update, Write, number, text};
 
 use super::Store;
@@ -39,7 +39,7 @@ impl Store {
         name: &UserName,
         password: String,
         from: Option<IpAddr>,
-    ) -> Result<Option<Secret>> {
+    ) -> Result<Option<UserSecret>> {
         let account = Account::find(&self.access, name).await?;
         let hash = account.as_ref().and_then(|account| account.password.clone());
         let is_right = self.passwords().check(name, hash.as_ref(), password, from).await?;
@@ -49,11 +49,11 @@ impl Store {
             return Ok(None);
         };
         self.end_oldest(name).await?;
-        let secret = Secret::new(name.clone());
+        let secret = UserSecret::new(name.clone());
         let end = runtime::clock::now_ms() / 1_000 + i64::try_from(SESSION).unwrap_or(i64::MAX);
         let session = Item::new(session_key(name, &secret.digest()))
             .with(USER_ID, number(account.user.id))
-            .with(OPENED_WITH, text(hash.mark()))
+            .with(OPENED_WITH, text(hash.fingerprint()))
             .with(EXPIRES, number(end));
         self.access.put(session, &Condition::Always).await?;
         tracing::info!(target: "audit", event = "signed in", by = ?name.as_str(), from = ?from);
@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// The table cannot be written.
-    pub async fn session_end(&self, secret: &Secret) -> Result<()> {
+    pub async fn session_end(&self, secret: &UserSecret) -> Result<()> {
         let key = session_key(secret.user(), &secret.digest());
         match self.access.delete(&key, &Condition::item_exists()).await {
             // The session does not exist, or an earlier attempt succeeded and its response was
@@ -98,7 +98,7 @@ impl Store {
     ///
     /// # Errors
     /// The tables cannot be read.
-    pub async fn is_known(&self, arrived: &Arrived) -> Result<bool> {
+    pub async fn is_known(&self, arrived: &RequestHead) -> Result<bool> {
         let known = match self.basic.authenticate(arrived).await {
             Ok(identity) => self.basic.confirm(identity).await,
             refused => refused,
@@ -142,7 +142,7 @@ impl Store {
         let hash = self.passwords().hash(password).await?;
         let user = Update::new(access_rows::User::key(name));
         let user = user.set(key_schema::attributes::PASSWORD, text(hash.as_str())).add(VERSION, number(1));
-        let session = Update::new(session_key(name, digest)).set(OPENED_WITH, text(hash.mark()));
+        let session = Update::new(session_key(name, digest)).set(OPENED_WITH, text(hash.fingerprint()));
         match self.access.transact(&[Write::Update(user), Write::Update(session)]).await {
             Err(Failure::Cancelled(_)) => Err(UserName::not_found(name.as_str())),
             outcome => Ok(outcome?),

@@ -4,7 +4,7 @@ use access::Restriction;
 use key_schema::access_rows;
 use key_schema::attributes::{CREATION_TIME, EXPERIMENT, EXPIRES, NAME, ONLY, TOKEN, USER_ID};
 use mlflow_api::{Error, Result, UserName};
-use permissions::{Secret, Token, token_key};
+use permissions::{Token, UserSecret, token_key};
 use table::{Condition, Item, Query, number, text};
 
 use super::Store;
@@ -34,7 +34,7 @@ impl Store {
     /// # Errors
     /// `RESOURCE_DOES_NOT_EXIST` if the user does not exist; `INVALID_PARAMETER_VALUE` for an
     /// invalid name or lifetime, or if the user has the maximum number of tokens.
-    pub async fn token_create(&self, user: &UserName, new: NewToken) -> Result<(Secret, Token)> {
+    pub async fn token_create(&self, user: &UserName, new: NewToken) -> Result<(UserSecret, Token)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
             return Err(Error::invalid(format!("The name of a token must have 1 to {LONGEST_NAME} bytes.")));
@@ -46,7 +46,7 @@ impl Store {
         if self.tokens_of(user, found.user.id).await?.len() >= MOST_TOKENS {
             return Err(Error::invalid(format!("The user already has {MOST_TOKENS} tokens. Revoke one first.")));
         }
-        let secret = Secret::new(user.clone());
+        let secret = UserSecret::new(user.clone());
         let now = runtime::clock::now_ms();
         let token = Token {
             id: self.next_id(Kind::Tokens).await?,
@@ -61,7 +61,7 @@ impl Store {
             .with(TOKEN, number(token.id))
             .with(USER_ID, number(token.user_id))
             .with(NAME, text(token.name.as_str()))
-            .with(ONLY, text(token.restriction.only.name()))
+            .with(ONLY, text(token.restriction.actions.name()))
             .with(CREATION_TIME, number(now));
         if let Some(experiment) = token.restriction.experiment {
             item = item.with(EXPERIMENT, text(experiment.to_string()));

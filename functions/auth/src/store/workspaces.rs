@@ -56,7 +56,7 @@ impl WorkspaceStore {
     }
 }
 
-impl service::Store for WorkspaceStore {
+impl service::DomainStore for WorkspaceStore {
     fn table(&self) -> &Table {
         &self.table
     }

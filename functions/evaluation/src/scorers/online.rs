@@ -1,7 +1,7 @@
 //! Online configurations, which determine the traces that scorers run on automatically. No protobuf
 //! message describes these requests.
 
-use access::{Action, MAX_NAMED, Needs, Resource, Scope, Target};
+use access::{Action, MAX_NAMED_ENTITIES, Needs, Resource, Scope, Target};
 use mlflow_api::checks::Check::{List, Required, Text, TextItems};
 use mlflow_api::scorers::{OneOnlineConfig, OnlineConfigs as Configs};
 use mlflow_api::{Error, Request, Result, ScorerId, python};
@@ -68,8 +68,8 @@ impl Endpoint for OnlineConfigs {
     fn read(request: &Request) -> Result<Self> {
         let fields = request.object(&[("scorer_ids", &[Required, List, TextItems])])?;
         let ids = fields.get("scorer_ids").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        if ids.len() > MAX_NAMED {
-            return Err(Error::invalid(format!("A request names at most {MAX_NAMED} scorers.")));
+        if ids.len() > MAX_NAMED_ENTITIES {
+            return Err(Error::invalid(format!("A request names at most {MAX_NAMED_ENTITIES} scorers.")));
         }
         Ok(Self(ids.iter().filter_map(Value::as_str).filter_map(ScorerId::parse).collect()))
     }

@@ -55,7 +55,7 @@ impl Endpoint for List {
     }
 
     async fn act(self, scope: &Scope, store: &Store) -> Result<Scorers> {
-        let visible = scope.visible();
+        let visible = scope.visibility();
         let scorers = match self {
             Self::Everything => store.scorer_list_all(scope.workspace(), visible).await?,
             Self::Experiment(experiment) => store.scorer_list(&scope.experiment(experiment)?, visible).await?,

@@ -29,12 +29,12 @@ impl Store {
     }
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.table
     }
 
     fn for_request(&self, scope: &Scope) -> Self {
-        Self { along: scope.along().clone(), ..self.clone() }
+        Self { along: scope.authorizer_writes().clone(), ..self.clone() }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use access::{Action, Guarded, Visible};
+use access::{Action, Guard, Visibility};
 use mlflow_api::ExperimentId;
 use serde_json::json;
 
@@ -112,11 +112,11 @@ async fn the_experiments_of_a_dataset_are_those_that_the_caller_may_see() {
         found
     };
     assert_eq!(experiments(&site.server).await.len(), 3);
-    let closed = Guarded::Experiment(ExperimentId::parse(&hidden).unwrap());
-    let judge = test_site::Judge::new(Visible::nothing(), move |(_, what): &(Action, Guarded)| *what != closed);
+    let closed = Guard::Experiment(ExperimentId::parse(&hidden).unwrap());
+    let judge = test_site::Judge::new(Visibility::nothing(), move |(_, what): &(Action, Guard)| *what != closed);
     let judge = judge.looking();
     let store = evaluation::store::Store::new(site.table.clone());
-    let frame = service::Frame::guarded(store, Arc::new(judge));
+    let frame = service::FunctionContext::new(store, Arc::new(judge));
     let guarded = test_site::Api(service::router(evaluation::routes(), &frame));
     assert_eq!(experiments(&guarded).await, [json!(seen), json!("no number")]);
     let dataset = guarded.get_at(&format!("/api/3.0/mlflow/datasets/{id}"), &[]).await.ok();

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use access::{AdmitEverybody, Identity, Needs, Scope, Target};
+use access::{AllowAll, Identity, Needs, Scope, Target};
 use embedded_engine::Engine;
 use evaluation::store::{AskedDataset, DatasetSearch, NewDataset, ScorerName, Store};
 use mlflow_api::{EvaluationDatasetId, ExperimentId, Json, Workspace};
@@ -37,8 +37,8 @@ async fn bench() -> (Bench<Store>, ExperimentId) {
 
 /// Returns the scope of a call that updates this target.
 async fn scope(store: &Store, target: Target) -> Scope {
-    let (table, needs) = (service::Store::table(store), Needs::update(target));
-    Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap()
+    let (table, needs) = (service::DomainStore::table(store), Needs::update(target));
+    Scope::enter(&AllowAll::shared(), Identity::anonymous(), table, &needs).await.unwrap()
 }
 
 async fn scorer(store: &Store, id: ExperimentId, name: &str) -> ScorerName {
@@ -271,7 +271,7 @@ async fn scorers(ledger: &mut Ledger) {
             bench,
             scorers,
             async |store, scorer| {
-                store.scorer_list(&scorer.experiment, &access::Visible::Everything).await.unwrap();
+                store.scorer_list(&scorer.experiment, &access::Visibility::Everything).await.unwrap();
             },
         )
         .await;

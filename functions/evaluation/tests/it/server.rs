@@ -69,7 +69,7 @@ impl Server {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, lease);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let evaluation = evaluation::store::Store::with_lease(table.clone(), lease);
-        Self(Api(service::joined(
+        Self(Api(service::join_routers(
             evaluation::router(&evaluation, test_site::everybody()),
             [tracking::router(&tracking, test_site::everybody())],
         )))

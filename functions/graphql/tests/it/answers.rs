@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use artifact_store::Artifacts;
-use domain::Surroundings;
+use domain::Environment;
 use serde_json::{Value, json};
 use table::Table;
 use test_site::{Answer, Api, ROOT, Site, everybody};
@@ -17,8 +17,8 @@ async fn process(table: Table) -> Api {
     // There are no artifacts. The page about artifacts includes the cost of listing files in a
     // bucket.
     let files = Artifacts::in_directory(Path::new("/nothing is here"));
-    let around = Surroundings::new(everybody(), table).with_artifacts(ROOT, files);
-    let around = Surroundings { is_new_table: true, ..around };
+    let around = Environment::new(everybody(), table).with_artifacts(ROOT, files);
+    let around = Environment { is_new_table: true, ..around };
     let domains = [&tracking::DOMAIN, &registry::DOMAIN, &artifacts::DOMAIN, &graphql::DOMAIN];
     Api(domain::mount(&domains, &[], &around).await.unwrap())
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use serde_json::{Value, json};
-use service::{Calls, Frame};
+use service::{FunctionContext, InternalCalls};
 use table::Table;
 use test_site::ledger::{Bench, Ledger, budget};
 use test_site::{Api, ROOT, everybody};
@@ -39,13 +39,13 @@ fn process(table: Table) -> Api {
     // There are no artifacts. The page about artifacts includes the cost of listing files in a
     // bucket.
     let files = artifacts::store::Store::new(table.clone(), Artifacts::in_directory(Path::new("/nothing is here")));
-    let calls = Calls::default()
-        .with(tracking::routes(), &Frame::guarded(tracking.clone(), everybody()))
-        .with(registry::routes(), &Frame::guarded(registry.clone(), everybody()))
-        .with(artifacts::routes(), &Frame::guarded(files, everybody()));
+    let calls = InternalCalls::default()
+        .with(tracking::routes(), &FunctionContext::new(tracking.clone(), everybody()))
+        .with(registry::routes(), &FunctionContext::new(registry.clone(), everybody()))
+        .with(artifacts::routes(), &FunctionContext::new(files, everybody()));
     let graphql = graphql::Store::new(table, calls).unwrap();
     let others = [registry::router(&registry, everybody()), graphql::router(&graphql, everybody())];
-    Api(service::joined(tracking::router(&tracking, everybody()), others))
+    Api(service::join_routers(tracking::router(&tracking, everybody()), others))
 }
 
 async fn query(api: &Api, query: &str, input: Value) -> Value {

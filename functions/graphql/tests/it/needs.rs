@@ -5,28 +5,28 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use access::{Action, Authorizer, Guarded, Resource, Visible};
+use access::{Action, Authorizer, Guard, Resource, Visibility};
 use artifact_store::Artifacts;
 use mlflow_api::ExperimentId;
 use serde_json::{Value, json};
-use service::{Calls, Frame};
+use service::{FunctionContext, InternalCalls};
 use table::Table;
 use test_site::{Api, Judge, ROOT, Site};
 
 /// Returns the endpoints that queries call, each in its own frame.
-fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> Calls {
-    let tracking = Frame::guarded(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
-    let registry = Frame::guarded(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
+fn calls(table: &Table, guard: &Arc<dyn Authorizer>) -> InternalCalls {
+    let tracking = FunctionContext::new(tracking::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
+    let registry = FunctionContext::new(registry::store::Store::new(table.clone(), ROOT), Arc::clone(guard));
     // There are no artifacts.
     let files = Artifacts::in_directory(Path::new("/nothing is here"));
-    let artifacts = Frame::guarded(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
-    let calls = Calls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);
+    let artifacts = FunctionContext::new(artifacts::store::Store::new(table.clone(), files), Arc::clone(guard));
+    let calls = InternalCalls::default().with(tracking::routes(), &tracking).with(registry::routes(), &registry);
     calls.with(artifacts::routes(), &artifacts)
 }
 
 fn api(site: &Site, guard: &Arc<dyn Authorizer>) -> Api {
     let graphql = graphql::Store::new(site.table.clone(), calls(&site.table, guard)).unwrap();
-    Api(service::router(graphql::routes(), &Frame::guarded(graphql, Arc::clone(guard))))
+    Api(service::router(graphql::routes(), &FunctionContext::new(graphql, Arc::clone(guard))))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,7 +34,7 @@ async fn a_query_shows_what_its_caller_may_read() {
     let site = Site::new().await;
     let tracking = tracking::store::Store::new(site.table.clone(), ROOT);
     let registry = registry::store::Store::new(site.table.clone(), ROOT);
-    let everything = Api(service::joined(
+    let everything = Api(service::join_routers(
         tracking::router(&tracking, test_site::everybody()),
         [registry::router(&registry, test_site::everybody())],
     ));
@@ -49,11 +49,11 @@ async fn a_query_shows_what_its_caller_may_read() {
         everything.post("model-versions/create", version).await.ok();
         made.push((id, run));
     }
-    let open = Guarded::Experiment(ExperimentId::parse(&made[0].0).unwrap());
+    let open = Guard::Experiment(ExperimentId::parse(&made[0].0).unwrap());
     // The caller may only read and list this experiment, and search versions by their runs.
     let open = Arc::new(HashSet::from([open]));
-    let runs = Guarded::Workspace(Resource::Run);
-    let guard = Judge::new(Visible::Only(Arc::clone(&open)), move |(action, what)| {
+    let runs = Guard::Workspace(Resource::Run);
+    let guard = Judge::new(Visibility::Only(Arc::clone(&open)), move |(action, what)| {
         matches!(action, Action::Read | Action::List) && (open.contains(what) || *what == runs)
     });
     let guard: Arc<dyn Authorizer> = Arc::new(guard);

@@ -1,6 +1,6 @@
 //! Creating, reading, updating and renaming registered models.
 
-use access::{Granted, Guarded, Resource};
+use access::{Granted, Guard, Resource};
 use entities::{if_closed, in_workspace, now_ms};
 use key_schema::index::AliasedVersions;
 use key_schema::{ModelKey, ModelKind, Ordinal, rows};
@@ -37,7 +37,7 @@ impl Store {
         name: &Granted<RegisteredModelName>,
         new: &NewModel,
     ) -> Result<RegisteredModel> {
-        let guarded = Guarded::RegisteredModel(RegisteredModelName::clone(name));
+        let guarded = Guard::RegisteredModel(RegisteredModelName::clone(name));
         let name = name.as_str();
         limits::model_name(name)?;
         for (key, value) in &new.tags {
@@ -59,7 +59,7 @@ impl Store {
             .with(LATEST, map(Map::new()))
             .with(ALIASES, map(Map::new()))
             .indexed(AliasedVersions::key(&Ordinal(0)));
-        let item = self.along.owned(in_workspace(item, workspace));
+        let item = self.along.with_owner(in_workspace(item, workspace));
         let resource = if kind == ModelKind::Prompt { Resource::Prompt } else { Resource::RegisteredModel };
         for home in [key.clone(), key.beside(&id)] {
             let item = if home == key { item.clone() } else { item.clone().with(HOME, text(home.to_attribute())) };
@@ -74,9 +74,9 @@ impl Store {
                 Write::Put(home_row(workspace, &home, &id, name), Condition::item_missing()),
                 Write::Put(list_row(workspace, name, kind, created), Condition::Always),
             ];
-            others.extend(self.along.created(resource, &guarded, &id, &home.to_attribute()));
+            others.extend(self.along.writes_of_creation(resource, &guarded, &id, &home.to_attribute()));
             // The model's own item is the first one of the transaction.
-            let check = self.along.is_open(workspace).map(|check| {
+            let check = self.along.workspace_open_condition(workspace).map(|check| {
                 others.push(check);
                 others.len()
             });
@@ -119,7 +119,7 @@ impl Store {
     /// name may have been reused by another model in the meantime.
     pub(super) fn model_named(&self, name: &str, item: Option<Item>) -> Result<Model> {
         let model = Model::named(name, item)?;
-        if self.along.is_asked_about(name, model.id()) { Ok(model) } else { Err(model_not_found(name)) }
+        if self.along.is_authorized_model(name, model.id()) { Ok(model) } else { Err(model_not_found(name)) }
     }
 
     /// Reads a model. Takes one request, one more if it has versions, and one for each part of it
@@ -162,7 +162,7 @@ impl Store {
         name: &Granted<RegisteredModelName>,
         new: &RegisteredModelName,
     ) -> Result<RegisteredModel> {
-        let along = self.along.renamed(name, new);
+        let along = self.along.writes_of_renaming(name, new);
         let along = &along;
         let (name, new_name) = (name.as_str(), new.as_str());
         limits::new_model_name(new_name)?;
@@ -171,7 +171,7 @@ impl Store {
                 let is_moved = name != new_name;
                 if let Some(closed) = if_closed(
                     workspace,
-                    refusal.0.get(5).filter(|_| is_moved && self.along.is_open(workspace).is_some()),
+                    refusal.0.get(5).filter(|_| is_moved && self.along.workspace_open_condition(workspace).is_some()),
                 ) {
                     return Err(closed);
                 }
@@ -198,7 +198,7 @@ impl Store {
                         Write::Delete(list_key(workspace, name, kind), Condition::Always),
                         Write::Update(at_home),
                     ];
-                    writes.extend(self.along.is_open(workspace));
+                    writes.extend(self.along.workspace_open_condition(workspace));
                     writes.extend(along.iter().cloned());
                     writes
                 } else {

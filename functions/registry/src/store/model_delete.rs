@@ -1,6 +1,6 @@
 //! Deleting models.
 
-use access::{Granted, Guarded};
+use access::{Granted, Guard};
 use key_schema::{Key, ModelKey, Ordinal, part, rows};
 use mlflow_api::{RegisteredModelName, Result, Workspace};
 use table::{Condition, Failure, Item, Plan, Query, Update, Write, text};
@@ -22,7 +22,7 @@ impl Store {
     /// gets another home. Deleting the model again completes the deletion, unless the model had
     /// been renamed, in which case its home can no longer be found.
     pub async fn model_delete(&self, workspace: &Workspace, name: &Granted<RegisteredModelName>) -> Result<()> {
-        let along = self.along.deleted(&Guarded::RegisteredModel(RegisteredModelName::clone(name)));
+        let along = self.along.writes_of_deletion(&Guard::RegisteredModel(RegisteredModelName::clone(name)));
         let along = &along;
         let name = name.as_str();
         let model = self

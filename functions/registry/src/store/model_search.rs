@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use access::Visible;
+use access::Visibility;
 use entities::listing::{Page, Reading, fill};
 use futures::future::try_join_all;
 use key_schema::{Key, ModelKey, ModelKind, Ordinal, rows};
@@ -23,7 +23,7 @@ impl Store {
     /// request for the page's part of that list, one per 100 models of the page, and one per 100 of
     /// their latest versions. Models that the filter rejects cost the same again. A search for
     /// models and prompts at once reads all of those whose names may pass.
-    pub async fn model_search(&self, workspace: &Workspace, visible: &Visible, search: &Search) -> Result<Models> {
+    pub async fn model_search(&self, workspace: &Workspace, visible: &Visibility, search: &Search) -> Result<Models> {
         limits::max_models(search.max_results)?;
         let (filter, order) = parse_registered_model_search(&search.filter, &search.order_by)?;
         let fingerprint = Fingerprint::of_registered_model_search(&search.filter, &search.order_by);
@@ -77,7 +77,7 @@ impl Store {
 
     /// Builds models with those of their latest versions that are visible. Takes one request per
     /// 100 versions, and one for each version that has tags that are too large for its document.
-    pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visible) -> Result<Vec<RegisteredModel>> {
+    pub(super) async fn models_whole(&self, found: &[Candidate], visible: &Visibility) -> Result<Vec<RegisteredModel>> {
         let key = |home: &ModelKey, version: u32| rows::ModelVersion::key(home, &Ordinal(version));
         let latest = |model: &Model| {
             let shown = is_visible(visible, model, true).then(|| model.latest().into_values());

@@ -64,7 +64,7 @@ impl Document for ModelDocument<'_> {
 impl Store {
     /// Returns the document of the model with this name.
     pub(super) fn model_document<'a>(&'a self, name: &'a str) -> ModelDocument<'a> {
-        ModelDocument { name, key: self.key_of(name), id: self.along.id_of(name), seen: OnceLock::new() }
+        ModelDocument { name, key: self.key_of(name), id: self.along.model_id(name), seen: OnceLock::new() }
     }
 
     /// Sets a tag of a model. Takes one request, three more for values of more than 1 KB, and two

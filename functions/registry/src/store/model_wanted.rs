@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use access::{Guarded, Resource, Visible};
+use access::{Guard, Resource, Visibility};
 use entities::entries;
 use entities::listing::{Candidates, Pace};
 use futures::stream::{self, StreamExt, TryStreamExt};
@@ -52,27 +52,27 @@ impl RegisteredModelFields for Candidate {
 
 /// Checks whether a list may show either a model or a prompt with this name. Which of the two it is
 /// can only be read from its item.
-pub(super) fn may_be_visible(visible: &Visible, name: &str) -> bool {
-    let guarded = Guarded::RegisteredModel(RegisteredModelName::named(name));
+pub(super) fn may_be_visible(visible: &Visibility, name: &str) -> bool {
+    let guarded = Guard::RegisteredModel(RegisteredModelName::named(name));
     [Resource::RegisteredModel, Resource::Prompt].into_iter().any(|kind| visible.shows_as(kind, &guarded))
 }
 
 /// Checks whether a list may show this model, or its versions.
-pub(super) fn is_visible(visible: &Visible, model: &Model, versions: bool) -> bool {
+pub(super) fn is_visible(visible: &Visibility, model: &Model, versions: bool) -> bool {
     let kind = match (model.kind(), versions) {
         (ModelKind::Model, false) => Resource::RegisteredModel,
         (ModelKind::Model, true) => Resource::ModelVersion,
         (ModelKind::Prompt, false) => Resource::Prompt,
         (ModelKind::Prompt, true) => Resource::PromptVersion,
     };
-    visible.shows_as(kind, &Guarded::RegisteredModel(RegisteredModelName::named(&model.name)))
+    visible.shows_as(kind, &Guard::RegisteredModel(RegisteredModelName::named(&model.name)))
 }
 
 /// The conditions that a model has to meet to be on a page.
 pub(super) struct Wanted<'a> {
     pub(super) store: Store,
     pub(super) workspace: &'a Workspace,
-    pub(super) visible: &'a Visible,
+    pub(super) visible: &'a Visibility,
     pub(super) filter: RegisteredModelFilter,
     pub(super) order: RegisteredModelOrder,
     pub(super) after: Option<SortKey>,
@@ -93,13 +93,13 @@ impl Wanted<'_> {
 
     /// Checks whether all models of a list pass.
     pub(super) fn refuses_none(&self) -> bool {
-        self.filter.names.is_empty() && !self.refuses_models() && matches!(self.visible, Visible::Everything)
+        self.filter.names.is_empty() && !self.refuses_models() && matches!(self.visible, Visibility::Everything)
     }
 
     /// Checks whether models may be rejected for reasons that their entries in the lists do not
     /// show.
     pub(super) fn refuses_models(&self) -> bool {
-        !self.filter.tags.tests.is_empty() || !matches!(self.visible, Visible::Everything)
+        !self.filter.tags.tests.is_empty() || !matches!(self.visible, Visibility::Everything)
     }
 }
 

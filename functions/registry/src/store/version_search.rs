@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use access::Visible;
+use access::Visibility;
 
 use entities::listing::{Found, Pace, Page, Top};
 use entities::read_all;
@@ -100,7 +100,7 @@ impl Store {
     pub async fn version_search(
         &self,
         workspace: &Workspace,
-        visible: &Visible,
+        visible: &Visibility,
         search: &Search,
     ) -> Result<FoundVersions> {
         limits::max_versions(search.max_results)?;
@@ -218,7 +218,7 @@ impl Store {
             let items = self.table.get_many(&keys).await?;
             // The kind of each model is read only if it affects which versions are visible.
             let shown = match &wanted.visible {
-                Visible::Everything => None,
+                Visibility::Everything => None,
                 visible => {
                     let named = places
                         .iter()
@@ -280,7 +280,7 @@ struct Wanted<'a> {
     order: VersionOrder,
     after: Option<SortKey>,
     page_size: usize,
-    visible: Visible,
+    visible: Visibility,
 }
 
 /// The versions of one model that pass, as far as they have been examined. If one version is a

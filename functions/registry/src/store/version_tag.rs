@@ -118,7 +118,7 @@ impl Store {
         let key = self.key_of(name);
         let update = Update::new(rows::ModelVersion::key(&key, &Ordinal(number)));
         let update = change(update).only_if(Condition::Missing(TAG_ROWS.into()));
-        match self.table.transact(&[Write::Update(update), is_at_home(&key, name, self.along.id_of(name))]).await {
+        match self.table.transact(&[Write::Update(update), is_at_home(&key, name, self.along.model_id(name))]).await {
             Ok(()) => Ok(true),
             Err(Failure::Cancelled(_) | Failure::TooLarge) => Ok(false),
             Err(failure) => Err(failure.into()),

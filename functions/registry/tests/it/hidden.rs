@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use access::{Resource, Visible};
+use access::{Resource, Visibility};
 use serde_json::{Value, json};
 use test_site::{Api, Judge, Site};
 
@@ -12,7 +12,7 @@ async fn a_source_that_names_a_run_is_hidden_with_the_run() {
     let site = Site::new().await;
     let store = registry::store::Store::new(site.table.clone(), "s3://bucket/root");
     let all = Api(registry::router(&store, test_site::everybody()));
-    let without_runs = Judge::of_asks(Visible::Everything, |ask| ask.kind != Resource::Run);
+    let without_runs = Judge::of_asks(Visibility::Everything, |ask| ask.kind != Resource::Run);
     let without_runs = Api(registry::router(&store, Arc::new(without_runs)));
     all.post("registered-models/create", json!({ "name": "m" })).await.ok();
     let run = "0123456789abcdef".repeat(2);

@@ -77,7 +77,7 @@ impl Store {
     }
 }
 
-impl service::Store for Store {
+impl service::DomainStore for Store {
     fn table(&self) -> &Table {
         &self.table
     }
@@ -88,12 +88,12 @@ impl service::Store for Store {
 
     /// Removes expired traces from the scope, even if they have not been deleted yet. Takes no
     /// request, or one per minute.
-    async fn only_shown(&self, scope: Scope) -> Result<Scope> {
+    async fn hide_expired(&self, scope: Scope) -> Result<Scope> {
         let experiments: Vec<_> = scope.traces().map(entities::StoredTrace::experiment).collect();
         if experiments.is_empty() {
             return Ok(scope);
         }
         let kept = self.kept.since(experiments).await?;
-        Ok(scope.only_traces(|trace| kept.has(trace)))
+        Ok(scope.retain_traces(|trace| kept.has(trace)))
     }
 }

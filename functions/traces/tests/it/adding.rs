@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use access::{Action, Resource, Visible};
+use access::{Action, Resource, Visibility};
 use serde_json::{Value, json};
 use test_site::Judge;
 
@@ -13,8 +13,8 @@ use crate::server::{Server, Site, id, info, span};
 
 /// Starts a process whose callers may create traces and assessments, but not read or change any.
 async fn adding(site: &Site) -> Server {
-    let may = |ask: &access::Ask| ask.action == Action::Create || ask.kind == Resource::Experiment;
-    Server::guarded(&site.table, Arc::new(Judge::of_asks(Visible::Everything, may).looking())).await
+    let may = |ask: &access::AccessCheck| ask.action == Action::Create || ask.kind == Resource::Experiment;
+    Server::guarded(&site.table, Arc::new(Judge::of_asks(Visibility::Everything, may).looking())).await
 }
 
 /// Returns a trace with all fields that a client may set, each with the same text.

@@ -109,7 +109,7 @@ impl Server {
         let tracking = tracking::store::Store::with_lease(table.clone(), ROOT, LEASE);
         tracking.experiment_create_default(&mlflow_api::Workspace::default()).await.unwrap();
         let traces = traces::store::Store::with_lease(table.clone(), Artifacts::below(ROOT), LEASE);
-        Self(Api(service::joined(
+        Self(Api(service::join_routers(
             traces::router(&traces, authorizer),
             [tracking::router(&tracking, test_site::everybody())],
         )))

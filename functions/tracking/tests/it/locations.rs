@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use access::{Action, Resource, Visible};
+use access::{Action, Resource, Visibility};
 use artifact_store::Artifacts;
 use serde_json::json;
 use test_site::{Api, Judge, Site};
@@ -14,8 +14,8 @@ async fn a_relative_location_is_resolved_before_it_is_checked() {
     let site = Site::new().await;
     let store = tracking::store::Store::new(site.table.clone(), "mlflow-artifacts:/");
     let store = store.with_artifacts(Artifacts::below("/srv/data/artifacts")).in_directory("/srv");
-    let create_only = |ask: &access::Ask| ask.action == Action::Create && ask.kind == Resource::Experiment;
-    let judge = Judge::of_asks(Visible::Everything, create_only).looking();
+    let create_only = |ask: &access::AccessCheck| ask.action == Action::Create && ask.kind == Resource::Experiment;
+    let judge = Judge::of_asks(Visibility::Everything, create_only).looking();
     let api = Api(tracking::router(&store, Arc::new(judge)));
     for (location, status) in [
         ("data/artifacts/1", 403),

@@ -8,37 +8,37 @@ use futures::future::BoxFuture;
 use mlflow_api::Result;
 use table::{Table, TableKey, Write};
 
-use crate::guard::{Ask, Guarded, Read};
-use crate::identity::{Arrived, Identity};
-use crate::kind::Resource;
+use crate::action::Resource;
+use crate::guard::{AccessCheck, AuthorizerItems, Guard};
+use crate::identity::{Identity, RequestHead};
 
 /// Maximum number of guards that a list enumerates up front. One request reads this many.
-const FEW: usize = 100;
+const MAX_ENUMERATED_GUARDS: usize = 100;
 
 /// Decides which entities lists may show to a caller, if that follows from rules rather than from a
 /// set.
-pub trait Sight: Send + Sync + fmt::Debug {
+pub trait VisibilityRules: Send + Sync + fmt::Debug {
     /// Checks whether an entity of this kind with this guard may be shown.
-    fn shows(&self, kind: Resource, guarded: &Guarded) -> bool;
+    fn shows(&self, kind: Resource, guarded: &Guard) -> bool;
 
     /// Returns every guard of this kind that may be shown, or `None` if they cannot be enumerated.
     /// For scorers, an experiment stands for all of its scorers.
-    fn all(&self, kind: Resource) -> Option<Vec<Guarded>>;
+    fn all(&self, kind: Resource) -> Option<Vec<Guard>>;
 }
 
 /// The entities that a list may show.
 #[derive(Clone, Debug, Default)]
-pub enum Visible {
+pub enum Visibility {
     /// Everything in the workspace.
     #[default]
     Everything,
     /// The entities with these guards. An experiment includes its scorers.
-    Only(Arc<HashSet<Guarded>>),
+    Only(Arc<HashSet<Guard>>),
     /// The entities that match rules.
-    Which(Arc<dyn Sight>),
+    Matching(Arc<dyn VisibilityRules>),
 }
 
-impl Visible {
+impl Visibility {
     /// Returns a value that shows nothing.
     #[must_use]
     pub fn nothing() -> Self {
@@ -49,23 +49,23 @@ impl Visible {
     /// counting it towards the page. This way pages are full, and a page token reveals nothing
     /// about hidden items.
     #[must_use]
-    pub fn shows(&self, guarded: &Guarded) -> bool {
+    pub fn shows(&self, guarded: &Guard) -> bool {
         self.shows_as(guarded.resource(), guarded)
     }
 
     /// Checks whether a list may show entities of `kind` under this guard. The kind may differ from
     /// the guard's own, such as for a prompt.
     #[must_use]
-    pub fn shows_as(&self, kind: Resource, guarded: &Guarded) -> bool {
+    pub fn shows_as(&self, kind: Resource, guarded: &Guard) -> bool {
         match self {
             Self::Everything => true,
             Self::Only(some) => match guarded {
-                Guarded::Scorer(experiment, _) => {
-                    some.contains(guarded) || some.contains(&Guarded::Experiment(*experiment))
+                Guard::Scorer(experiment, _) => {
+                    some.contains(guarded) || some.contains(&Guard::Experiment(*experiment))
                 }
                 _ => some.contains(guarded),
             },
-            Self::Which(sight) => sight.shows(kind, guarded),
+            Self::Matching(sight) => sight.shows(kind, guarded),
         }
     }
 
@@ -73,40 +73,40 @@ impl Visible {
     /// search can then check these instead of all entities. For scorers, an experiment stands for
     /// all of its scorers.
     #[must_use]
-    pub fn few(&self, kind: Resource) -> Option<Vec<Guarded>> {
+    pub fn enumerate_guards(&self, kind: Resource) -> Option<Vec<Guard>> {
         let all = match self {
             Self::Everything => None,
             Self::Only(some) => {
-                let is_of = |guarded: &Guarded| {
+                let is_of = |guarded: &Guard| {
                     let resource = guarded.resource();
                     resource == kind || (kind, resource) == (Resource::Scorer, Resource::Experiment)
                 };
                 Some(some.iter().filter(|guarded| is_of(guarded)).cloned().collect())
             }
-            Self::Which(sight) => sight.all(kind),
+            Self::Matching(sight) => sight.all(kind),
         };
-        all.filter(|all: &Vec<_>| all.len() <= FEW)
+        all.filter(|all: &Vec<_>| all.len() <= MAX_ENUMERATED_GUARDS)
     }
 }
 
 /// A change of a guarded entity, in response to which an authorizer may write items of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event<'a> {
+pub enum EntityEvent<'a> {
     /// The entity was created.
     Created {
         /// Kind of the entity.
         kind: Resource,
         /// Guard of the entity.
-        guarded: &'a Guarded,
+        guarded: &'a Guard,
         /// Id that distinguishes the entity from earlier ones with the same name.
         id: &'a str,
         /// Name that the entity's rows are stored under.
         home: &'a str,
     },
     /// The entity was renamed, from the first name to the second.
-    Renamed(&'a Guarded, &'a Guarded),
+    Renamed(&'a Guard, &'a Guard),
     /// The entity was deleted. Deleted experiments can be restored.
-    Deleted(&'a Guarded),
+    Deleted(&'a Guard),
 }
 
 /// Authenticates callers and decides what they may do. There is one per process.
@@ -116,7 +116,7 @@ pub trait Authorizer: Send + Sync {
     ///
     /// # Errors
     /// `UNAUTHENTICATED` if the sender cannot be identified.
-    fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>>;
+    fn authenticate<'a>(&'a self, arrived: &'a RequestHead) -> BoxFuture<'a, Result<Identity>>;
 
     /// Checks whether there are workspaces other than the default one. If not, requests that name a
     /// workspace are rejected.
@@ -126,7 +126,7 @@ pub trait Authorizer: Send + Sync {
 
     /// Checks whether the authorizer needs the stored items of guards. They take one more request.
     /// If it does not need them, nothing is read for it.
-    fn looks(&self) -> bool {
+    fn checks_guards(&self) -> bool {
         true
     }
 
@@ -140,12 +140,12 @@ pub trait Authorizer: Send + Sync {
         &'a self,
         identity: Identity,
         table: &'a Table,
-        guards: &'a [Guarded],
-    ) -> BoxFuture<'a, Result<(Identity, Read)>> {
+        guards: &'a [Guard],
+    ) -> BoxFuture<'a, Result<(Identity, AuthorizerItems)>> {
         Box::pin(async move {
-            let key = |guard: &Guarded| guard.key(&identity.workspace).map(TableKey::here);
+            let key = |guard: &Guard| guard.key(&identity.workspace).map(TableKey::here);
             let keys: Vec<_> = guards.iter().filter_map(key).collect();
-            let read = if keys.is_empty() { Read::new() } else { table.get_together(&keys).await? };
+            let read = if keys.is_empty() { AuthorizerItems::new() } else { table.get_together(&keys).await? };
             Ok((identity, read))
         })
     }
@@ -163,8 +163,8 @@ pub trait Authorizer: Send + Sync {
     fn authorize<'a>(
         &'a self,
         identity: &'a Identity,
-        asked: &'a [Ask],
-        read: &'a Read,
+        asked: &'a [AccessCheck],
+        read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>>;
 
     /// Decides asks about entities that turn out to be involved while the request is processed. A
@@ -172,17 +172,17 @@ pub trait Authorizer: Send + Sync {
     fn authorize_further<'a>(
         &'a self,
         identity: &'a Identity,
-        asked: &'a [Ask],
-        read: &'a Read,
+        asked: &'a [AccessCheck],
+        read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>> {
         self.authorize(identity, asked, read)
     }
 
     /// Returns the entities that lists may show to the caller.
-    fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>>;
+    fn visibility<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visibility>>;
 
     /// Returns the writes to add to the transaction that creates, renames or deletes an entity.
-    fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
+    fn writes(&self, identity: &Identity, event: EntityEvent<'_>) -> Vec<Write> {
         let _ = (identity, event);
         Vec::new()
     }
@@ -191,9 +191,9 @@ pub trait Authorizer: Send + Sync {
 /// Allows everything to every caller. The gateway has already admitted the caller, or the caller is
 /// on the same machine.
 #[derive(Clone, Copy, Debug)]
-pub struct AdmitEverybody;
+pub struct AllowAll;
 
-impl AdmitEverybody {
+impl AllowAll {
     /// Returns a shared instance, as routers and scopes expect it.
     #[must_use]
     pub fn shared() -> Arc<dyn Authorizer> {
@@ -201,21 +201,26 @@ impl AdmitEverybody {
     }
 }
 
-impl Authorizer for AdmitEverybody {
-    fn authenticate<'a>(&'a self, _: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
-        Box::pin(async { Ok(Identity::somebody()) })
+impl Authorizer for AllowAll {
+    fn authenticate<'a>(&'a self, _: &'a RequestHead) -> BoxFuture<'a, Result<Identity>> {
+        Box::pin(async { Ok(Identity::anonymous()) })
     }
 
-    fn looks(&self) -> bool {
+    fn checks_guards(&self) -> bool {
         false
     }
 
-    fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+    fn authorize<'a>(
+        &'a self,
+        _: &'a Identity,
+        asked: &'a [AccessCheck],
+        _: &'a AuthorizerItems,
+    ) -> BoxFuture<'a, Result<Vec<bool>>> {
         Box::pin(async { Ok(vec![true; asked.len()]) })
     }
 
-    fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
-        Box::pin(async { Ok(Visible::Everything) })
+    fn visibility<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visibility>> {
+        Box::pin(async { Ok(Visibility::Everything) })
     }
 }
 
@@ -227,12 +232,12 @@ mod tests {
 
     #[test]
     fn what_may_be_shown_can_be_named_where_it_is_little() {
-        let experiment = |number: u64| Guarded::Experiment(ExperimentId::from_number(number).unwrap());
-        let only = |numbers: std::ops::Range<u64>| Visible::Only(Arc::new(numbers.map(experiment).collect()));
-        assert!(Visible::Everything.few(Resource::Experiment).is_none());
-        assert_eq!(only(7..8).few(Resource::Experiment), Some(vec![experiment(7)]));
-        assert_eq!(only(7..8).few(Resource::RegisteredModel), Some(Vec::new()));
-        assert!(only(0..101).few(Resource::Experiment).is_none());
-        assert!(only(7..8).shows(&experiment(7)) && !Visible::nothing().shows(&experiment(7)));
+        let experiment = |number: u64| Guard::Experiment(ExperimentId::from_number(number).unwrap());
+        let only = |numbers: std::ops::Range<u64>| Visibility::Only(Arc::new(numbers.map(experiment).collect()));
+        assert!(Visibility::Everything.enumerate_guards(Resource::Experiment).is_none());
+        assert_eq!(only(7..8).enumerate_guards(Resource::Experiment), Some(vec![experiment(7)]));
+        assert_eq!(only(7..8).enumerate_guards(Resource::RegisteredModel), Some(Vec::new()));
+        assert!(only(0..101).enumerate_guards(Resource::Experiment).is_none());
+        assert!(only(7..8).shows(&experiment(7)) && !Visibility::nothing().shows(&experiment(7)));
     }
 }

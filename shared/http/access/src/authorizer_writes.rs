@@ -9,10 +9,10 @@ use entities::attributes::GOES_TO;
 use mlflow_api::{RegisteredModelName, Workspace};
 use table::{Condition, Item, Write, text};
 
-use crate::authorizer::{Authorizer, Event};
-use crate::guard::{Guarded, workspace_key};
+use crate::action::Resource;
+use crate::authorizer::{Authorizer, EntityEvent};
+use crate::guard::{Guard, workspace_key};
 use crate::identity::{Caller, Identity};
-use crate::kind::Resource;
 
 /// Writes that the authorizer adds to the request's transaction, for example the caller's grant on
 /// a new entity.
@@ -20,7 +20,7 @@ use crate::kind::Resource;
 pub struct AuthorizerWrites {
     by: Option<(Arc<dyn Authorizer>, Identity)>,
     models: Arc<HashMap<RegisteredModelName, Option<String>>>,
-    within: Option<WorkspaceIdentity>,
+    workspace_identity: Option<WorkspaceIdentity>,
 }
 
 impl AuthorizerWrites {
@@ -35,12 +35,12 @@ impl AuthorizerWrites {
         models: HashMap<RegisteredModelName, Option<String>>,
         within: Option<WorkspaceIdentity>,
     ) -> Self {
-        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into(), within }
+        Self { by: Some((Arc::clone(authorizer), identity.clone())), models: models.into(), workspace_identity: within }
     }
 
     /// Returns the id of the model that the authorizer decided about under this name.
     #[must_use]
-    pub fn id_of(&self, name: &str) -> Option<&str> {
+    pub fn model_id(&self, name: &str) -> Option<&str> {
         self.models.get(&RegisteredModelName::named(name))?.as_deref()
     }
 
@@ -49,7 +49,7 @@ impl AuthorizerWrites {
     /// model does not apply to the other. Returns `true` for names that the authorizer did not
     /// decide about.
     #[must_use]
-    pub fn is_asked_about(&self, name: &str, id: &str) -> bool {
+    pub fn is_authorized_model(&self, name: &str, id: &str) -> bool {
         self.models.get(&RegisteredModelName::named(name)).is_none_or(|asked| asked.as_deref() == Some(id))
     }
 
@@ -62,8 +62,8 @@ impl AuthorizerWrites {
     /// Returns the identity of the request's workspace. `None` in the default workspace, and for
     /// changes outside a request.
     #[must_use]
-    pub fn within(&self) -> Option<&WorkspaceIdentity> {
-        self.within.as_ref()
+    pub fn workspace_identity(&self) -> Option<&WorkspaceIdentity> {
+        self.workspace_identity.as_ref()
     }
 
     /// Returns a condition for a transaction that creates an entity in a workspace. It requires
@@ -71,11 +71,11 @@ impl AuthorizerWrites {
     /// with the same name, and that it is not being deleted. Returns `None` for the default
     /// workspace, which is never deleted. Costs two write units.
     #[must_use]
-    pub fn is_open(&self, workspace: &Workspace) -> Option<Write> {
+    pub fn workspace_open_condition(&self, workspace: &Workspace) -> Option<Write> {
         if *workspace == Workspace::default() {
             return None;
         }
-        Some(self.within.as_ref().map_or_else(
+        Some(self.workspace_identity.as_ref().map_or_else(
             || Write::Check(workspace_key(workspace), Condition::item_exists().and(Condition::Missing(GOES_TO.into()))),
             WorkspaceIdentity::is_open,
         ))
@@ -89,7 +89,7 @@ impl AuthorizerWrites {
 
     /// Records the caller as the owner of a new item, if the caller is a user.
     #[must_use]
-    pub fn owned(&self, item: Item) -> Item {
+    pub fn with_owner(&self, item: Item) -> Item {
         match &self.by {
             Some((_, Identity { caller: Caller::User(user), .. })) => {
                 item.with(entities::attributes::OWNER, text(user.name.as_str()))
@@ -103,21 +103,21 @@ impl AuthorizerWrites {
     /// its name. For a registered model, it is the name that its rows are stored under, which does
     /// not change when the model is renamed.
     #[must_use]
-    pub fn created(&self, kind: Resource, guarded: &Guarded, id: &str, home: &str) -> Vec<Write> {
-        self.of_event(Event::Created { kind, guarded, id, home })
+    pub fn writes_of_creation(&self, kind: Resource, guarded: &Guard, id: &str, home: &str) -> Vec<Write> {
+        self.of_event(EntityEvent::Created { kind, guarded, id, home })
     }
 
     /// Returns the writes to add when a registered model is renamed.
     #[must_use]
-    pub fn renamed(&self, name: &RegisteredModelName, new_name: &RegisteredModelName) -> Vec<Write> {
-        let [name, new_name] = [name, new_name].map(|name| Guarded::RegisteredModel(name.clone()));
-        self.of_event(Event::Renamed(&name, &new_name))
+    pub fn writes_of_renaming(&self, name: &RegisteredModelName, new_name: &RegisteredModelName) -> Vec<Write> {
+        let [name, new_name] = [name, new_name].map(|name| Guard::RegisteredModel(name.clone()));
+        self.of_event(EntityEvent::Renamed(&name, &new_name))
     }
 
     /// Returns the writes to add when an entity is deleted.
     #[must_use]
-    pub fn deleted(&self, guarded: &Guarded) -> Vec<Write> {
-        self.of_event(Event::Deleted(guarded))
+    pub fn writes_of_deletion(&self, guarded: &Guard) -> Vec<Write> {
+        self.of_event(EntityEvent::Deleted(guarded))
     }
 
     /// Returns the authorizer and the caller of the request, if there is a request.
@@ -125,7 +125,7 @@ impl AuthorizerWrites {
         self.by.as_ref().map(|(authorizer, identity)| (authorizer, identity))
     }
 
-    fn of_event(&self, event: Event<'_>) -> Vec<Write> {
+    fn of_event(&self, event: EntityEvent<'_>) -> Vec<Write> {
         self.by.as_ref().map(|(authorizer, identity)| authorizer.writes(identity, event)).unwrap_or_default()
     }
 }

@@ -20,22 +20,22 @@ pub enum Credentials {
 
 /// The credentials of a request, with the context needed to check them.
 #[derive(Debug)]
-pub struct Sent {
+pub struct RequestCredentials {
     /// The credentials.
     pub credentials: Credentials,
     /// The client's IP address, if known.
-    pub from: Option<IpAddr>,
+    pub client_address: Option<IpAddr>,
     /// The error to return if the credentials are not valid.
     pub refusal: Error,
 }
 
-impl PartialEq for Sent {
+impl PartialEq for RequestCredentials {
     fn eq(&self, other: &Self) -> bool {
         self.credentials == other.credentials
     }
 }
 
-impl Eq for Sent {}
+impl Eq for RequestCredentials {}
 
 impl Credentials {
     /// Returns the user that the credentials claim to belong to, if any. The claim has not been

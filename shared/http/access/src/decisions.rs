@@ -1,6 +1,6 @@
 //! Decides the needs of a request in batches, so that a refused request reads little.
 //!
-//! A request may name [`MAX_NAMED`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are
+//! A request may name [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED) entities. The first [`FIRST_BATCH`] are
 //! looked up and authorized before any other is read, and each further batch is twice as large. A
 //! caller without any rights is therefore refused after the first batch. A caller who may touch
 //! some of the entities is refused after reading at most about twice as many. A request that names
@@ -14,13 +14,13 @@ use entities::attributes::WORKSPACE;
 use mlflow_api::{Error, ExperimentId, RegisteredModelName, Workspace};
 use table::{Item, Table, TableKey};
 
-use crate::ask::{experiments_of_datasets, guards, one};
-use crate::authorizer::{Authorizer, Visible};
-use crate::guard::{Ask, Guarded, Read, Stored, workspace_key};
+use crate::action::{Action, Resource};
+use crate::authorizer::{Authorizer, Visibility};
+use crate::guard::{AccessCheck, AuthorizerItems, Guard, StoredGuard, workspace_key};
+use crate::guard_lookup::{access_check, experiments_of_datasets, guards_of};
 use crate::identity::Identity;
-use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
-use crate::resolve::{Resolved, resolve};
+use crate::target_resolution::{ResolvedEntity, resolve};
 use crate::workspaces::check;
 
 /// Number of targets, and then of guards, in the first batch. With users, each guard takes two
@@ -29,34 +29,34 @@ const FIRST_BATCH: usize = 100;
 
 /// The reason why a request is refused.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum AccessRefusal {
     /// The caller lacks permission for this need.
     Denied(Box<(Identity, Need)>),
     /// An error occurred while the needs were being decided.
     Failed(Error),
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for AccessRefusal {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
 }
 
-impl From<table::Failure> for Refusal {
+impl From<table::Failure> for AccessRefusal {
     fn from(failure: table::Failure) -> Self {
         Self::Failed(failure.into())
     }
 }
 
-type Result<T> = std::result::Result<T, Refusal>;
+type Result<T> = std::result::Result<T, AccessRefusal>;
 
 /// The decision about one need. Of refused needs, only those to list or to show are recorded; any
 /// other refusal ends the request.
 #[derive(Debug)]
-pub(crate) struct Decided<'a> {
+pub(crate) struct NeedDecision<'a> {
     pub(crate) need: &'a Need,
     /// The resolved entity; `None` if it does not exist, or not in the caller's workspace.
-    pub(crate) resolved: Option<Resolved>,
+    pub(crate) resolved: Option<ResolvedEntity>,
     pub(crate) is_allowed: bool,
     /// Whether permission for one of the guards is enough. An evaluation dataset may be read by
     /// callers who may read at least one of its experiments.
@@ -65,9 +65,9 @@ pub(crate) struct Decided<'a> {
     pub(crate) experiments: Option<HashSet<ExperimentId>>,
 }
 
-impl<'a> Decided<'a> {
-    fn new(need: &'a Need, resolved: Option<Resolved>) -> Self {
-        let is_dataset = matches!(resolved, Some(Resolved::EvaluationDataset(_)));
+impl<'a> NeedDecision<'a> {
+    fn new(need: &'a Need, resolved: Option<ResolvedEntity>) -> Self {
+        let is_dataset = matches!(resolved, Some(ResolvedEntity::EvaluationDataset(_)));
         let one_is_enough = is_dataset && !need.action.writes();
         Self { need, resolved, is_allowed: !one_is_enough, one_is_enough, experiments: None }
     }
@@ -82,7 +82,7 @@ impl<'a> Decided<'a> {
     }
 
     fn is_of_dataset(&self) -> bool {
-        matches!(self.resolved, Some(Resolved::EvaluationDataset(_)))
+        matches!(self.resolved, Some(ResolvedEntity::EvaluationDataset(_)))
     }
 
     /// Checks whether the need was refused and the refusal fails the request.
@@ -97,18 +97,18 @@ pub(crate) struct Decisions<'a> {
     table: &'a Table,
     needs: &'a Needs,
     /// Whether the items of guards are read.
-    looks: bool,
+    checks_guards: bool,
     /// Whether this is a follow-up check for a request that has already been authorized.
-    further: bool,
+    is_follow_up: bool,
     /// The caller, as of the most recent read.
     pub(crate) identity: Identity,
-    pub(crate) decided: Vec<Decided<'a>>,
+    pub(crate) decided: Vec<NeedDecision<'a>>,
     /// The registered models that the authorizer decided about, with their ids.
     pub(crate) models: HashMap<RegisteredModelName, Option<String>>,
     /// The identity of the request's workspace, if its item was read.
     pub(crate) workspace: Option<WorkspaceIdentity>,
     /// What lists may show to this caller, if that had to be computed for a decision.
-    visible: Option<(Identity, Visible)>,
+    visible: Option<(Identity, Visibility)>,
     /// Whether the workspace of the request is known to exist.
     is_workspace_known: bool,
     /// Size of the next batch.
@@ -116,7 +116,7 @@ pub(crate) struct Decisions<'a> {
 }
 
 /// The index of a need and one of its target's guards; `None` if the target does not exist.
-type Guarding = (usize, Option<Guarded>);
+type NeedGuard = (usize, Option<Guard>);
 
 impl<'a> Decisions<'a> {
     /// Decides all needs of a request.
@@ -135,8 +135,8 @@ impl<'a> Decisions<'a> {
             authorizer: authorizer.as_ref(),
             table,
             needs,
-            looks,
-            further,
+            checks_guards: looks,
+            is_follow_up: further,
             identity,
             decided: Vec::new(),
             models: HashMap::new(),
@@ -160,10 +160,10 @@ impl<'a> Decisions<'a> {
     }
 
     /// Returns what lists may show to the caller.
-    pub(crate) async fn visible(&self) -> mlflow_api::Result<Visible> {
+    pub(crate) async fn visible(&self) -> mlflow_api::Result<Visibility> {
         match &self.visible {
             Some((identity, visible)) if *identity == self.identity => Ok(visible.clone()),
-            _ => Ok(self.identity.restriction.narrow(self.authorizer.visible(&self.identity).await?)),
+            _ => Ok(self.identity.restriction.narrow(self.authorizer.visibility(&self.identity).await?)),
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Decisions<'a> {
     /// read.
     async fn without_unlisted(&mut self, groups: Vec<Vec<&'a Need>>) -> Result<Vec<Vec<&'a Need>>> {
         let listed = groups.iter().filter(|group| listed_experiment(group).is_some()).count();
-        if !self.looks || listed <= FIRST_BATCH {
+        if !self.checks_guards || listed <= FIRST_BATCH {
             return Ok(groups);
         }
         self.identity = self.authorizer.confirm(self.identity.clone()).await?;
@@ -201,22 +201,22 @@ impl<'a> Decisions<'a> {
         };
         let (hidden, shown) = groups.into_iter().partition::<Vec<_>, _>(is_hidden);
         let hidden = hidden.into_iter().flatten();
-        self.decided.extend(hidden.map(|need| Decided { is_allowed: false, ..Decided::new(need, None) }));
+        self.decided.extend(hidden.map(|need| NeedDecision { is_allowed: false, ..NeedDecision::new(need, None) }));
         Ok(shown)
     }
 
     async fn decide(&mut self, batch: Vec<&'a Need>) -> Result<()> {
         let targets: Vec<_> = batch.iter().map(|need| &need.target).collect();
         let mut targets = resolve(self.table, &self.identity.workspace, &targets).await?;
-        let listed = if self.looks {
+        let listed = if self.checks_guards {
             experiments_of_datasets(self.table, &self.identity.workspace, &mut targets).await?
         } else {
             HashMap::new()
         };
         let guards: Vec<_> =
-            batch.iter().zip(&targets).map(|(need, resolved)| guards(need, resolved.as_ref(), &listed)).collect();
+            batch.iter().zip(&targets).map(|(need, resolved)| guards_of(need, resolved.as_ref(), &listed)).collect();
         let mut decided: Vec<_> =
-            batch.into_iter().zip(targets).map(|(need, resolved)| Decided::new(need, resolved)).collect();
+            batch.into_iter().zip(targets).map(|(need, resolved)| NeedDecision::new(need, resolved)).collect();
         let mut guarding = Vec::new();
         for (place, (decided, guards)) in decided.iter_mut().zip(guards).enumerate() {
             let guards = self.without_hidden(decided, guards).await?;
@@ -246,8 +246,8 @@ impl<'a> Decisions<'a> {
     /// Returns the guards to read for a need. For an evaluation dataset with many experiments,
     /// these are the first ones that the caller's grants include. One permitted experiment is
     /// enough, and experiments that the caller may not read are skipped.
-    async fn without_hidden(&mut self, decided: &mut Decided<'a>, guards: Vec<Guarded>) -> Result<Vec<Guarded>> {
-        if !decided.one_is_enough || !self.looks {
+    async fn without_hidden(&mut self, decided: &mut NeedDecision<'a>, guards: Vec<Guard>) -> Result<Vec<Guard>> {
+        if !decided.one_is_enough || !self.checks_guards {
             return Ok(guards);
         }
         if guards.len() <= FIRST_BATCH {
@@ -258,16 +258,16 @@ impl<'a> Decisions<'a> {
         let visible = self.visible().await?;
         self.visible = Some((self.identity.clone(), visible.clone()));
         let mut shown: Vec<_> = guards.into_iter().filter(|guard| visible.shows(guard)).collect();
-        decided.experiments = Some(shown.iter().filter_map(Guarded::experiment).collect());
+        decided.experiments = Some(shown.iter().filter_map(Guard::experiment).collect());
         shown.truncate(FIRST_BATCH);
         Ok(shown)
     }
 
     /// Splits off the guards of the next batch.
-    fn split<'b>(&self, guarding: &'b [Guarding]) -> (&'b [Guarding], &'b [Guarding]) {
+    fn split<'b>(&self, guarding: &'b [NeedGuard]) -> (&'b [NeedGuard], &'b [NeedGuard]) {
         let mut guards = HashSet::new();
         let mut end = guarding.len();
-        for (place, (_, guard)) in guarding.iter().enumerate().filter(|_| self.looks) {
+        for (place, (_, guard)) in guarding.iter().enumerate().filter(|_| self.checks_guards) {
             guards.extend(guard);
             if guards.len() > self.size {
                 end = place;
@@ -277,8 +277,8 @@ impl<'a> Decisions<'a> {
         guarding.split_at(end)
     }
 
-    async fn decide_part(&mut self, decided: &mut [Decided<'a>], part: &[Guarding]) -> Result<()> {
-        let read = if self.looks { self.read(part).await? } else { Read::new() };
+    async fn decide_part(&mut self, decided: &mut [NeedDecision<'a>], part: &[NeedGuard]) -> Result<()> {
+        let read = if self.checks_guards { self.read(part).await? } else { AuthorizerItems::new() };
         let mut stored = Vec::new();
         for (place, guard) in part {
             let found = guard.as_ref().map(|guard| self.stored(guard, &read)).transpose()?.flatten();
@@ -292,17 +292,17 @@ impl<'a> Decisions<'a> {
         }
         let (mut places, mut asks) = (Vec::new(), Vec::new());
         for ((place, guard), (stored, is_foreign)) in part.iter().zip(stored) {
-            let Some(Decided { need, resolved, .. }) = decided.get(*place) else { continue };
+            let Some(NeedDecision { need, resolved, .. }) = decided.get(*place) else { continue };
             let ask = match (resolved, guard) {
-                (Some(_), Some(_)) if is_foreign => one(need, Guarded::Absent(need.kind), None),
-                (Some(_), Some(guard)) => one(need, guard.clone(), stored),
-                _ if need.tells_of_absence || places.last() == Some(place) => continue,
-                _ => one(need, Guarded::Absent(need.kind), None),
+                (Some(_), Some(_)) if is_foreign => access_check(need, Guard::Absent(need.kind), None),
+                (Some(_), Some(guard)) => access_check(need, guard.clone(), stored),
+                _ if need.reveals_absence || places.last() == Some(place) => continue,
+                _ => access_check(need, Guard::Absent(need.kind), None),
             };
             places.push(*place);
             asks.push(ask);
         }
-        let allowed = if self.further {
+        let allowed = if self.is_follow_up {
             self.authorizer.authorize_further(&self.identity, &asks, &read).await?
         } else {
             self.authorizer.authorize(&self.identity, &asks, &read).await?
@@ -325,30 +325,30 @@ impl<'a> Decisions<'a> {
         Ok(())
     }
 
-    fn denied(&self, need: &Need) -> Refusal {
-        Refusal::Denied(Box::new((self.identity.clone(), need.clone())))
+    fn denied(&self, need: &Need) -> AccessRefusal {
+        AccessRefusal::Denied(Box::new((self.identity.clone(), need.clone())))
     }
 
-    fn stored(&self, guard: &Guarded, read: &Read) -> mlflow_api::Result<Option<Stored>> {
-        let key = guard.key(&self.identity.workspace).filter(|_| !matches!(guard, Guarded::Workspace(_)));
+    fn stored(&self, guard: &Guard, read: &AuthorizerItems) -> mlflow_api::Result<Option<StoredGuard>> {
+        let key = guard.key(&self.identity.workspace).filter(|_| !matches!(guard, Guard::Workspace(_)));
         let item = key.and_then(|key| read.get(&TableKey::here(key)));
-        item.map(Stored::of).transpose()
+        item.map(StoredGuard::of).transpose()
     }
 
     /// Reads the caller and the guards. Also reads the item of the workspace, once per request,
     /// unless one of the guards already proves that the workspace exists.
-    async fn read(&mut self, part: &[Guarding]) -> Result<Read> {
+    async fn read(&mut self, part: &[NeedGuard]) -> Result<AuthorizerItems> {
         let mut wanted: HashSet<_> = part.iter().filter_map(|(_, guard)| guard.clone()).collect();
         // The default workspace always exists.
         let is_elsewhere = self.identity.workspace != Workspace::default() && !self.needs.is_empty();
-        let here = Guarded::Workspace(Resource::Workspace);
+        let here = Guard::Workspace(Resource::Workspace);
         let is_writing = self.needs.iter().any(|need| need.action.writes());
-        let says_nothing = |guard: &Guarded| guard.key(&self.identity.workspace).is_none();
+        let says_nothing = |guard: &Guard| guard.key(&self.identity.workspace).is_none();
         let is_asked = is_writing || part.iter().any(|(_, guard)| guard.is_none()) || wanted.iter().any(says_nothing);
         if is_elsewhere && is_asked && !self.is_workspace_known {
             wanted.insert(here.clone());
         }
-        let is_looked_at = wanted.iter().any(|guard| matches!(guard, Guarded::Workspace(_)));
+        let is_looked_at = wanted.iter().any(|guard| matches!(guard, Guard::Workspace(_)));
         let mut read = self.read_guards(&wanted.into_iter().collect::<Vec<_>>()).await?;
         if is_elsewhere && is_looked_at {
             check(&self.identity.workspace, &read, self.needs)?;
@@ -361,7 +361,7 @@ impl<'a> Decisions<'a> {
         Ok(read)
     }
 
-    async fn read_guards(&mut self, guards: &[Guarded]) -> Result<Read> {
+    async fn read_guards(&mut self, guards: &[Guard]) -> Result<AuthorizerItems> {
         let (identity, read) = self.authorizer.read(self.identity.clone(), self.table, guards).await?;
         self.identity = identity;
         let workspace = read.get(&TableKey::here(workspace_key(&self.identity.workspace)));
@@ -390,25 +390,23 @@ fn by_target(needs: &Needs) -> Vec<Vec<&Need>> {
 }
 
 /// Returns the guard of an experiment that a request only lists, or shows in a list.
-fn listed_experiment(group: &[&Need]) -> Option<Guarded> {
+fn listed_experiment(group: &[&Need]) -> Option<Guard> {
     let is_listed = group.iter().all(|need| is_optional(need)) && group.iter().any(|need| need.action == Action::List);
     match group.first()?.target {
-        Target::Experiment(experiment) if is_listed => Some(Guarded::Experiment(experiment)),
+        Target::Experiment(experiment) if is_listed => Some(Guard::Experiment(experiment)),
         _ => None,
     }
 }
 
 /// Checks whether any of the items that were read belongs to this workspace.
-fn holds_any_of(read: &Read, workspace: &Workspace) -> mlflow_api::Result<bool> {
-    let is_here = |item: &Item| Ok(item.has(WORKSPACE) && Stored::of(item)?.workspace == *workspace);
+fn holds_any_of(read: &AuthorizerItems, workspace: &Workspace) -> mlflow_api::Result<bool> {
+    let is_here = |item: &Item| Ok(item.has(WORKSPACE) && StoredGuard::of(item)?.workspace == *workspace);
     read.values().map(is_here).find(|found| !matches!(found, Ok(false))).unwrap_or(Ok(false))
 }
 
-fn model(ask: &Ask) -> Option<(RegisteredModelName, Option<String>)> {
+fn model(ask: &AccessCheck) -> Option<(RegisteredModelName, Option<String>)> {
     match &ask.guard {
-        Guarded::RegisteredModel(name) => {
-            Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone())))
-        }
+        Guard::RegisteredModel(name) => Some((name.clone(), ask.stored.as_ref().and_then(|stored| stored.id.clone()))),
         _ => None,
     }
 }

@@ -9,11 +9,11 @@ use mlflow_api::registry::IS_PROMPT_TAG;
 use mlflow_api::{EvaluationDatasetId, ExperimentId, RegisteredModelName, Result, UserName, Workspace};
 use table::{Item, TableKey};
 
-use crate::kind::{Action, Resource};
+use crate::action::{Action, Resource};
 
 /// An entity that permissions are stored for. It guards the entities that a request names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Guarded {
+pub enum Guard {
     /// The workspace, if an entity of this kind is created or listed in it.
     Workspace(Resource),
     /// An experiment. It guards its runs, logged models and traces.
@@ -30,7 +30,7 @@ pub enum Guarded {
     Absent(Resource),
 }
 
-impl Guarded {
+impl Guard {
     /// Returns the kind of entity.
     #[must_use]
     pub const fn resource(&self) -> Resource {
@@ -73,7 +73,7 @@ pub(crate) fn workspace_key(workspace: &Workspace) -> Key {
 
 /// The state of a guard in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredGuard {
     /// Workspace of the guard.
     pub workspace: Workspace,
     /// Whether the guard is a prompt.
@@ -87,7 +87,7 @@ pub struct Stored {
     pub home: Option<String>,
 }
 
-impl Stored {
+impl StoredGuard {
     /// Reads the state of a guard from its item.
     ///
     /// # Errors
@@ -115,17 +115,17 @@ pub(crate) fn experiments_of(dataset: &Item) -> impl Iterator<Item = ExperimentI
 
 /// A question for the authorizer: whether the caller may perform an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct AccessCheck {
     /// The action.
     pub action: Action,
     /// Kind of entity. A prompt or a prompt version is identified as such only if that is known.
     pub kind: Resource,
     /// Guard of the entity.
-    pub guard: Guarded,
+    pub guard: Guard,
     /// The state of the guard in the table. `None` if it does not exist, or if the authorizer does
     /// not check guards.
-    pub stored: Option<Stored>,
+    pub stored: Option<StoredGuard>,
 }
 
 /// Items that were read for an authorizer: guards, and further items that it requested.
-pub type Read = HashMap<TableKey, Item>;
+pub type AuthorizerItems = HashMap<TableKey, Item>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Method};
 use mlflow_api::{UserName, Workspace};
 
-use crate::credentials::Sent;
+use crate::credentials::RequestCredentials;
 use crate::restriction::Restriction;
 
 /// A user, as read from the access table when the request began.
@@ -70,20 +70,20 @@ pub struct Identity {
     /// Restrictions of the credentials.
     pub restriction: Restriction,
     /// The credentials of the request, if the authorizer may have to check them again.
-    pub sent: Option<Arc<Sent>>,
+    pub request_credentials: Option<Arc<RequestCredentials>>,
 }
 
 impl Identity {
     /// Returns an anonymous caller in the default workspace. Used if the gateway or the loopback
     /// address admits callers, and for public routes.
     #[must_use]
-    pub fn somebody() -> Self {
+    pub fn anonymous() -> Self {
         Self {
             caller: Caller::Anonymous,
             workspace: Workspace::default(),
             has_workspaces: false,
             restriction: Restriction::default(),
-            sent: None,
+            request_credentials: None,
         }
     }
 }
@@ -103,7 +103,7 @@ pub struct GatewayIdentity {
 /// Facts about a request that come from the connection rather than from its headers. The local
 /// server and the Lambda runtime put them into the extensions of the request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entry {
+pub struct ConnectionInfo {
     /// The client's IP address.
     pub peer: Option<IpAddr>,
     /// The principal that signed the request, if the gateway verified a signature.
@@ -114,7 +114,7 @@ pub struct Entry {
 
 /// A request as it arrived, without its body.
 #[derive(Clone, Debug)]
-pub struct Arrived {
+pub struct RequestHead {
     /// Method.
     pub method: Method,
     /// Path, as sent by the client.
@@ -124,7 +124,7 @@ pub struct Arrived {
     /// Headers. All of them are set by the client, so they prove nothing.
     pub headers: HeaderMap,
     /// Facts from the connection.
-    pub entry: Entry,
+    pub connection: ConnectionInfo,
 }
 
 impl GatewayIdentity {
@@ -154,7 +154,7 @@ pub fn principal_of(arn: &str) -> Option<String> {
     (is_plain(account) && is_plain(name)).then(|| format!("{account}:{kind}/{name}"))
 }
 
-impl Arrived {
+impl RequestHead {
     /// Returns the request with these parts.
     #[must_use]
     pub fn of(parts: &http::request::Parts) -> Self {
@@ -163,7 +163,7 @@ impl Arrived {
             path: parts.uri.path().to_owned(),
             query: parts.uri.query().map(str::to_owned),
             headers: parts.headers.clone(),
-            entry: parts.extensions.get().cloned().unwrap_or_default(),
+            connection: parts.extensions.get().cloned().unwrap_or_default(),
         }
     }
 }

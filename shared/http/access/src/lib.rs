@@ -24,32 +24,32 @@
 //! what has to be left out ([`Scope::shows`]). Entities that a filter selects by, or that a search
 //! sorts by, are ordinary needs, because the rows that are found reveal something about them.
 //!
-//! [`AdmitEverybody`] is for servers without users. In AWS, the gateway's IAM authorizer decides
+//! [`AllowAll`] is for servers without users. In AWS, the gateway's IAM authorizer decides
 //! which callers are admitted. On a laptop, the server accepts connections from the loopback
 //! address only. The authorizer for users is in the crate `permissions`.
 
-mod authorizer_writes;
-mod ask;
+mod action;
 mod authorizer;
+mod authorizer_writes;
 mod credentials;
 mod decisions;
 mod guard;
+mod guard_lookup;
 mod identity;
-mod kind;
 mod needs;
-mod reach;
-mod resolve;
 mod restriction;
+mod restriction_rules;
 mod scope;
+mod target_resolution;
 mod workspaces;
 
+pub use action::{Action, Permission, Resource};
+pub use authorizer::{AllowAll, Authorizer, EntityEvent, Visibility, VisibilityRules};
 pub use authorizer_writes::AuthorizerWrites;
-pub use authorizer::{AdmitEverybody, Authorizer, Event, Sight, Visible};
-pub use credentials::{Credentials, Sent};
-pub use guard::{Ask, Guarded, Read, Stored};
-pub use identity::{Arrived, Caller, Entry, GatewayIdentity, Identity, User, principal_of};
-pub use kind::{Action, Permission, Resource};
-pub use needs::{MAX_NAMED, Need, Needs, Target};
-pub use restriction::{Only, Restriction};
+pub use credentials::{Credentials, RequestCredentials};
+pub use guard::{AccessCheck, AuthorizerItems, Guard, StoredGuard};
+pub use identity::{Caller, ConnectionInfo, GatewayIdentity, Identity, RequestHead, User, principal_of};
+pub use needs::{MAX_NAMED_ENTITIES, Need, Needs, Target};
+pub use restriction::{AllowedActions, Restriction};
 pub use scope::{Granted, Scope};
-pub use workspaces::{HEADER as WORKSPACE_HEADER, InWorkspaces};
+pub use workspaces::{HEADER as WORKSPACE_HEADER, WorkspaceAuthorizer};

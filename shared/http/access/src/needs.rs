@@ -7,7 +7,7 @@ use mlflow_api::{
     Error, EvaluationDatasetId, ExperimentId, ModelId, RegisteredModelName, Result, RunId, TraceId, UserName,
 };
 
-use crate::kind::{Action, Permission, Resource};
+use crate::action::{Action, Permission, Resource};
 
 /// The target of a need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,23 +65,23 @@ pub struct Need {
     pub target: Target,
     /// Whether any caller may learn that the entity does not exist. If so, a missing entity is
     /// reported without consulting the authorizer.
-    pub tells_of_absence: bool,
+    pub reveals_absence: bool,
     /// Whether the need matters only to an authorizer that checks guards. Other authorizers skip
     /// it, and nothing is read to resolve it.
-    pub only_if_looked_at: bool,
+    pub only_if_guards_are_checked: bool,
 }
 
 /// Maximum number of entities that one request may name for one action. Equal to the number of
 /// experiments that a search accepts ([`SEARCHED_EXPERIMENTS`]).
-pub const MAX_NAMED: usize = SEARCHED_EXPERIMENTS;
+pub const MAX_NAMED_ENTITIES: usize = SEARCHED_EXPERIMENTS;
 
 /// All needs of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     needs: Vec<Need>,
-    /// Whether the request names more than [`MAX_NAMED`] entities for one action. The excess
+    /// Whether the request names more than [`MAX_NAMED_ENTITIES`] entities for one action. The excess
     /// entities are not collected.
-    is_too_many: bool,
+    has_too_many: bool,
 }
 
 impl Needs {
@@ -176,17 +176,18 @@ impl Needs {
         self.and_in(Action::Show, kind, targets)
     }
 
-    /// Adds the needs that are not present yet, at most [`MAX_NAMED`] of them.
+    /// Adds the needs that are not present yet, at most [`MAX_NAMED_ENTITIES`] of them.
     fn with(mut self, needs: impl Iterator<Item = (Action, Resource, Target)>, only_if_looked_at: bool) -> Self {
         let mut seen: HashSet<Need> = self.needs.iter().cloned().collect();
         let before = self.needs.len();
         for (action, kind, target) in needs {
-            let need = Need { action, kind, target, tells_of_absence: false, only_if_looked_at };
+            let need =
+                Need { action, kind, target, reveals_absence: false, only_if_guards_are_checked: only_if_looked_at };
             if !seen.insert(need.clone()) {
                 continue;
             }
-            if self.needs.len() - before == MAX_NAMED {
-                self.is_too_many = true;
+            if self.needs.len() - before == MAX_NAMED_ENTITIES {
+                self.has_too_many = true;
                 break;
             }
             self.needs.push(need);
@@ -198,7 +199,7 @@ impl Needs {
     #[must_use]
     pub fn and_all(mut self, others: Self) -> Self {
         self.needs.extend(others.needs);
-        self.is_too_many |= others.is_too_many;
+        self.has_too_many |= others.has_too_many;
         self
     }
 
@@ -209,20 +210,20 @@ impl Needs {
     }
 
     /// Returns the needs that matter to an authorizer, depending on whether it checks guards.
-    pub(crate) fn counting(&self, looks: bool) -> Self {
-        let counts = |need: &&Need| looks || !need.only_if_looked_at;
-        Self { needs: self.needs.iter().filter(counts).cloned().collect(), is_too_many: self.is_too_many }
+    pub(crate) fn relevant_to_authorizer(&self, looks: bool) -> Self {
+        let counts = |need: &&Need| looks || !need.only_if_guards_are_checked;
+        Self { needs: self.needs.iter().filter(counts).cloned().collect(), has_too_many: self.has_too_many }
     }
 
     /// Rejects a request that names too many entities.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` if the request names more than [`MAX_NAMED`] entities for one
+    /// `INVALID_PARAMETER_VALUE` if the request names more than [`MAX_NAMED_ENTITIES`] entities for one
     /// action.
     pub(crate) fn check_number(&self) -> Result<()> {
-        if self.is_too_many {
+        if self.has_too_many {
             return Err(Error::invalid(format!(
-                "A request names at most {MAX_NAMED} entities. Send several requests."
+                "A request names at most {MAX_NAMED_ENTITIES} entities. Send several requests."
             )));
         }
         Ok(())
@@ -231,9 +232,9 @@ impl Needs {
     /// Marks all needs so that a missing entity is reported to any caller. MLflow does this in a
     /// few places.
     #[must_use]
-    pub fn telling_of_absence(mut self) -> Self {
+    pub fn revealing_absence(mut self) -> Self {
         for need in &mut self.needs {
-            need.tells_of_absence = true;
+            need.reveals_absence = true;
         }
         self
     }
@@ -303,15 +304,20 @@ mod tests {
             let ids = (0..number as u64).map(|id| Target::Experiment(ExperimentId::from_number(id).unwrap()));
             ids.chain([Target::Experiment(ExperimentId::DEFAULT)])
         };
-        let most = Needs::of(Action::Read, experiments(MAX_NAMED)).and(Action::List, experiments(MAX_NAMED));
-        assert_eq!((most.iter().count(), most.check_number()), (2 * MAX_NAMED, Ok(())));
+        let most =
+            Needs::of(Action::Read, experiments(MAX_NAMED_ENTITIES)).and(Action::List, experiments(MAX_NAMED_ENTITIES));
+        assert_eq!((most.iter().count(), most.check_number()), (2 * MAX_NAMED_ENTITIES, Ok(())));
         for more in [
-            Needs::of(Action::Read, experiments(MAX_NAMED + 1)),
-            Needs::nothing().and_naming(Action::Read, experiments(3 * MAX_NAMED)),
-            Needs::nothing().and_all(Needs::nothing().and_in(Action::Read, Resource::Run, experiments(MAX_NAMED + 1))),
+            Needs::of(Action::Read, experiments(MAX_NAMED_ENTITIES + 1)),
+            Needs::nothing().and_naming(Action::Read, experiments(3 * MAX_NAMED_ENTITIES)),
+            Needs::nothing().and_all(Needs::nothing().and_in(
+                Action::Read,
+                Resource::Run,
+                experiments(MAX_NAMED_ENTITIES + 1),
+            )),
         ] {
-            assert_eq!(more.iter().count(), MAX_NAMED);
-            let error = more.counting(true).check_number().unwrap_err();
+            assert_eq!(more.iter().count(), MAX_NAMED_ENTITIES);
+            let error = more.relevant_to_authorizer(true).check_number().unwrap_err();
             assert_eq!(error.message, "A request names at most 10000 entities. Send several requests.");
         }
     }

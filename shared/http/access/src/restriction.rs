@@ -8,31 +8,31 @@ pub struct Restriction {
     /// The only experiment that the credentials may access; `None` for all experiments.
     pub experiment: Option<ExperimentId>,
     /// The actions that the credentials may be used for.
-    pub only: Only,
+    pub actions: AllowedActions,
 }
 
 /// The actions that credentials may be used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Only {
+pub enum AllowedActions {
     /// Everything that the user may do.
     #[default]
-    Everything,
+    All,
     /// Reading and listing.
-    Reading,
+    Read,
     /// Sending traces.
     Ingest,
 }
 
-impl Only {
+impl AllowedActions {
     /// All values, from the widest to the narrowest.
-    pub const ALL: [Self; 3] = [Self::Everything, Self::Reading, Self::Ingest];
+    pub const ALL: [Self; 3] = [Self::All, Self::Read, Self::Ingest];
 
     /// Returns the name that is stored and used in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Everything => "everything",
-            Self::Reading => "read",
+            Self::All => "everything",
+            Self::Read => "read",
             Self::Ingest => "ingest",
         }
     }

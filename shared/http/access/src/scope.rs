@@ -11,13 +11,13 @@ use mlflow_api::{
 };
 use table::Table;
 
+use crate::action::{Action, Resource};
+use crate::authorizer::{Authorizer, Visibility};
 use crate::authorizer_writes::AuthorizerWrites;
-use crate::authorizer::{Authorizer, Visible};
-use crate::decisions::{Decided, Decisions, Refusal};
+use crate::decisions::{AccessRefusal, Decisions, NeedDecision};
 use crate::identity::{Caller, Identity};
-use crate::kind::{Action, Resource};
 use crate::needs::{Need, Needs, Target};
-use crate::resolve::Resolved;
+use crate::target_resolution::ResolvedEntity;
 
 /// An entity that the request's needs named and that the caller was authorized to act on. Only a
 /// [`Scope`] creates one.
@@ -36,8 +36,8 @@ impl<T> Deref for Granted<T> {
 #[derive(Clone, Debug)]
 pub struct Scope {
     identity: Identity,
-    along: AuthorizerWrites,
-    visible: Visible,
+    authorizer_writes: AuthorizerWrites,
+    visibility: Visibility,
     found: HashMap<Target, Outcome>,
     /// Kinds of entities that the response may show, each with the target that contains them.
     shown: HashSet<(Resource, Target)>,
@@ -48,7 +48,7 @@ pub struct Scope {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Outcome {
-    Granted(Resolved),
+    Granted(ResolvedEntity),
     /// The entity does not exist, or not in the caller's workspace.
     Absent,
     /// The entity was to be listed, and the caller may not read it.
@@ -64,7 +64,7 @@ impl Scope {
     /// entities are decided in batches.
     ///
     /// # Errors
-    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED`](crate::MAX_NAMED)
+    /// `INVALID_PARAMETER_VALUE` for a request that names more than [`MAX_NAMED_ENTITIES`](crate::MAX_NAMED)
     /// entities. `PERMISSION_DENIED` if a need other than to list or to show is refused, or if the
     /// caller may not learn that an entity does not exist.
     pub async fn enter(
@@ -75,8 +75,8 @@ impl Scope {
     ) -> Result<Self> {
         match Box::pin(Self::decide(authorizer, identity, table, needs, false)).await {
             Ok(scope) => Ok(scope),
-            Err(Refusal::Denied(denial)) => Err(denied(&denial.0, &denial.1)),
-            Err(Refusal::Failed(error)) => Err(error),
+            Err(AccessRefusal::Denied(denial)) => Err(denied(&denial.0, &denial.1)),
+            Err(AccessRefusal::Failed(error)) => Err(error),
         }
     }
 
@@ -86,18 +86,19 @@ impl Scope {
         table: &Table,
         needs: &Needs,
         further: bool,
-    ) -> std::result::Result<Self, Refusal> {
+    ) -> std::result::Result<Self, AccessRefusal> {
         needs.check_number()?;
         // Ids do not contain the workspace. With several workspaces, guards have to be read to
         // verify it.
-        let looks = authorizer.looks() || identity.has_workspaces;
-        let needs = &needs.counting(looks);
+        let looks = authorizer.checks_guards() || identity.has_workspaces;
+        let needs = &needs.relevant_to_authorizer(looks);
         let mut decisions = Decisions::of(authorizer, identity, table, needs, (looks, further)).await?;
         let (mut found, mut shown, mut experiments) = (HashMap::new(), HashSet::new(), HashMap::new());
         let mut may_list = true;
-        for Decided { need, resolved, is_allowed, experiments: readable, .. } in std::mem::take(&mut decisions.decided)
+        for NeedDecision { need, resolved, is_allowed, experiments: readable, .. } in
+            std::mem::take(&mut decisions.decided)
         {
-            if let (Some(Resolved::EvaluationDataset(dataset)), Some(readable)) = (&resolved, readable) {
+            if let (Some(ResolvedEntity::EvaluationDataset(dataset)), Some(readable)) = (&resolved, readable) {
                 experiments.insert(dataset.clone(), readable);
             }
             let outcome = match (is_allowed, need.action, resolved) {
@@ -110,7 +111,7 @@ impl Scope {
                 (true, _, Some(resolved)) => Outcome::Granted(resolved),
                 (true, _, None) => Outcome::Absent,
                 (false, _, resolved) => {
-                    may_list &= resolved != Some(Resolved::Workspace);
+                    may_list &= resolved != Some(ResolvedEntity::Workspace);
                     Outcome::Hidden
                 }
             };
@@ -122,10 +123,10 @@ impl Scope {
             }
         }
         let lists = needs.iter().any(|need| need.action == Action::List);
-        let visible = if lists && may_list { decisions.visible().await? } else { Visible::nothing() };
+        let visible = if lists && may_list { decisions.visible().await? } else { Visibility::nothing() };
         let Decisions { identity, models, workspace, .. } = decisions;
         let along = AuthorizerWrites::of(authorizer, &identity, if looks { models } else { HashMap::new() }, workspace);
-        Ok(Self { identity, along, visible, found, shown, experiments })
+        Ok(Self { identity, authorizer_writes: along, visibility: visible, found, shown, experiments })
     }
 
     /// Checks whether the caller may also do something with entities that were not known when the
@@ -137,14 +138,16 @@ impl Scope {
     ///
     /// # Errors
     /// Returns an error if the table cannot be read.
-    pub async fn may(&self, table: &Table, needs: &Needs) -> Result<bool> {
-        let Some((authorizer, identity)) = self.along.by().filter(|(authorizer, _)| authorizer.looks()) else {
+    pub async fn is_allowed(&self, table: &Table, needs: &Needs) -> Result<bool> {
+        let Some((authorizer, identity)) =
+            self.authorizer_writes.by().filter(|(authorizer, _)| authorizer.checks_guards())
+        else {
             return Ok(true);
         };
         match Box::pin(Self::decide(authorizer, identity.clone(), table, needs, true)).await {
             Ok(scope) => Ok(scope.found.values().all(|outcome| matches!(outcome, Outcome::Granted(_)))),
-            Err(Refusal::Denied(_)) => Ok(false),
-            Err(Refusal::Failed(error)) => Err(error),
+            Err(AccessRefusal::Denied(_)) => Ok(false),
+            Err(AccessRefusal::Failed(error)) => Err(error),
         }
     }
 
@@ -156,8 +159,8 @@ impl Scope {
 
     /// Returns the source of the writes that the authorizer adds to the request's transactions.
     #[must_use]
-    pub fn along(&self) -> &AuthorizerWrites {
-        &self.along
+    pub fn authorizer_writes(&self) -> &AuthorizerWrites {
+        &self.authorizer_writes
     }
 
     /// Returns the caller.
@@ -175,8 +178,8 @@ impl Scope {
     /// Returns what lists may show to the caller. Empty unless the needs include a list that the
     /// caller may access.
     #[must_use]
-    pub fn visible(&self) -> &Visible {
-        &self.visible
+    pub fn visibility(&self) -> &Visibility {
+        &self.visibility
     }
 
     /// Checks whether entities of a kind, or their ids, may appear anywhere in the response. Always
@@ -211,7 +214,7 @@ impl Scope {
     /// Returns an experiment that is to be listed, or `None` if the caller may not read it.
     pub fn listed_experiment(&self, experiment: ExperimentId) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::Experiment(experiment), |place| match place {
-            Resolved::Experiment(experiment) => Some(*experiment),
+            ResolvedEntity::Experiment(experiment) => Some(*experiment),
             _ => None,
         })
     }
@@ -224,7 +227,7 @@ impl Scope {
     /// Returns an experiment by its name, or `None` if no experiment has this name.
     pub fn experiment_named(&self, name: &str) -> Result<Option<Granted<ExperimentId>>> {
         self.granted(&Target::ExperimentNamed(name.to_owned()), |place| match place {
-            Resolved::Experiment(experiment) => Some(*experiment),
+            ResolvedEntity::Experiment(experiment) => Some(*experiment),
             _ => None,
         })
     }
@@ -241,7 +244,7 @@ impl Scope {
     /// Returns a run, or `None` if the id was made elsewhere and no run has it.
     pub fn known_run(&self, run: &RunId) -> Result<Option<Granted<RunLocation>>> {
         self.granted(&Target::Run(run.clone()), |place| match place {
-            Resolved::Run(at) => Some(at.clone()),
+            ResolvedEntity::Run(at) => Some(at.clone()),
             _ => None,
         })
     }
@@ -257,7 +260,7 @@ impl Scope {
     /// Returns a logged model, or `None` if the id was made elsewhere and no logged model has it.
     pub fn known_logged_model(&self, model: &ModelId) -> Result<Option<Granted<ModelLocation>>> {
         self.granted(&Target::LoggedModel(model.clone()), |place| match place {
-            Resolved::LoggedModel(at) => Some(at.clone()),
+            ResolvedEntity::LoggedModel(at) => Some(at.clone()),
             _ => None,
         })
     }
@@ -273,7 +276,7 @@ impl Scope {
     /// Returns a trace, or `None` if no trace that the caller may see has this id.
     pub fn known_trace(&self, trace: &TraceId) -> Result<Option<Granted<StoredTrace>>> {
         self.granted(&Target::Trace(trace.clone()), |place| match place {
-            Resolved::Trace(trace) => Some(StoredTrace::clone(trace)),
+            ResolvedEntity::Trace(trace) => Some(StoredTrace::clone(trace)),
             _ => None,
         })
     }
@@ -281,16 +284,16 @@ impl Scope {
     /// Iterates over all traces that the needs named and that exist.
     pub fn traces(&self) -> impl Iterator<Item = &StoredTrace> {
         self.found.values().filter_map(|outcome| match outcome {
-            Outcome::Granted(Resolved::Trace(trace)) => Some(&**trace),
+            Outcome::Granted(ResolvedEntity::Trace(trace)) => Some(&**trace),
             _ => None,
         })
     }
 
     /// Treats traces as missing for which `is_there` returns `false`.
     #[must_use]
-    pub fn only_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
+    pub fn retain_traces(mut self, is_there: impl Fn(&StoredTrace) -> bool) -> Self {
         for outcome in self.found.values_mut() {
-            if matches!(outcome, Outcome::Granted(Resolved::Trace(trace)) if !is_there(trace)) {
+            if matches!(outcome, Outcome::Granted(ResolvedEntity::Trace(trace)) if !is_there(trace)) {
                 *outcome = Outcome::Absent;
             }
         }
@@ -300,7 +303,7 @@ impl Scope {
     /// Returns the experiment of a scorer. Neither has to exist.
     pub fn scorer(&self, experiment: ExperimentId, name: &str) -> Result<Granted<ExperimentId>> {
         let found = self.granted(&Target::Scorer(experiment, name.to_owned()), |place| match place {
-            Resolved::Scorer(experiment, _) => Some(*experiment),
+            ResolvedEntity::Scorer(experiment, _) => Some(*experiment),
             _ => None,
         });
         found?.ok_or_else(|| experiment.not_found())
@@ -309,7 +312,7 @@ impl Scope {
     /// Returns a registered model or a prompt. It does not have to exist.
     pub fn registered_model(&self, name: &RegisteredModelName) -> Result<Granted<RegisteredModelName>> {
         let found = self.granted(&Target::RegisteredModel(name.clone()), |place| match place {
-            Resolved::RegisteredModel(name) => Some(name.clone()),
+            ResolvedEntity::RegisteredModel(name) => Some(name.clone()),
             _ => None,
         });
         found?.ok_or_else(|| name.not_found())
@@ -326,7 +329,7 @@ impl Scope {
         dataset: &EvaluationDatasetId,
     ) -> Result<Option<Granted<EvaluationDatasetId>>> {
         self.granted(&Target::EvaluationDataset(dataset.clone()), |place| match place {
-            Resolved::EvaluationDataset(dataset) => Some(dataset.clone()),
+            ResolvedEntity::EvaluationDataset(dataset) => Some(dataset.clone()),
             _ => None,
         })
     }
@@ -334,13 +337,13 @@ impl Scope {
     /// Returns a user. The user does not have to exist.
     pub fn user(&self, user: &UserName) -> Result<Granted<UserName>> {
         let found = self.granted(&Target::User(user.clone()), |place| match place {
-            Resolved::User(user) => Some(user.clone()),
+            ResolvedEntity::User(user) => Some(user.clone()),
             _ => None,
         });
         found?.ok_or_else(|| UserName::not_found(user.as_str()))
     }
 
-    fn granted<T>(&self, target: &Target, place: impl Fn(&Resolved) -> Option<T>) -> Result<Option<Granted<T>>> {
+    fn granted<T>(&self, target: &Target, place: impl Fn(&ResolvedEntity) -> Option<T>) -> Result<Option<Granted<T>>> {
         match self.found.get(target) {
             Some(Outcome::Granted(found)) => match place(found) {
                 Some(granted) => Ok(Some(Granted(granted))),

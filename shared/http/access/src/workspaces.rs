@@ -9,10 +9,10 @@ use key_schema::attributes::{EXHAUSTED, GOES_TO};
 use mlflow_api::{Error, ErrorCode, Result, Workspace};
 use table::{Item, Table, TableKey, Write};
 
-use crate::authorizer::{Authorizer, Event, Visible};
-use crate::guard::{Ask, Guarded, Read, workspace_key};
-use crate::identity::{Arrived, Identity};
-use crate::kind::{Action, Resource};
+use crate::action::{Action, Resource};
+use crate::authorizer::{Authorizer, EntityEvent, Visibility};
+use crate::guard::{AccessCheck, AuthorizerItems, Guard, workspace_key};
+use crate::identity::{Identity, RequestHead};
 use crate::needs::Needs;
 
 /// The header in which clients name a workspace (`WORKSPACE_HEADER_NAME`).
@@ -23,7 +23,7 @@ pub const HEADER: HeaderName = HeaderName::from_static("x-mlflow-workspace");
 ///
 /// # Errors
 /// `INVALID_PARAMETER_VALUE` if the name is invalid, or if the request names several workspaces.
-pub(crate) fn named(headers: &HeaderMap) -> Result<Workspace> {
+pub(crate) fn requested_workspace(headers: &HeaderMap) -> Result<Workspace> {
     let mut named = None;
     for value in headers.get_all(HEADER) {
         // Decoded like in Python, which maps each byte to a character.
@@ -54,7 +54,7 @@ fn counts_towards(kind: Resource, quantity: Counted) -> bool {
 /// # Errors
 /// `RESOURCE_DOES_NOT_EXIST` if the workspace does not exist. `ABORTED` if it is being deleted, and
 /// `BAD_REQUEST` if its daily quota is exhausted; both apply only to requests that write.
-pub(crate) fn check(workspace: &Workspace, read: &Read, needs: &Needs) -> Result<()> {
+pub(crate) fn check(workspace: &Workspace, read: &AuthorizerItems, needs: &Needs) -> Result<()> {
     if *workspace == Workspace::default() {
         return Ok(());
     }
@@ -64,14 +64,14 @@ pub(crate) fn check(workspace: &Workspace, read: &Read, needs: &Needs) -> Result
         // Clients do not retry this error.
         return Err(Error::new(ErrorCode::Aborted, format!("Workspace '{workspace}' is being deleted.")));
     }
-    within_quotas(workspace, item, needs, day_of(entities::now_ms()))
+    check_quotas(workspace, item, needs, day_of(entities::now_ms()))
 }
 
 /// Checks the daily quotas of a workspace.
 ///
 /// # Errors
 /// `BAD_REQUEST`, which clients do not retry.
-fn within_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) -> Result<()> {
+fn check_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) -> Result<()> {
     let exhausted = item.map(EXHAUSTED).into_iter().flatten();
     let today = exhausted.filter(|(_, day)| day.as_n().is_ok_and(|day| day.parse() == Ok(today)));
     for counted in today.filter_map(|(name, _)| Counted::from_name(name)) {
@@ -88,22 +88,22 @@ fn within_quotas(workspace: &Workspace, item: &Item, needs: &Needs, today: i64) 
 
 /// An authorizer for servers with workspaces, wrapped around another one. A request names its
 /// workspace in a header.
-pub struct InWorkspaces(Arc<dyn Authorizer>);
+pub struct WorkspaceAuthorizer(Arc<dyn Authorizer>);
 
-impl InWorkspaces {
+impl WorkspaceAuthorizer {
     /// Wraps an authorizer in a shared instance, as routers and scopes expect it.
     #[must_use]
-    pub fn over(authorizer: Arc<dyn Authorizer>) -> Arc<dyn Authorizer> {
+    pub fn wrap(authorizer: Arc<dyn Authorizer>) -> Arc<dyn Authorizer> {
         Arc::new(Self(authorizer))
     }
 }
 
-impl Authorizer for InWorkspaces {
-    fn authenticate<'a>(&'a self, arrived: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+impl Authorizer for WorkspaceAuthorizer {
+    fn authenticate<'a>(&'a self, arrived: &'a RequestHead) -> BoxFuture<'a, Result<Identity>> {
         Box::pin(async move {
             // Authenticates first, so that unauthenticated callers cannot probe workspace names.
             let identity = self.0.authenticate(arrived).await?;
-            Ok(Identity { workspace: named(&arrived.headers)?, has_workspaces: true, ..identity })
+            Ok(Identity { workspace: requested_workspace(&arrived.headers)?, has_workspaces: true, ..identity })
         })
     }
 
@@ -111,7 +111,7 @@ impl Authorizer for InWorkspaces {
         true
     }
 
-    fn looks(&self) -> bool {
+    fn checks_guards(&self) -> bool {
         true
     }
 
@@ -119,8 +119,8 @@ impl Authorizer for InWorkspaces {
         &'a self,
         identity: Identity,
         table: &'a Table,
-        guards: &'a [Guarded],
-    ) -> BoxFuture<'a, Result<(Identity, Read)>> {
+        guards: &'a [Guard],
+    ) -> BoxFuture<'a, Result<(Identity, AuthorizerItems)>> {
         self.0.read(identity, table, guards)
     }
 
@@ -131,17 +131,17 @@ impl Authorizer for InWorkspaces {
     fn authorize<'a>(
         &'a self,
         identity: &'a Identity,
-        asked: &'a [Ask],
-        read: &'a Read,
+        asked: &'a [AccessCheck],
+        read: &'a AuthorizerItems,
     ) -> BoxFuture<'a, Result<Vec<bool>>> {
         self.0.authorize(identity, asked, read)
     }
 
-    fn visible<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
-        self.0.visible(identity)
+    fn visibility<'a>(&'a self, identity: &'a Identity) -> BoxFuture<'a, Result<Visibility>> {
+        self.0.visibility(identity)
     }
 
-    fn writes(&self, identity: &Identity, event: Event<'_>) -> Vec<Write> {
+    fn writes(&self, identity: &Identity, event: EntityEvent<'_>) -> Vec<Write> {
         self.0.writes(identity, event)
     }
 }
@@ -165,13 +165,13 @@ mod tests {
     #[test]
     fn a_request_names_one_workspace_or_none() {
         let team = Workspace::parse("team-a").unwrap();
-        assert_eq!(named(&headers(&[])), Ok(Workspace::default()));
-        assert_eq!(named(&headers(&[b"", b" \t"])), Ok(Workspace::default()));
-        assert_eq!(named(&headers(&[b" team-a "])), Ok(team.clone()));
-        assert_eq!(named(&headers(&[b"team-a", b"team-a"])), Ok(team));
-        assert_eq!(named(&headers(&[b"default"])), Ok(Workspace::default()));
+        assert_eq!(requested_workspace(&headers(&[])), Ok(Workspace::default()));
+        assert_eq!(requested_workspace(&headers(&[b"", b" \t"])), Ok(Workspace::default()));
+        assert_eq!(requested_workspace(&headers(&[b" team-a "])), Ok(team.clone()));
+        assert_eq!(requested_workspace(&headers(&[b"team-a", b"team-a"])), Ok(team));
+        assert_eq!(requested_workspace(&headers(&[b"default"])), Ok(Workspace::default()));
         for wrong in [&[&b"Team"[..]][..], &[&b"\xe9"[..]], &[&b"team-a"[..], &b"team-b"[..]], &[&b"a/b"[..]]] {
-            assert!(named(&headers(wrong)).is_err(), "{wrong:?}");
+            assert!(requested_workspace(&headers(wrong)).is_err(), "{wrong:?}");
         }
     }
 
@@ -181,9 +181,9 @@ mod tests {
         let item = Item::new(workspace_key(&team)).with(EXHAUSTED, map(Map::from([("runs".to_owned(), number(7))])));
         let here = || Target::Experiment(ExperimentId::DEFAULT);
         let create = |kind| Needs::create_in(here(), kind);
-        assert!(within_quotas(&team, &item, &create(Resource::Run), 7).is_err());
-        assert_eq!(within_quotas(&team, &item, &create(Resource::Run), 8), Ok(()));
-        assert_eq!(within_quotas(&team, &item, &create(Resource::Trace), 7), Ok(()));
-        assert_eq!(within_quotas(&team, &item, &Needs::read(here()), 7), Ok(()));
+        assert!(check_quotas(&team, &item, &create(Resource::Run), 7).is_err());
+        assert_eq!(check_quotas(&team, &item, &create(Resource::Run), 8), Ok(()));
+        assert_eq!(check_quotas(&team, &item, &create(Resource::Trace), 7), Ok(()));
+        assert_eq!(check_quotas(&team, &item, &Needs::read(here()), 7), Ok(()));
     }
 }

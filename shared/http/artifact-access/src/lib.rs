@@ -5,12 +5,12 @@
 //! instead ([`VersionDirectory`]). The server resolves such a path to the location of the version's
 //! artifacts ([`StoredVersion::artifacts`], `docs/adr/0067-artifacts-of-model-versions.md`).
 
-mod answer;
-mod path;
-mod version;
+mod file_response;
+mod path_needs;
+mod stored_version;
 mod version_directory;
 
-pub use answer::{send_file, send_file_or_url};
-pub use path::{check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share};
-pub use version::{StoredVersion, read_version};
+pub use file_response::{send_file, send_file_or_url};
+pub use path_needs::{check_writable, experiment_of, in_workspace, is_run, needs, needs_to_share};
+pub use stored_version::{StoredVersion, read_version};
 pub use version_directory::VersionDirectory;

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mlflow_api::RegisteredModelName;
 
 /// Parent of the directories of all versions.
-pub(crate) const ROOT: &str = "model-versions";
+pub(crate) const VERSIONS_DIRECTORY: &str = "model-versions";
 
 /// The directory of a model version below `mlflow-artifacts:/`: `model-versions/<name>/<version>`.
 ///
@@ -25,7 +25,11 @@ impl VersionDirectory {
     /// Returns the URI of the directory, which MLflow's client accepts as the location of a model.
     #[must_use]
     pub fn uri(&self) -> String {
-        format!("mlflow-artifacts:/{ROOT}/{}/{}", URL_SAFE_NO_PAD.encode(self.name.as_str()), self.version)
+        format!(
+            "mlflow-artifacts:/{VERSIONS_DIRECTORY}/{}/{}",
+            URL_SAFE_NO_PAD.encode(self.name.as_str()),
+            self.version
+        )
     }
 
     /// Splits a path into the version directory that contains it and the path below. Returns `None`
@@ -36,7 +40,7 @@ impl VersionDirectory {
         let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
         let number = version.parse().ok().filter(|number: &u32| number.to_string() == *version)?;
         let directory = Self { name: RegisteredModelName::named(&name), version: number };
-        (root == ROOT).then(|| (directory, path.without_first(3)))
+        (root == VERSIONS_DIRECTORY).then(|| (directory, path.without_first(3)))
     }
 }
 

@@ -5,14 +5,14 @@ use std::future::ready;
 use access::Permission;
 use axum::Router;
 use futures::future::BoxFuture;
-use service::{Calls, Frame, Route, Store};
+use service::{DomainStore, FunctionContext, InternalCalls, Route};
 
-use crate::{Failure, Function, Surroundings};
+use crate::{Environment, Function, MountFailure};
 
 /// The HTTP API of a domain, as its crate declares it.
-pub trait Api {
+pub trait DomainApi {
     /// The store that the endpoints act on.
-    type Store: Store;
+    type Store: DomainStore;
 
     /// Returns the routes.
     #[must_use]
@@ -28,13 +28,13 @@ pub trait Api {
     ///
     /// # Errors
     /// Returns an error if the environment lacks something that the store needs.
-    fn store(around: &Surroundings) -> Result<Self::Store, Failure>;
+    fn store(around: &Environment) -> Result<Self::Store, MountFailure>;
 
     /// Does work that is required once before the first request.
-    fn prepared(
+    fn prepare(
         store: Self::Store,
-        _around: &Surroundings,
-    ) -> impl Future<Output = Result<Self::Store, Failure>> + Send {
+        _around: &Environment,
+    ) -> impl Future<Output = Result<Self::Store, MountFailure>> + Send {
         ready(Ok(store))
     }
 }
@@ -44,19 +44,19 @@ pub struct Domain {
     /// The function of the stack.
     pub function: Function,
     /// Returns the endpoints.
-    pub endpoints: fn() -> Vec<Endpoint>,
+    pub endpoints: fn() -> Vec<EndpointInfo>,
     /// Creates the router and the calls of the endpoints.
-    pub mount: fn(Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>>,
+    pub mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     /// Whether its endpoints call endpoints of other domains. Those are mounted first.
     pub calls_others: bool,
     /// Whether a response that is too long for a Lambda is stored in the bucket instead of being
     /// rejected.
-    pub has_long_answers: bool,
+    pub offloads_responses: bool,
 }
 
 /// A route, as listed in overviews of all routes.
 #[derive(Clone, Debug)]
-pub struct Endpoint {
+pub struct EndpointInfo {
     /// Method, in upper case.
     pub method: &'static str,
     /// Full paths, the canonical one first.
@@ -65,7 +65,7 @@ pub struct Endpoint {
     pub permission: Permission,
 }
 
-impl Endpoint {
+impl EndpointInfo {
     /// Returns the name of the endpoint: its method and canonical path.
     #[must_use]
     pub fn name(&self) -> String {
@@ -74,28 +74,28 @@ impl Endpoint {
 }
 
 /// A mounted domain.
-pub struct Mounted {
+pub struct MountedDomain {
     /// Handles HTTP requests.
     pub router: Router,
     /// Handles calls of other domains.
-    pub calls: Calls,
+    pub calls: InternalCalls,
 }
 
 impl Domain {
     /// Creates a domain from an API.
     #[must_use]
-    pub const fn of<A: Api + 'static>(function: Function) -> Self {
-        Self::with_router(function, endpoints::<A>, |around| Box::pin(mounted::<A>(around)))
+    pub const fn of<A: DomainApi + 'static>(function: Function) -> Self {
+        Self::with_router(function, endpoints::<A>, |around| Box::pin(mount_api::<A>(around)))
     }
 
     /// Creates a domain with a custom router.
     #[must_use]
     pub const fn with_router(
         function: Function,
-        endpoints: fn() -> Vec<Endpoint>,
-        mount: fn(Surroundings) -> BoxFuture<'static, Result<Mounted, Failure>>,
+        endpoints: fn() -> Vec<EndpointInfo>,
+        mount: fn(Environment) -> BoxFuture<'static, Result<MountedDomain, MountFailure>>,
     ) -> Self {
-        Self { function, endpoints, mount, calls_others: false, has_long_answers: false }
+        Self { function, endpoints, mount, calls_others: false, offloads_responses: false }
     }
 
     /// Declares that endpoints of the domain call those of other domains.
@@ -106,15 +106,15 @@ impl Domain {
 
     /// Declares that long responses of the domain are stored in the bucket.
     #[must_use]
-    pub const fn with_long_answers(self) -> Self {
-        Self { has_long_answers: true, ..self }
+    pub const fn offloading_responses(self) -> Self {
+        Self { offloads_responses: true, ..self }
     }
 }
 
 /// Returns the routes of an API, as listed in overviews of all routes.
 #[must_use]
-pub fn endpoints<A: Api>() -> Vec<Endpoint> {
-    let endpoint = |route: Route<A::Store>| Endpoint {
+pub fn endpoints<A: DomainApi>() -> Vec<EndpointInfo> {
+    let endpoint = |route: Route<A::Store>| EndpointInfo {
         method: route.method,
         paths: route.full_paths(),
         permission: route.permission,
@@ -122,10 +122,13 @@ pub fn endpoints<A: Api>() -> Vec<Endpoint> {
     A::routes().into_iter().map(endpoint).collect()
 }
 
-async fn mounted<A: Api>(around: Surroundings) -> Result<Mounted, Failure> {
+async fn mount_api<A: DomainApi>(around: Environment) -> Result<MountedDomain, MountFailure> {
     let store = A::store(&around)?;
-    let store = if around.is_only_called { store } else { A::prepared(store, &around).await? };
-    let frame = Frame::guarded(store, around.authorizer.clone());
+    let store = if around.is_only_called { store } else { A::prepare(store, &around).await? };
+    let frame = FunctionContext::new(store, around.authorizer.clone());
     let routes = A::routes().into_iter().chain(A::constants()).collect();
-    Ok(Mounted { router: service::router(routes, &frame), calls: Calls::default().with(A::routes(), &frame) })
+    Ok(MountedDomain {
+        router: service::router(routes, &frame),
+        calls: InternalCalls::default().with(A::routes(), &frame),
+    })
 }

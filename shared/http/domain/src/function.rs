@@ -14,7 +14,7 @@ pub struct Function {
     /// Purpose of the function, in one sentence.
     pub description: &'static str,
     /// Paths that are routed to the function: as written, with everything below (`/x/{*path}`), or
-    /// all that no other function serves ([`Function::EVERYTHING_ELSE`]). Empty if it does not
+    /// all that no other function serves ([`Function::CATCH_ALL_PATH`]). Empty if it does not
     /// serve HTTP.
     pub paths: &'static [&'static str],
     /// Its rights on the table; `None` if it does not use the table.
@@ -28,7 +28,7 @@ pub struct Function {
     /// Its rights on the artifact bucket.
     pub bucket: &'static [BucketRight],
     /// Secrets that its environment refers to.
-    pub secrets: &'static [Secret],
+    pub secrets: &'static [SecretParameter],
     /// KMS keys that it uses directly, in addition to those that encrypt the table and the bucket.
     pub keys: &'static [KmsKey],
     /// Queues that it sends to or consumes.
@@ -40,7 +40,7 @@ pub struct Function {
     /// The program that it runs.
     pub package: Package,
     /// The settings in its environment.
-    pub settings: &'static [Setting],
+    pub settings: &'static [EnvironmentSetting],
     /// Memory, in MB. Lambda allots CPU in proportion.
     pub memory: u32,
     /// Timeout of an invocation, in seconds.
@@ -53,12 +53,12 @@ pub struct Function {
 
 impl Function {
     /// Matches all paths that no other function serves.
-    pub const EVERYTHING_ELSE: &'static str = "/{*path}";
+    pub const CATCH_ALL_PATH: &'static str = "/{*path}";
     /// Default memory, in MB. A request needs only a few MB, but CPU is allotted in proportion.
-    pub const MEMORY: u32 = 512;
+    pub const DEFAULT_MEMORY_MB: u32 = 512;
     /// Timeout behind the gateway, in seconds. The gateway gives up after 30 seconds; an invocation
     /// that times out earlier leaves an error in the function's log.
-    pub const BEHIND_GATEWAY: u32 = 29;
+    pub const GATEWAY_TIMEOUT_SECONDS: u32 = 29;
 
     /// A function without paths, rights or resources of its own.
     pub const BASE: Self = Self {
@@ -77,8 +77,8 @@ impl Function {
         url: None,
         package: Package::Zip,
         settings: &[],
-        memory: Self::MEMORY,
-        timeout: Self::BEHIND_GATEWAY,
+        memory: Self::DEFAULT_MEMORY_MB,
+        timeout: Self::GATEWAY_TIMEOUT_SECONDS,
         has_concurrency: false,
         layer: None,
     };
@@ -87,7 +87,7 @@ impl Function {
 /// A secret in Parameter Store (`SecureString`). The environment contains the name of the
 /// parameter, which the function may read, so the template never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Secret {
+pub struct SecretParameter {
     /// Environment variable for the parameter's name.
     pub variable: &'static str,
     /// Last part of the parameter's name: `/mlflow/<stack>/<name>`.
@@ -242,9 +242,9 @@ pub enum BucketRight {
     /// Read, write and delete objects, and sign URLs that do so.
     Change,
     /// Delete objects.
-    Remove,
+    Delete,
     /// Store responses that are too long for a Lambda below `.answers/`.
-    PutAnswers,
+    OffloadResponses,
 }
 
 impl BucketRight {
@@ -266,8 +266,8 @@ impl BucketRight {
                 ],
                 Some("/*"),
             ),
-            Self::Remove => (&["s3:DeleteObject"], Some("/*")),
-            Self::PutAnswers => (&["s3:PutObject"], Some("/.answers/*")),
+            Self::Delete => (&["s3:DeleteObject"], Some("/*")),
+            Self::OffloadResponses => (&["s3:PutObject"], Some("/.answers/*")),
         }
     }
 
@@ -282,8 +282,8 @@ impl BucketRight {
             Self::Change => {
                 "For requests and signed URLs. The parts of uploads are listed only if MaxArtifactSize limits them."
             }
-            Self::Remove => "Deletes the files of entities that it deletes.",
-            Self::PutAnswers => {
+            Self::Delete => "Deletes the files of entities that it deletes.",
+            Self::OffloadResponses => {
                 "Stores responses that are too long for a Lambda. Clients are redirected to the stored response."
             }
         }
@@ -292,14 +292,14 @@ impl BucketRight {
 
 /// An environment variable of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum EnvironmentSetting {
     /// `ARTIFACT_ROOT` and `ARTIFACTS_DESTINATION`: where experiments and the server store
     /// artifacts.
     Artifacts,
     /// `ARTIFACTS_PRESIGNED_ONLY`: whether clients have to use presigned URLs.
     PresignedOnly,
     /// `MAX_ARTIFACT_SIZE`: maximum size of a file, in bytes.
-    LongestArtifact,
+    MaxArtifactSize,
     /// `ARTIFACTS_ORIGIN`: the origin that the page may read files from.
     ArtifactsOrigin,
     /// `RUN_INDEXING_INTERVAL`: seconds between two passes over a run that is being logged to.

@@ -8,7 +8,7 @@
 
 pub use lambda_http::Error;
 
-use crate::{Domain, Surroundings, mount};
+use crate::{Domain, Environment, mount};
 
 /// Serves these domains until the sandbox ends. A cold start reads the environment, checks the
 /// table, and prepares the domains, so that a connection to the table exists before the first call.
@@ -19,7 +19,7 @@ pub async fn run(served: &[&'static Domain], called: &[&'static Domain]) -> Resu
     tracing_subscriber::fmt().json().with_max_level(tracing::Level::INFO).without_time().init();
     // Domains that are only called use the environment and the rights of those that are served.
     let functions: Vec<_> = served.iter().map(|domain| &domain.function).collect();
-    let around = Surroundings::from_environment(&functions).await?;
-    let router = crate::gateway::entered(mount(served, called, &around).await?);
-    service::run_lambda(service::told(router, service::log)).await
+    let around = Environment::from_environment(&functions).await?;
+    let router = crate::gateway::with_connection_info(mount(served, called, &around).await?);
+    service::run_lambda(service::log_requests(router, service::log)).await
 }

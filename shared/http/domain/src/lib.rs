@@ -26,20 +26,20 @@
 //! | `ARTIFACTS_DESTINATION` | location of files below `mlflow-artifacts:/` |
 
 mod api;
+mod environment;
 mod function;
 mod gateway;
 pub mod lambda;
 mod mount;
 mod offloaded_responses;
-mod surroundings;
 
-pub use api::{Api, Domain, Endpoint, Mounted, endpoints};
+pub use api::{Domain, DomainApi, EndpointInfo, MountedDomain, endpoints};
+pub use environment::{Environment, UiFiles};
 pub use function::{
-    BucketRight, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole, Secret, Setting, TableActions,
-    TableRights,
+    BucketRight, EnvironmentSetting, Function, FunctionUrl, Indexes, KmsKey, Package, Queue, QueueRole,
+    SecretParameter, TableActions, TableRights,
 };
 pub use mount::mount;
-pub use surroundings::{Surroundings, UiFiles};
 
 /// The reason why a domain cannot be mounted.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+pub type MountFailure = Box<dyn std::error::Error + Send + Sync>;

@@ -1,10 +1,10 @@
 //! Mounting of domains in one process.
 
 use axum::Router;
-use service::Calls;
+use service::InternalCalls;
 
 use crate::offloaded_responses::offload_to;
-use crate::{Domain, Failure, Surroundings};
+use crate::{Domain, Environment, MountFailure};
 
 /// Mounts domains and returns their merged router. The `called` domains are only called by other
 /// domains and do not answer HTTP requests. Paths that no router knows are answered like MLflow
@@ -15,19 +15,19 @@ use crate::{Domain, Failure, Surroundings};
 pub async fn mount(
     served: &[&'static Domain],
     called: &[&'static Domain],
-    around: &Surroundings,
-) -> Result<Router, Failure> {
-    let (mut routers, mut calls) = (Vec::new(), Calls::default());
-    for (domain, is_served) in each(served, called) {
+    around: &Environment,
+) -> Result<Router, MountFailure> {
+    let (mut routers, mut calls) = (Vec::new(), InternalCalls::default());
+    for (domain, is_served) in mounting_order(served, called) {
         if !domain.calls_others {
-            let around = Surroundings { is_only_called: !is_served, ..around.clone() };
+            let around = Environment { is_only_called: !is_served, ..around.clone() };
             let mounted = (domain.mount)(around.clone()).await?;
             calls = calls.and(mounted.calls.clone());
             routers.extend(is_served.then_some(mounted.router));
         }
     }
-    let around = around.clone().calling(calls);
-    for (domain, _) in each(served, &[]) {
+    let around = around.clone().with_calls(calls);
+    for (domain, _) in mounting_order(served, &[]) {
         if domain.calls_others {
             let mounted = (domain.mount)(around.clone()).await?;
             routers.push(mounted.router);
@@ -35,26 +35,29 @@ pub async fn mount(
     }
     let mut routers = routers.into_iter();
     let first = routers.next().ok_or("no domains to serve")?;
-    let router = service::joined(first, routers);
-    let router = reached(router, served, &around);
+    let router = service::join_routers(first, routers);
+    let router = wrap_router(router, served, &around);
     // Passwords must not be sent without TLS.
-    Ok(if around.basic.is_some() { service::kept_to_tls(router) } else { router })
+    Ok(if around.user_authorizer.is_some() { service::with_hsts(router) } else { router })
 }
 
 /// Wraps the router as clients reach it.
-fn reached(router: Router, served: &[&'static Domain], around: &Surroundings) -> Router {
+fn wrap_router(router: Router, served: &[&'static Domain], around: &Environment) -> Router {
     if !around.is_lambda {
-        return service::front(router);
+        return service::normalize_paths(router);
     }
     // Responses have to fit into a Lambda's response.
-    let has_long_answers = served.iter().any(|domain| domain.has_long_answers);
+    let has_long_answers = served.iter().any(|domain| domain.offloads_responses);
     match offload_to(&around.artifacts).filter(|_| has_long_answers) {
-        Some(aside) => service::within_lambda_or_aside(router, aside),
+        Some(aside) => service::within_lambda_or_offload(router, aside),
         None => service::within_lambda(router),
     }
 }
 
-fn each(served: &[&'static Domain], called: &[&'static Domain]) -> impl Iterator<Item = (&'static Domain, bool)> {
+fn mounting_order(
+    served: &[&'static Domain],
+    called: &[&'static Domain],
+) -> impl Iterator<Item = (&'static Domain, bool)> {
     let both = served.iter().map(|domain| (*domain, true)).chain(called.iter().map(|domain| (*domain, false)));
     both.collect::<Vec<_>>().into_iter()
 }

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use artifact_store::{Artifacts, OffloadedResponse, Prefix};
 use futures::future::BoxFuture;
 use mlflow_api::Result;
-use service::{Aside, LongAnswer};
+use service::{LongResponse, ResponseOffload};
 
 /// Stores responses next to the artifacts.
 struct BucketOffload(Prefix);
 
 /// Returns the store for large responses, if the artifacts are in a bucket.
-pub(crate) fn offload_to(artifacts: &Artifacts) -> Option<Arc<dyn Aside>> {
-    artifacts.prefix().map(|prefix| Arc::new(BucketOffload(prefix.clone())) as Arc<dyn Aside>)
+pub(crate) fn offload_to(artifacts: &Artifacts) -> Option<Arc<dyn ResponseOffload>> {
+    artifacts.prefix().map(|prefix| Arc::new(BucketOffload(prefix.clone())) as Arc<dyn ResponseOffload>)
 }
 
-impl Aside for BucketOffload {
-    fn put(&self, answer: LongAnswer) -> BoxFuture<'_, Result<String>> {
-        let LongAnswer { body, content_type, encoding, disposition } = answer;
+impl ResponseOffload for BucketOffload {
+    fn put(&self, answer: LongResponse) -> BoxFuture<'_, Result<String>> {
+        let LongResponse { body, content_type, encoding, disposition } = answer;
         Box::pin(self.0.offload(OffloadedResponse { body, content_type, encoding, disposition }))
     }
 }

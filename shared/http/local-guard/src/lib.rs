@@ -6,10 +6,10 @@
 //! this server, or from no page at all. Browsers report the origin of a request in `Origin`,
 //! `Sec-Fetch-Site` or `Referer`. MLflow's client and the AWS SDKs send none of these headers.
 //!
-//! `unread.rs` ensures that no connection ends without a response.
+//! `unread_bodies.rs` ensures that no connection ends without a response.
 
-mod names;
-mod unread;
+mod server_names;
+mod unread_bodies;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -18,7 +18,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{HOST, ORIGIN, REFERER};
 use http::{HeaderMap, HeaderName, Method, StatusCode};
 
-pub use names::{Allowed, Name};
+pub use server_names::{AllowedNames, ServerName};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -28,17 +28,19 @@ const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto
 /// Wraps a router. Rejected requests receive a 403 and do not reach `router`. If the rest of a
 /// request's body is left unread, it is either read and discarded here, or the response announces
 /// that the connection will be closed.
-pub fn guarded(router: Router, allowed: Allowed) -> Router {
-    router.layer(middleware::from_fn_with_state(allowed, check)).layer(middleware::from_fn(unread::answer))
+pub fn protect(router: Router, allowed: AllowedNames) -> Router {
+    router
+        .layer(middleware::from_fn_with_state(allowed, check))
+        .layer(middleware::from_fn(unread_bodies::drain_and_respond))
 }
 
-async fn check(State(allowed): State<Allowed>, request: Request, next: Next) -> Response {
+async fn check(State(allowed): State<AllowedNames>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let is_named = only(headers, &HOST).is_some_and(|host| allowed.has_host(host));
+    let is_named = single_header(headers, &HOST).is_some_and(|host| allowed.has_host(host));
     if !(is_named || is_probe(&request)) {
         return (StatusCode::FORBIDDEN, "Invalid Host header - possible DNS rebinding attack detected").into_response();
     }
-    if !(is_from_here(headers, &allowed) || is_visit(&request)) {
+    if !(is_from_own_page(headers, &allowed) || is_visit(&request)) {
         return (StatusCode::FORBIDDEN, "Cross-origin request blocked").into_response();
     }
     next.run(request).await
@@ -59,21 +61,22 @@ fn path(request: &Request) -> &str {
 
 /// Checks whether the request was sent by no page, by a page of this server, or by a page with an
 /// allowed name.
-fn is_from_here(headers: &HeaderMap, allowed: &Allowed) -> bool {
+fn is_from_own_page(headers: &HeaderMap, allowed: &AllowedNames) -> bool {
     // A page cannot set this header without a preflight request, which is rejected. Proxies that
     // terminate TLS set it.
-    let is_secure = only(headers, &X_FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
-    let is_ours = |origin: &str| allowed.has_origin(origin, only(headers, &HOST), is_secure);
+    let is_secure =
+        single_header(headers, &X_FORWARDED_PROTO).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+    let is_ours = |origin: &str| allowed.has_origin(origin, single_header(headers, &HOST), is_secure);
     if headers.contains_key(ORIGIN) {
-        return only(headers, &ORIGIN).is_some_and(is_ours);
+        return single_header(headers, &ORIGIN).is_some_and(is_ours);
     }
     // A page's own `GET` has no `Origin`. `none` means that the user entered the address.
     if headers.contains_key(SEC_FETCH_SITE) {
-        return matches!(only(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"));
+        return matches!(single_header(headers, &SEC_FETCH_SITE), Some("same-origin" | "none"));
     }
     // `Referer` is the only header that browsers send over plain HTTP to another machine, and a
     // page can suppress it with a referrer policy.
-    !headers.contains_key(REFERER) || only(headers, &REFERER).and_then(origin_of).is_some_and(is_ours)
+    !headers.contains_key(REFERER) || single_header(headers, &REFERER).and_then(origin_of).is_some_and(is_ours)
 }
 
 /// Returns the origin of a URL.
@@ -85,7 +88,7 @@ fn origin_of(url: &str) -> Option<&str> {
 
 /// Pages of this server that links may lead to: the main page, the sign-in page and the page of
 /// tokens.
-const VISITED: [&str; 3] = ["", "signin", "tokens"];
+const LINKED_PAGES: [&str; 3] = ["", "signin", "tokens"];
 
 /// Checks whether the user follows a link to a page of this server. This reveals nothing to the
 /// page that contains the link.
@@ -93,19 +96,19 @@ fn is_visit(request: &Request) -> bool {
     let headers = request.headers();
     // Browsers send neither header over plain HTTP to another machine. Framing is prevented by the
     // page's own headers.
-    let is = |header: HeaderName, value| match only(headers, &header) {
+    let is = |header: HeaderName, value| match single_header(headers, &header) {
         Some(said) => said == value,
         None => !headers.contains_key(SEC_FETCH_SITE) && !headers.contains_key(header),
     };
     request.method() == Method::GET
-        && VISITED.contains(&path(request))
+        && LINKED_PAGES.contains(&path(request))
         && !headers.contains_key(ORIGIN)
         && is(SEC_FETCH_MODE, "navigate")
         && is(SEC_FETCH_DEST, "document")
 }
 
 /// Returns the value of a header, unless it is missing or repeated.
-fn only<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Option<&'a str> {
+fn single_header<'a>(headers: &'a HeaderMap, header: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(header).iter();
     let value = values.next()?;
     values.next().is_none().then(|| value.to_str().ok())?
@@ -123,7 +126,7 @@ mod tests {
 
     async fn status(method: &str, path: &str, headers: &[(&str, &str)]) -> StatusCode {
         let router = Router::new().fallback(any(|| async {}));
-        let router = guarded(router, Allowed::new("127.0.0.1", &["ml.example".parse().unwrap()]));
+        let router = protect(router, AllowedNames::new("127.0.0.1", &["ml.example".parse().unwrap()]));
         let request = Request::builder().method(method).uri(path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         router.oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use access::{Arrived, Caller, Credentials, Identity, Read, Restriction, Sent, User};
+use access::{AuthorizerItems, Caller, Credentials, Identity, RequestCredentials, RequestHead, Restriction, User};
 use key_schema::access_rows;
 use key_schema::attributes::{USER, USER_ID};
 use mlflow_api::{Error, Result, UserName};
 use table::{Item, TableKey};
 
-use crate::basic::Basic;
-use crate::found::Found;
-use crate::sent::credentials;
-use crate::signed::{Token, is_session_of, session_key, token_key};
+use crate::identification::Identification;
+use crate::request_credentials::credentials;
+use crate::sessions_and_tokens::{Token, is_session_of, session_key, token_key};
+use crate::user_authorizer::UserAuthorizer;
 use crate::users::Account;
 
-impl Basic {
+impl UserAuthorizer {
     /// Returns the credentials of a request. Those that the gateway has verified take precedence
     /// over any credentials in headers.
-    pub(crate) fn credentials(&self, arrived: &Arrived) -> Option<Credentials> {
-        match arrived.entry.gateway.as_ref().filter(|_| self.signed.is_some()) {
+    pub(crate) fn credentials(&self, arrived: &RequestHead) -> Option<Credentials> {
+        match arrived.connection.gateway.as_ref().filter(|_| self.signed_requests.is_some()) {
             Some(signed) => signed.principal().map(Credentials::Signature),
             None => credentials(arrived),
         }
@@ -52,17 +52,22 @@ impl Basic {
     ///
     /// # Errors
     /// The refusal that was stored with the credentials, if they are not valid.
-    pub(crate) async fn caller_of(&self, sent: &Arc<Sent>, known: Option<&User>, read: &Read) -> Result<Found> {
+    pub(crate) async fn identify_caller(
+        &self,
+        sent: &Arc<RequestCredentials>,
+        known: Option<&User>,
+        read: &AuthorizerItems,
+    ) -> Result<Identification> {
         let proof = self.proof_key(&sent.credentials).and_then(|key| read.get(&key));
         let user = match &sent.credentials {
-            Credentials::Signature(principal) => match self.mapped(proof) {
-                Mapped::User(user) if known.is_some_and(|known| known.name == user) => user,
-                Mapped::User(user) => return Ok(Found::User(user)),
-                Mapped::Everything => {
+            Credentials::Signature(principal) => match self.principal_mapping(proof) {
+                PrincipalMapping::User(user) if known.is_some_and(|known| known.name == user) => user,
+                PrincipalMapping::User(user) => return Ok(Identification::User(user)),
+                PrincipalMapping::Everything => {
                     let caller = Caller::Principal(principal.as_str().into());
-                    return Ok(Found::Caller(found(sent, caller, Restriction::default())));
+                    return Ok(Identification::Caller(identity_of(sent, caller, Restriction::default())));
                 }
-                Mapped::Nobody => return Err(refused(sent)),
+                PrincipalMapping::Nobody => return Err(invalid_credentials(sent)),
             },
             Credentials::Password(user, _) | Credentials::Session(user, _) | Credentials::Token(user, _) => {
                 user.clone()
@@ -71,17 +76,19 @@ impl Basic {
         let account = read.get(&self.user_key(&user)).map(Account::of).transpose()?;
         let restriction = self.restriction_of(sent, proof, account.as_ref()).await?;
         let account = account.filter(|account| !account.is_disabled);
-        let Some((restriction, account)) = restriction.zip(account) else { return Err(refused(sent)) };
-        Ok(Found::Caller(found(sent, Caller::User(account.user.into()), restriction)))
+        let Some((restriction, account)) = restriction.zip(account) else { return Err(invalid_credentials(sent)) };
+        Ok(Identification::Caller(identity_of(sent, Caller::User(account.user.into()), restriction)))
     }
 
     /// Returns what a principal is mapped to, from its item.
-    fn mapped(&self, item: Option<&Item>) -> Mapped {
-        let unmapped = self.signed.as_ref().and_then(|signed| signed.unmapped.clone());
+    fn principal_mapping(&self, item: Option<&Item>) -> PrincipalMapping {
+        let unmapped = self.signed_requests.as_ref().and_then(|signed| signed.unmapped_user.clone());
         match (item, unmapped) {
-            (Some(item), _) => item.get(USER).and_then(UserName::named).map_or(Mapped::Nobody, Mapped::User),
-            (None, Some(user)) => Mapped::User(user),
-            (None, None) => Mapped::Everything,
+            (Some(item), _) => {
+                item.get(USER).and_then(UserName::named).map_or(PrincipalMapping::Nobody, PrincipalMapping::User)
+            }
+            (None, Some(user)) => PrincipalMapping::User(user),
+            (None, None) => PrincipalMapping::Everything,
         }
     }
 
@@ -89,14 +96,14 @@ impl Basic {
     /// this account.
     async fn restriction_of(
         &self,
-        sent: &Sent,
+        sent: &RequestCredentials,
         proof: Option<&Item>,
         account: Option<&Account>,
     ) -> Result<Option<Restriction>> {
         Ok(match &sent.credentials {
             Credentials::Password(name, password) => {
                 let stored = account.and_then(|account| account.password.as_ref());
-                let is_right = self.passwords().check(name, stored, password.clone(), sent.from).await?;
+                let is_right = self.passwords().check(name, stored, password.clone(), sent.client_address).await?;
                 is_right.then(Restriction::default)
             }
             Credentials::Session(..) => {
@@ -121,7 +128,7 @@ impl Basic {
 }
 
 /// What an AWS principal is mapped to.
-enum Mapped {
+enum PrincipalMapping {
     User(UserName),
     /// The gateway has admitted the principal, and it is not mapped.
     Everything,
@@ -129,11 +136,11 @@ enum Mapped {
 }
 
 /// Returns the error for invalid credentials and logs it.
-fn refused(sent: &Sent) -> Error {
-    tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.from);
+fn invalid_credentials(sent: &RequestCredentials) -> Error {
+    tracing::warn!(target: "audit", event = "not signed in", with = ?sent.credentials, from = ?sent.client_address);
     sent.refusal.clone()
 }
 
-fn found(sent: &Arc<Sent>, caller: Caller, restriction: Restriction) -> Identity {
-    Identity { caller, restriction, sent: Some(Arc::clone(sent)), ..Identity::somebody() }
+fn identity_of(sent: &Arc<RequestCredentials>, caller: Caller, restriction: Restriction) -> Identity {
+    Identity { caller, restriction, request_credentials: Some(Arc::clone(sent)), ..Identity::anonymous() }
 }

@@ -4,22 +4,22 @@
 //! cookie, because MLflow's user interface signs out by deleting it. Only whether that cookie is
 //! present matters, never its value.
 
-use access::Arrived;
+use access::RequestHead;
 use http::header::{COOKIE, HOST};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::secret::Secret;
+use crate::secret::UserSecret;
 
 /// Name of the session cookie over TLS. The prefix prevents other hosts, and pages without TLS,
 /// from setting a cookie with this name.
-const SECURE: &str = "__Host-mlflow_session";
+const SECURE_COOKIE: &str = "__Host-mlflow_session";
 /// Prefix of the session cookie's name over plain HTTP. The port is appended, because browsers
 /// share cookies between all ports of a host.
-const PLAIN: &str = "mlflow_session_";
+const PLAIN_COOKIE_PREFIX: &str = "mlflow_session_";
 /// Name of the cookie that indicates that a user is signed in (`mlflow/server/js/src/account`).
-const COMPANION: &str = "mlflow_user";
+const USER_COOKIE: &str = "mlflow_user";
 /// Characters that `encodeURIComponent` does not escape. The page decodes every cookie.
-const PLAIN_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
+const ESCAPED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
@@ -36,54 +36,61 @@ pub enum Cookies {
     /// No user is signed in.
     None,
     /// A user is signed in.
-    SignedIn(Secret),
+    SignedIn(UserSecret),
     /// The user has signed out in the browser, and the session still has to be deleted.
-    SignedOut(Secret),
+    SignedOut(UserSecret),
 }
 
 impl Cookies {
     /// Reads the state from the cookies of a request.
     #[must_use]
-    pub fn of(arrived: &Arrived) -> Self {
-        let Some(secret) = value(arrived, &session(arrived)).and_then(Secret::of_cookie) else { return Self::None };
-        if value(arrived, COMPANION).is_some() { Self::SignedIn(secret) } else { Self::SignedOut(secret) }
+    pub fn of(arrived: &RequestHead) -> Self {
+        let Some(secret) = cookie_value(arrived, &session_cookie_name(arrived)).and_then(UserSecret::of_cookie) else {
+            return Self::None;
+        };
+        if cookie_value(arrived, USER_COOKIE).is_some() { Self::SignedIn(secret) } else { Self::SignedOut(secret) }
     }
 }
 
 /// Returns the `Set-Cookie` values that open a session for the browser that sent this request. The
 /// cookies expire after `seconds`.
 #[must_use]
-pub fn opened(arrived: &Arrived, secret: &Secret, seconds: u64) -> [String; 2] {
-    let user = utf8_percent_encode(secret.user().as_str(), PLAIN_CHARACTERS).to_string();
-    set(arrived, &secret.cookie(), &user, seconds)
+pub fn session_cookies(arrived: &RequestHead, secret: &UserSecret, seconds: u64) -> [String; 2] {
+    let user = utf8_percent_encode(secret.user().as_str(), ESCAPED_CHARACTERS).to_string();
+    set_cookie_values(arrived, &secret.cookie(), &user, seconds)
 }
 
 /// Returns the `Set-Cookie` values that delete the cookies of a session.
 #[must_use]
-pub fn closed(arrived: &Arrived) -> [String; 2] {
-    set(arrived, "", "", 0)
+pub fn removal_cookies(arrived: &RequestHead) -> [String; 2] {
+    set_cookie_values(arrived, "", "", 0)
 }
 
-fn set(arrived: &Arrived, session_value: &str, user: &str, seconds: u64) -> [String; 2] {
-    let rest =
-        format!("Path=/; Max-Age={seconds}; SameSite=Lax{}", if arrived.entry.is_secure { "; Secure" } else { "" });
-    [format!("{}={session_value}; {rest}; HttpOnly", session(arrived)), format!("{COMPANION}={user}; {rest}")]
+fn set_cookie_values(arrived: &RequestHead, session_value: &str, user: &str, seconds: u64) -> [String; 2] {
+    let rest = format!(
+        "Path=/; Max-Age={seconds}; SameSite=Lax{}",
+        if arrived.connection.is_secure { "; Secure" } else { "" }
+    );
+    [
+        format!("{}={session_value}; {rest}; HttpOnly", session_cookie_name(arrived)),
+        format!("{USER_COOKIE}={user}; {rest}"),
+    ]
 }
 
 /// Returns the name of the session cookie.
-fn session(arrived: &Arrived) -> String {
-    if arrived.entry.is_secure {
-        return SECURE.to_owned();
+fn session_cookie_name(arrived: &RequestHead) -> String {
+    if arrived.connection.is_secure {
+        return SECURE_COOKIE.to_owned();
     }
     let host = arrived.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let port = host.rsplit_once(':').map_or("80", |(_, port)| port);
     let is_port = !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
-    format!("{PLAIN}{}", if is_port { port } else { "80" })
+    format!("{PLAIN_COOKIE_PREFIX}{}", if is_port { port } else { "80" })
 }
 
 /// Returns the value of a cookie that occurs exactly once. If another host has set a second cookie
 /// with this name, both are ignored.
-fn value<'a>(arrived: &'a Arrived, name: &str) -> Option<&'a str> {
+fn cookie_value<'a>(arrived: &'a RequestHead, name: &str) -> Option<&'a str> {
     let cookies = arrived.headers.get_all(COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
     let mut values = cookies
         .flat_map(|cookies| cookies.split(';'))
@@ -95,15 +102,15 @@ fn value<'a>(arrived: &'a Arrived, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
-    use access::Entry;
+    use access::ConnectionInfo;
     use mlflow_api::UserName;
 
     use super::*;
 
-    fn arrived(is_secure: bool, host: &str, cookies: &str) -> Arrived {
+    fn arrived(is_secure: bool, host: &str, cookies: &str) -> RequestHead {
         let request = http::Request::builder().header(HOST, host).header(COOKIE, cookies).body(()).unwrap();
-        let mut arrived = Arrived::of(&request.into_parts().0);
-        arrived.entry = Entry { is_secure, ..Entry::default() };
+        let mut arrived = RequestHead::of(&request.into_parts().0);
+        arrived.connection = ConnectionInfo { is_secure, ..ConnectionInfo::default() };
         arrived
     }
 
@@ -114,9 +121,9 @@ mod tests {
 
     #[test]
     fn a_session_is_what_was_set_until_the_page_deletes_the_companion() {
-        let secret = Secret::new(UserName::named("anné %").unwrap());
+        let secret = UserSecret::new(UserName::named("anné %").unwrap());
         for (is_secure, host) in [(true, "ml.example"), (false, "127.0.0.1:5000"), (false, "localhost")] {
-            let headers = opened(&arrived(is_secure, host, ""), &secret, 60);
+            let headers = session_cookies(&arrived(is_secure, host, ""), &secret, 60);
             let both = back(&headers);
             let of = |cookies: &str| Cookies::of(&arrived(is_secure, host, cookies));
             assert_eq!(of(&both), Cookies::SignedIn(secret.clone()), "{both}");
@@ -134,11 +141,11 @@ mod tests {
 
     #[test]
     fn ports_have_their_own_and_tls_takes_none_of_theirs() {
-        let secret = Secret::new(UserName::named("ann").unwrap());
-        let both = back(&opened(&arrived(false, "localhost:5000", ""), &secret, 60));
+        let secret = UserSecret::new(UserName::named("ann").unwrap());
+        let both = back(&session_cookies(&arrived(false, "localhost:5000", ""), &secret, 60));
         assert_eq!(Cookies::of(&arrived(false, "localhost:5001", &both)), Cookies::None);
         assert_eq!(Cookies::of(&arrived(true, "localhost:5000", &both)), Cookies::None);
-        let both = back(&opened(&arrived(true, "ml.example", ""), &secret, 60));
+        let both = back(&session_cookies(&arrived(true, "ml.example", ""), &secret, 60));
         assert!(both.starts_with("__Host-mlflow_session="));
         assert_eq!(Cookies::of(&arrived(false, "ml.example", &both)), Cookies::None);
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use mlflow_api::auth::{EVERYTHING, GrantType, Level};
 
-use crate::rules::{Act, Requirement, Rule};
+use crate::rules::{RequiredAction, Requirement, Rule};
 
 /// The effective grants of one user: the user's own and those of roles, limited to resources that
 /// are still the ones the grants were made for.
@@ -105,13 +105,13 @@ fn fold(one: Level, other: Level) -> Level {
 
 /// Checks whether a level allows an action.
 #[must_use]
-pub fn allows(level: Level, action: Act) -> bool {
+pub fn allows(level: Level, action: RequiredAction) -> bool {
     match action {
-        Act::NotDenied => level != Level::Deny,
-        Act::Read => level >= Level::Read,
-        Act::Use => level >= Level::Use,
-        Act::Update => level >= Level::Edit,
-        Act::Delete | Act::Manage => level >= Level::Manage,
+        RequiredAction::NotDenied => level != Level::Deny,
+        RequiredAction::Read => level >= Level::Read,
+        RequiredAction::Use => level >= Level::Use,
+        RequiredAction::Update => level >= Level::Edit,
+        RequiredAction::Delete | RequiredAction::Manage => level >= Level::Manage,
     }
 }
 
@@ -144,7 +144,11 @@ mod tests {
 
     #[test]
     fn the_first_tier_with_a_grant_decides() {
-        let read_run = Requirement::of(GrantType::Run, "*", Act::Read).or(GrantType::Experiment, "7", Act::Read);
+        let read_run = Requirement::of(GrantType::Run, "*", RequiredAction::Read).or(
+            GrantType::Experiment,
+            "7",
+            RequiredAction::Read,
+        );
         let denied = of(&[(GrantType::Run, "*", Level::Deny), (GrantType::Experiment, "7", Level::Manage)]);
         assert!(!denied.satisfy(&read_run, Level::Manage));
         let inherited = of(&[(GrantType::Experiment, "7", Level::Read)]);
@@ -155,22 +159,25 @@ mod tests {
 
     #[test]
     fn without_any_grant_the_last_fallbacks_action_counts() {
-        let delete =
-            Requirement::of(GrantType::Assessment, "*", Act::Delete).or(GrantType::Experiment, "7", Act::Update);
+        let delete = Requirement::of(GrantType::Assessment, "*", RequiredAction::Delete).or(
+            GrantType::Experiment,
+            "7",
+            RequiredAction::Update,
+        );
         assert!(Grants::default().satisfy(&delete, Level::Edit));
         assert!(!of(&[(GrantType::Assessment, "*", Level::Edit)]).satisfy(&delete, Level::Edit));
     }
 
     #[test]
     fn what_is_positive_is_at_least_the_default() {
-        let update = Requirement::of(GrantType::Experiment, "7", Act::Update);
+        let update = Requirement::of(GrantType::Experiment, "7", RequiredAction::Update);
         assert!(of(&[(GrantType::Experiment, "7", Level::Read)]).satisfy(&update, Level::Edit));
         assert!(!of(&[(GrantType::Experiment, "7", Level::Deny)]).satisfy(&update, Level::Edit));
     }
 
     #[test]
     fn who_administers_the_workspace_is_denied_nothing() {
-        let rule = Rule::needs([Requirement::of(GrantType::Experiment, "7", Act::Manage)]);
+        let rule = Rule::needs([Requirement::of(GrantType::Experiment, "7", RequiredAction::Manage)]);
         let grants = of(&[(GrantType::Workspace, "*", Level::Manage), (GrantType::Experiment, "7", Level::Deny)]);
         assert!(grants.meet(&rule, Level::NoPermissions));
         assert!(!of(&[(GrantType::Workspace, "*", Level::Use)]).meet(&rule, Level::NoPermissions));

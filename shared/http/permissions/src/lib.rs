@@ -18,36 +18,38 @@
 //! A **known caller** is one whose credentials this process has verified before. A **principal** is
 //! an IAM user or role.
 
-mod attempts;
-mod basic;
+pub mod browser_pages;
+mod caller_cache;
 mod callers;
 pub mod cookies;
-mod found;
+mod effective_grants;
 pub mod grants;
-mod held;
-mod keep;
-mod known;
-pub mod page;
+mod identification;
+mod item_cache;
+mod password_attempts;
 mod passwords;
-mod place;
-mod recent;
+mod request_credentials;
 mod resources;
 mod rules;
 mod secret;
-mod sent;
-mod sight;
-mod signed;
+mod sessions_and_tokens;
+mod stored_grants;
+mod user_authorizer;
 mod users;
+mod visibility;
+mod workspace_ref;
 
-pub use basic::Basic;
 pub use cookies::Cookies;
-pub use found::Signed;
-pub use held::Memberships;
-pub use keep::{Kept, KeptGrant, granted_in, granted_key, type_levels, unknown_key};
+pub use effective_grants::Memberships;
+pub use identification::SignedRequests;
+pub use item_cache::LEASE;
 pub use passwords::{PasswordHash, Passwords};
-pub use place::{Place, Places};
-pub use recent::LEASE;
-pub use rules::{Act, Requirement, Rule, canonical, rule_of, scorer_of};
-pub use secret::Secret;
-pub use signed::{Token, session_key, token_key};
+pub use rules::{RequiredAction, Requirement, Rule, canonical, rule_of, scorer_of};
+pub use secret::UserSecret;
+pub use sessions_and_tokens::{Token, session_key, token_key};
+pub use stored_grants::{
+    GrantedResource, StoredGrant, grant_key, grant_resource_id, missing_resource_grant_key, type_levels,
+};
+pub use user_authorizer::UserAuthorizer;
 pub use users::{Account, RoleGrant, role_grants};
+pub use workspace_ref::{WorkspaceRef, WorkspaceRefs};

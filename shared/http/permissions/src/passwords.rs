@@ -14,23 +14,23 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tokio::sync::Semaphore;
 
-use crate::attempts::Attempts;
+use crate::password_attempts::PasswordAttempts;
 
 /// Memory of a hash in KiB, iterations, and lanes: the minimum that OWASP recommends for Argon2id.
 /// 19 MiB is little compared with the 512 MB of a function.
-const COST: (u32, u32, u32) = (19 * 1024, 2, 1);
+const ARGON2_COST: (u32, u32, u32) = (19 * 1024, 2, 1);
 /// Number of hashes that a process computes concurrently. Each takes 19 MiB and about 30 ms of CPU
 /// time.
-const AT_ONCE: usize = 2;
+const CONCURRENCY: usize = 2;
 /// Maximum number of hashes that are computed or pending in a process. Further requests are
 /// rejected with 429, so that wrong passwords cannot delay other callers for long or exhaust the
 /// memory. Users whose password was verified before need no hash.
-const WAITING: usize = 64;
+const MAX_PENDING: usize = 64;
 /// Capacity of the cache of verified passwords. When it is full, the cache is cleared.
-const REMEMBERED: usize = 10_000;
+const MAX_CACHED_PASSWORDS: usize = 10_000;
 /// Length of a salt and of a hash, in bytes.
-const SALT: usize = 16;
-const HASH: usize = 32;
+const SALT_BYTES: usize = 16;
+const HASH_BYTES: usize = 32;
 
 /// The hash of a password, with its salt and cost parameters, in the PHC string format. The `Debug`
 /// output does not contain it.
@@ -53,7 +53,7 @@ impl PasswordHash {
     /// Returns a digest of the hash. A session stores it, so that the session ends when the
     /// password changes.
     #[must_use]
-    pub fn mark(&self) -> String {
+    pub fn fingerprint(&self) -> String {
         STANDARD_NO_PAD.encode(Sha256::digest(&self.0))
     }
 
@@ -62,9 +62,9 @@ impl PasswordHash {
     /// # Errors
     /// An internal error if hashing fails.
     fn make(password: &str) -> Result<Self> {
-        let salt: [u8; SALT] = rand::rng().random();
-        let hash = derive(password, &salt, COST)?;
-        let (memory, rounds, lanes) = COST;
+        let salt: [u8; SALT_BYTES] = rand::rng().random();
+        let hash = derive(password, &salt, ARGON2_COST)?;
+        let (memory, rounds, lanes) = ARGON2_COST;
         let [salt, hash] = [salt.as_slice(), hash.as_slice()].map(|bytes| STANDARD_NO_PAD.encode(bytes));
         Ok(Self(format!("$argon2id$v=19$m={memory},t={rounds},p={lanes}${salt}${hash}")))
     }
@@ -93,9 +93,10 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32)) -> Result<[u8; HASH]> {
-    let params = Params::new(memory, rounds, lanes, Some(HASH)).map_err(|error| Error::internal(error.to_string()))?;
-    let mut hash = [0; HASH];
+fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32)) -> Result<[u8; HASH_BYTES]> {
+    let params =
+        Params::new(memory, rounds, lanes, Some(HASH_BYTES)).map_err(|error| Error::internal(error.to_string()))?;
+    let mut hash = [0; HASH_BYTES];
     let argon = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let outcome = argon.hash_password_into(password.as_bytes(), salt, &mut hash);
     outcome.map_err(|error| Error::internal(error.to_string()))?;
@@ -108,30 +109,30 @@ fn derive(password: &str, salt: &[u8], (memory, rounds, lanes): (u32, u32, u32))
 pub struct Passwords(Arc<State>);
 
 struct State {
-    places: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    pending_permits: Arc<Semaphore>,
+    hashing_permits: Arc<Semaphore>,
     /// For each user with a verified password: the stored hash, and a digest of the password keyed
     /// by this process. Stored hashes are unique because of their salts, so a new password, or
     /// another user with the same name, never matches an old entry.
-    checked: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
+    verified: Mutex<HashMap<UserName, (PasswordHash, [u8; 32])>>,
     /// Locks of passwords that are being verified. Each is held by the task that verifies the
     /// password.
-    checking: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
-    attempts: Attempts,
+    verification_locks: Mutex<HashMap<[u8; 32], Weak<tokio::sync::Mutex<()>>>>,
+    attempts: PasswordAttempts,
     key: [u8; 32],
-    made: std::sync::atomic::AtomicUsize,
+    hash_count: std::sync::atomic::AtomicUsize,
 }
 
 impl Default for Passwords {
     fn default() -> Self {
         Self(Arc::new(State {
-            places: Arc::new(Semaphore::new(WAITING)),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
-            checked: Mutex::default(),
-            checking: Mutex::default(),
-            attempts: Attempts::default(),
+            pending_permits: Arc::new(Semaphore::new(MAX_PENDING)),
+            hashing_permits: Arc::new(Semaphore::new(CONCURRENCY)),
+            verified: Mutex::default(),
+            verification_locks: Mutex::default(),
+            attempts: PasswordAttempts::default(),
             key: rand::rng().random(),
-            made: std::sync::atomic::AtomicUsize::new(0),
+            hash_count: std::sync::atomic::AtomicUsize::new(0),
         }))
     }
 }
@@ -142,7 +143,7 @@ impl Passwords {
     /// # Errors
     /// `RESOURCE_EXHAUSTED` if too many hashes are pending. An internal error if hashing fails.
     pub async fn hash(&self, password: String) -> Result<PasswordHash> {
-        self.in_turn(move || PasswordHash::make(&password)).await
+        self.run_limited(move || PasswordHash::make(&password)).await
     }
 
     /// Checks whether a password matches the stored hash of a user. `from` is the client's address.
@@ -159,17 +160,17 @@ impl Passwords {
         from: Option<IpAddr>,
     ) -> Result<bool> {
         let digest = self.digest(name, &password);
-        let is_checked = || stored.is_some_and(|hash| self.has_checked(name, hash, &digest));
+        let is_checked = || stored.is_some_and(|hash| self.has_verified(name, hash, &digest));
         if is_checked() {
             return Ok(true);
         }
         // Many workers may start at once with the same password. The first one verifies it for all
         // of them.
-        let _alone = self.alone(digest).lock_owned().await;
+        let _alone = self.verification_lock(digest).lock_owned().await;
         if is_checked() {
             return Ok(true);
         }
-        let attempt = self.0.attempts.take(name, from).ok_or_else(too_many)?;
+        let attempt = self.0.attempts.take(name, from).ok_or_else(too_many_pending)?;
         let outcome = self.is_right(name, stored, password, digest).await;
         if !matches!(outcome, Ok(false)) {
             attempt.give_back();
@@ -186,14 +187,14 @@ impl Passwords {
     ) -> Result<bool> {
         let Some(hash) = stored.cloned() else {
             // Does the same work as for an existing user.
-            self.in_turn(move || PasswordHash::make(&password)).await?;
+            self.run_limited(move || PasswordHash::make(&password)).await?;
             return Ok(false);
         };
         let compared = hash.clone();
-        let is_right = self.in_turn(move || compared.is_of(&password)).await?;
+        let is_right = self.run_limited(move || compared.is_of(&password)).await?;
         if is_right {
-            let mut checked = self.0.checked.lock().unwrap_or_else(PoisonError::into_inner);
-            if checked.len() >= REMEMBERED {
+            let mut checked = self.0.verified.lock().unwrap_or_else(PoisonError::into_inner);
+            if checked.len() >= MAX_CACHED_PASSWORDS {
                 checked.clear();
             }
             checked.insert(name.clone(), (hash, digest));
@@ -203,22 +204,22 @@ impl Passwords {
 
     /// Returns the number of hashes that were computed. For tests.
     #[must_use]
-    pub fn made(&self) -> usize {
-        self.0.made.load(std::sync::atomic::Ordering::Relaxed)
+    pub fn hash_count(&self) -> usize {
+        self.0.hash_count.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn has_checked(&self, name: &UserName, hash: &PasswordHash, digest: &[u8; 32]) -> bool {
-        let checked = self.0.checked.lock().unwrap_or_else(PoisonError::into_inner);
+    fn has_verified(&self, name: &UserName, hash: &PasswordHash, digest: &[u8; 32]) -> bool {
+        let checked = self.0.verified.lock().unwrap_or_else(PoisonError::into_inner);
         checked.get(name).is_some_and(|(of, known)| of == hash && bool::from(known.ct_eq(digest)))
     }
 
     /// Returns the lock for verifying one password of one user.
-    fn alone(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
-        let mut checking = self.0.checking.lock().unwrap_or_else(PoisonError::into_inner);
+    fn verification_lock(&self, digest: [u8; 32]) -> Arc<tokio::sync::Mutex<()>> {
+        let mut checking = self.0.verification_locks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(lock) = checking.get(&digest).and_then(Weak::upgrade) {
             return lock;
         }
-        if checking.len() >= 2 * WAITING {
+        if checking.len() >= 2 * MAX_PENDING {
             checking.retain(|_, lock| lock.strong_count() > 0);
         }
         let lock = Arc::default();
@@ -234,10 +235,10 @@ impl Passwords {
         hash.finalize().into()
     }
 
-    async fn in_turn<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-        let place = Arc::clone(&self.0.places).try_acquire_owned().map_err(|_| too_many())?;
-        let turn = Arc::clone(&self.0.turns).acquire_owned().await.map_err(Error::internal)?;
-        self.0.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    async fn run_limited<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+        let place = Arc::clone(&self.0.pending_permits).try_acquire_owned().map_err(|_| too_many_pending())?;
+        let turn = Arc::clone(&self.0.hashing_permits).acquire_owned().await.map_err(Error::internal)?;
+        self.0.hash_count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // The permits are held until the hash is finished, even if the client disconnects.
         let in_turn = move || {
             let _held = (place, turn);
@@ -247,7 +248,7 @@ impl Passwords {
     }
 }
 
-fn too_many() -> Error {
+fn too_many_pending() -> Error {
     Error::new(ErrorCode::ResourceExhausted, "Too many sign-in attempts. Try again later.")
 }
 
@@ -271,7 +272,7 @@ mod tests {
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
         let check = async |stored: Option<&PasswordHash>, password: &str| {
             let is_right = passwords.check(&name, stored, password.to_owned(), None).await.unwrap();
-            (is_right, passwords.made())
+            (is_right, passwords.hash_count())
         };
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
         assert_eq!(check(Some(&hash), "correct horse battery").await, (true, 2));
@@ -291,7 +292,7 @@ mod tests {
         let all = (0..100).map(|_| passwords.check(&name, Some(&hash), "correct horse battery".to_owned(), None));
         let right = futures::future::join_all(all).await;
         assert!(right.into_iter().all(|is_right| is_right.unwrap()));
-        assert_eq!(passwords.made(), 2);
+        assert_eq!(passwords.hash_count(), 2);
     }
 
     /// At one hash every 3 seconds and a burst of 50, at most 1,250 hashes are computed per hour.
@@ -310,12 +311,12 @@ mod tests {
             let name = if number % 2 == 0 { &ann } else { &name };
             let _ = passwords.check(name, Some(&hash), format!("wrong {number}"), stranger).await;
         }
-        let hashes = passwords.made() as u64 - 2;
+        let hashes = passwords.hash_count() as u64 - 2;
         assert!(hashes <= 50 + begin.age().as_secs() / 3 + 1, "{hashes}");
         // Neither a known user nor a user on another network is affected.
-        let made = passwords.made();
+        let made = passwords.hash_count();
         assert!(right(&ann).await.unwrap());
-        assert_eq!(passwords.made(), made);
+        assert_eq!(passwords.hash_count(), made);
         assert!(right(&bob).await.unwrap());
     }
 
@@ -331,7 +332,7 @@ mod tests {
             refused += usize::from(matches!(gone, Ok(Err(_))));
         }
         assert_eq!(refused, 20);
-        assert!(passwords.made() <= 10, "{}", passwords.made());
+        assert!(passwords.hash_count() <= 10, "{}", passwords.hash_count());
     }
 
     #[tokio::test]
@@ -341,11 +342,11 @@ mod tests {
         let hash = passwords.hash("correct horse battery".to_owned()).await.unwrap();
         let check = |password: &str| passwords.check(&name, Some(&hash), password.to_owned(), None);
         assert!(check("correct horse battery").await.unwrap());
-        let all = passwords.0.places.acquire_many(u32::try_from(WAITING).unwrap()).await.unwrap();
+        let all = passwords.0.pending_permits.acquire_many(u32::try_from(MAX_PENDING).unwrap()).await.unwrap();
         assert_eq!(check("wrong horse battery").await.unwrap_err().code, ErrorCode::ResourceExhausted);
         assert!(check("correct horse battery").await.unwrap());
         drop(all);
         assert!(!check("wrong horse battery").await.unwrap());
-        assert_eq!(passwords.made(), 3);
+        assert_eq!(passwords.hash_count(), 3);
     }
 }

@@ -1,47 +1,49 @@
 //! The resources of grants, and the items that identify them.
 
-use access::Guarded;
+use access::Guard;
 use key_schema::attributes::{ID, SCORER, WORKSPACE};
 use key_schema::{Key, ModelKey, Name, rows};
 use mlflow_api::Workspace;
 use mlflow_api::auth::{EVERYTHING, GrantType};
 use table::Item;
 
-use crate::keep::{Kept, granted_in};
 use crate::rules::{scorer_of, scorer_pattern};
+use crate::stored_grants::{GrantedResource, grant_resource_id};
 use crate::users::RoleGrant;
 
 /// Returns the resources whose grants apply to a guard.
-pub(crate) fn resources(guard: &Guarded, workspace: &Workspace) -> Vec<Kept> {
+pub(crate) fn resources_of(guard: &Guard, workspace: &Workspace) -> Vec<GrantedResource> {
     match guard {
-        Guarded::Experiment(experiment) => vec![Kept::Experiment(*experiment)],
-        Guarded::Scorer(experiment, name) => {
-            vec![Kept::Experiment(*experiment), Kept::Scorer(*experiment, name.clone())]
+        Guard::Experiment(experiment) => vec![GrantedResource::Experiment(*experiment)],
+        Guard::Scorer(experiment, name) => {
+            vec![GrantedResource::Experiment(*experiment), GrantedResource::Scorer(*experiment, name.clone())]
         }
-        Guarded::RegisteredModel(name) => {
+        Guard::RegisteredModel(name) => {
             let key = ModelKey::of(workspace, name.as_str()).to_attribute();
-            vec![Kept::RegisteredModel(key.clone()), Kept::Prompt(key)]
+            vec![GrantedResource::RegisteredModel(key.clone()), GrantedResource::Prompt(key)]
         }
-        Guarded::Workspace(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) | Guarded::Absent(_) => Vec::new(),
+        Guard::Workspace(_) | Guard::EvaluationDataset(_) | Guard::User(_) | Guard::Absent(_) => Vec::new(),
     }
 }
 
 /// Returns the key of the item that shows whether a resource is still the one that a grant was made
 /// for. Returns `None` for experiments, whose ids are never reused.
-pub(crate) fn item_of(resource: &Kept) -> Option<Key> {
+pub(crate) fn item_of(resource: &GrantedResource) -> Option<Key> {
     match resource {
-        Kept::Experiment(_) => None,
-        Kept::RegisteredModel(name) | Kept::Prompt(name) => {
+        GrantedResource::Experiment(_) => None,
+        GrantedResource::RegisteredModel(name) | GrantedResource::Prompt(name) => {
             Some(rows::RegisteredModel::key(&ModelKey::from(name.as_str())))
         }
-        Kept::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
+        GrantedResource::Scorer(experiment, name) => Some(rows::Scorer::key(experiment, &Name::from(name.as_str()))),
     }
 }
 
 /// Returns the key of the item with the current name and the id of the resource with this home.
-pub(crate) fn home_of(resource: &Kept) -> Option<Key> {
+pub(crate) fn home_of(resource: &GrantedResource) -> Option<Key> {
     match resource {
-        Kept::RegisteredModel(home) | Kept::Prompt(home) => Some(rows::ModelHome::key(&ModelKey::from(home.as_str()))),
+        GrantedResource::RegisteredModel(home) | GrantedResource::Prompt(home) => {
+            Some(rows::ModelHome::key(&ModelKey::from(home.as_str())))
+        }
         other => item_of(other),
     }
 }
@@ -63,23 +65,28 @@ pub(crate) fn item_granted(grant: &RoleGrant, workspace: &Workspace) -> Option<K
     }
 }
 
-pub(crate) fn at_home(resource: &Kept, home: &str) -> Kept {
+pub(crate) fn at_home(resource: &GrantedResource, home: &str) -> GrantedResource {
     match resource {
-        Kept::RegisteredModel(_) => Kept::RegisteredModel(home.to_owned()),
-        Kept::Prompt(_) => Kept::Prompt(home.to_owned()),
+        GrantedResource::RegisteredModel(_) => GrantedResource::RegisteredModel(home.to_owned()),
+        GrantedResource::Prompt(_) => GrantedResource::Prompt(home.to_owned()),
         other => other.clone(),
     }
 }
 
 /// Checks whether a resource with this item is the one that a grant was made for in this workspace.
-pub(crate) fn is_that(granted_for: &str, resource: &Kept, item: Option<&Item>, workspace: &Workspace) -> bool {
-    let is = |id: &str| granted_for == granted_in(workspace, id);
+pub(crate) fn is_granted_resource(
+    granted_for: &str,
+    resource: &GrantedResource,
+    item: Option<&Item>,
+    workspace: &Workspace,
+) -> bool {
+    let is = |id: &str| granted_for == grant_resource_id(workspace, id);
     match resource {
-        Kept::Experiment(experiment) => is(&experiment.to_string()),
-        Kept::RegisteredModel(_) | Kept::Prompt(_) => {
+        GrantedResource::Experiment(experiment) => is(&experiment.to_string()),
+        GrantedResource::RegisteredModel(_) | GrantedResource::Prompt(_) => {
             item.filter(|item| is_in(item, workspace)).and_then(|item| item.get(ID)).is_some_and(is)
         }
-        Kept::Scorer(..) => item.and_then(|item| item.get(SCORER)).is_some_and(|id| is(id.as_str())),
+        GrantedResource::Scorer(..) => item.and_then(|item| item.get(SCORER)).is_some_and(|id| is(id.as_str())),
     }
 }
 
@@ -90,7 +97,7 @@ fn is_in(item: &Item, workspace: &Workspace) -> bool {
 
 /// Checks whether a role's grant is effective: it is for a whole type, or `item` shows that the
 /// resource is still the one that the grant was made for.
-pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
+pub(crate) fn is_effective(grant: &RoleGrant, item: Option<&Item>) -> bool {
     if grant.pattern == EVERYTHING {
         return true;
     }
@@ -105,10 +112,12 @@ pub(crate) fn counts(grant: &RoleGrant, item: Option<&Item>) -> bool {
 }
 
 /// Returns MLflow's pattern for a resource.
-pub(crate) fn pattern(resource: &Kept) -> String {
+pub(crate) fn pattern(resource: &GrantedResource) -> String {
     match resource {
-        Kept::Scorer(experiment, name) => scorer_pattern(*experiment, name),
-        Kept::RegisteredModel(key) | Kept::Prompt(key) => ModelKey::from(key.as_str()).name().to_owned(),
-        Kept::Experiment(experiment) => experiment.to_string(),
+        GrantedResource::Scorer(experiment, name) => scorer_pattern(*experiment, name),
+        GrantedResource::RegisteredModel(key) | GrantedResource::Prompt(key) => {
+            ModelKey::from(key.as_str()).name().to_owned()
+        }
+        GrantedResource::Experiment(experiment) => experiment.to_string(),
     }
 }

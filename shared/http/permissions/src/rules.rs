@@ -1,14 +1,14 @@
 //! The requirements of operations: MLflow's validators (`mlflow/server/auth/__init__.py`),
 //! expressed for each [`Ask`].
 
-use access::{Action, Ask, Guarded, Resource};
+use access::{AccessCheck, Action, Guard, Resource};
 use mlflow_api::ExperimentId;
 use mlflow_api::auth::{EVERYTHING, GrantType};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// An act that a grant has to allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum RequiredAction {
     /// No particular act. The level only must not be a denial.
     NotDenied,
     /// Read the resource.
@@ -29,26 +29,26 @@ pub enum Act {
 pub struct Requirement {
     pub(crate) kind: GrantType,
     pub(crate) pattern: String,
-    pub(crate) action: Act,
-    fallbacks: Vec<(GrantType, String, Act)>,
+    pub(crate) action: RequiredAction,
+    fallbacks: Vec<(GrantType, String, RequiredAction)>,
 }
 
 impl Requirement {
     /// Creates a requirement for an action on a resource, or on all resources of a type.
     #[must_use]
-    pub fn of(kind: GrantType, pattern: &str, action: Act) -> Self {
+    pub fn of(kind: GrantType, pattern: &str, action: RequiredAction) -> Self {
         Self { kind, pattern: pattern.to_owned(), action, fallbacks: Vec::new() }
     }
 
     /// Adds a fallback, which applies if there is no grant for any of the earlier keys.
     #[must_use]
-    pub fn or(mut self, kind: GrantType, pattern: &str, action: Act) -> Self {
+    pub fn or(mut self, kind: GrantType, pattern: &str, action: RequiredAction) -> Self {
         self.fallbacks.push((kind, pattern.to_owned(), action));
         self
     }
 
     /// Iterates over the requirement's own key and the fallbacks, each with the action to allow.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (GrantType, &str, Act)> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (GrantType, &str, RequiredAction)> {
         let own = (self.kind, self.pattern.as_str(), self.action);
         std::iter::once(own).chain(self.fallbacks.iter().map(|(kind, pattern, act)| (*kind, pattern.as_str(), *act)))
     }
@@ -80,12 +80,12 @@ impl Rule {
 }
 
 /// The characters that Python's `urllib.parse.quote(…, safe="")` quotes.
-const QUOTED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
+const QUOTED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'_').remove(b'.').remove(b'-').remove(b'~');
 
 /// Returns the pattern of a scorer.
 #[must_use]
 pub(crate) fn scorer_pattern(experiment: ExperimentId, name: &str) -> String {
-    format!("{experiment}/{}", utf8_percent_encode(name, QUOTED))
+    format!("{experiment}/{}", utf8_percent_encode(name, QUOTED_CHARACTERS))
 }
 
 /// Parses the pattern of a scorer into its experiment and name.
@@ -110,7 +110,7 @@ pub fn canonical(kind: GrantType, pattern: &str) -> String {
 
 /// Types of resources that are deleted together with their experiment
 /// (`_EXPERIMENT_CASCADE_TIERS`).
-const IN_EXPERIMENT: [GrantType; 7] = [
+const CASCADED_TYPES: [GrantType; 7] = [
     GrantType::Run,
     GrantType::Trace,
     GrantType::LoggedModel,
@@ -122,17 +122,17 @@ const IN_EXPERIMENT: [GrantType; 7] = [
 
 /// Returns the rule for an ask.
 #[must_use]
-pub fn rule_of(ask: &Ask) -> Rule {
+pub fn rule_of(ask: &AccessCheck) -> Rule {
     match &ask.guard {
         // Only administrators may learn that an entity does not exist. What users may do with their
         // own account has already been allowed by the authorizer.
-        Guarded::Absent(_) | Guarded::EvaluationDataset(_) | Guarded::User(_) => Rule::Administrators,
-        Guarded::Workspace(_) => in_workspace(ask.action, ask.kind),
-        Guarded::Experiment(experiment) => in_experiment(ask.action, ask.kind, &experiment.to_string()),
-        Guarded::Scorer(experiment, name) => {
+        Guard::Absent(_) | Guard::EvaluationDataset(_) | Guard::User(_) => Rule::Administrators,
+        Guard::Workspace(_) => in_workspace(ask.action, ask.kind),
+        Guard::Experiment(experiment) => in_experiment(ask.action, ask.kind, &experiment.to_string()),
+        Guard::Scorer(experiment, name) => {
             of_scorer(ask.action, ask.kind, &experiment.to_string(), &scorer_pattern(*experiment, name))
         }
-        Guarded::RegisteredModel(name) => of_model(ask, name.as_str()),
+        Guard::RegisteredModel(name) => of_model(ask, name.as_str()),
     }
 }
 
@@ -150,10 +150,12 @@ fn in_workspace(action: Action, kind: Resource) -> Rule {
         | (Action::Share | Action::Manage, Resource::Workspace) => Rule::WorkspaceAdministrators,
         (_, Resource::EvaluationDataset | Resource::User | Resource::Workspace) => Rule::Administrators,
         (Action::Create | Action::Show, kind) => {
-            Rule::needs([Requirement::of(type_of(kind), EVERYTHING, Act::NotDenied)])
+            Rule::needs([Requirement::of(type_of(kind), EVERYTHING, RequiredAction::NotDenied)])
         }
         // Selecting other entities by arbitrary runs.
-        (Action::Read, Resource::Run) => Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, Act::NotDenied)]),
+        (Action::Read, Resource::Run) => {
+            Rule::needs([Requirement::of(GrantType::Run, EVERYTHING, RequiredAction::NotDenied)])
+        }
         (Action::List, _) => Rule::needs([]),
         _ => Rule::Administrators,
     }
@@ -164,20 +166,29 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
     match kind {
         Resource::Experiment if action == Action::Delete => {
             let tier = |tier| {
-                Requirement::of(tier, EVERYTHING, Act::Delete).or(GrantType::Experiment, experiment, Act::Delete)
+                Requirement::of(tier, EVERYTHING, RequiredAction::Delete).or(
+                    GrantType::Experiment,
+                    experiment,
+                    RequiredAction::Delete,
+                )
             };
-            Rule::needs(std::iter::once(of(Act::Delete)).chain(IN_EXPERIMENT.map(tier)))
+            Rule::needs(std::iter::once(of(RequiredAction::Delete)).chain(CASCADED_TYPES.map(tier)))
         }
         // Scorers are checked one by one, because grants for the experiment do not apply to them.
         Resource::Scorer if action == Action::List => Rule::needs([]),
         // For scorers: settings of the experiment.
-        Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => Rule::needs([of(act(action))]),
+        Resource::Experiment | Resource::EvaluationDataset | Resource::Scorer => {
+            Rule::needs([of(required_action(action))])
+        }
         Resource::Assessment => of_assessment(action, experiment),
         Resource::Run | Resource::LoggedModel | Resource::Trace => {
             let tier = type_of(kind);
             match action {
-                Action::Create => Rule::needs([of(Act::Update), Requirement::of(tier, EVERYTHING, Act::NotDenied)]),
-                _ => Rule::needs([of(Act::Read), in_tier(tier, experiment, act(action))]),
+                Action::Create => Rule::needs([
+                    of(RequiredAction::Update),
+                    Requirement::of(tier, EVERYTHING, RequiredAction::NotDenied),
+                ]),
+                _ => Rule::needs([of(RequiredAction::Read), in_tier(tier, experiment, required_action(action))]),
             }
         }
         _ => Rule::Administrators,
@@ -185,13 +196,13 @@ fn in_experiment(action: Action, kind: Resource, experiment: &str) -> Rule {
 }
 
 /// Returns the requirement of a grant for a type, with the experiment as fallback.
-fn in_tier(tier: GrantType, experiment: &str, action: Act) -> Requirement {
+fn in_tier(tier: GrantType, experiment: &str, action: RequiredAction) -> Requirement {
     Requirement::of(tier, EVERYTHING, action).or(GrantType::Experiment, experiment, action)
 }
 
 fn of_assessment(action: Action, experiment: &str) -> Rule {
     let of = |action| Requirement::of(GrantType::Experiment, experiment, action);
-    let addressed = [of(Act::Read), in_tier(GrantType::Trace, experiment, Act::Read)];
+    let addressed = [of(RequiredAction::Read), in_tier(GrantType::Trace, experiment, RequiredAction::Read)];
     let then = |requirement| Rule::needs(addressed.clone().into_iter().chain([requirement]));
     match action {
         // Either the experiment or a grant for traces has to allow writing. Neither weakens the
@@ -200,16 +211,19 @@ fn of_assessment(action: Action, experiment: &str) -> Rule {
             all: addressed
                 .clone()
                 .into_iter()
-                .chain([Requirement::of(GrantType::Assessment, EVERYTHING, Act::NotDenied)])
+                .chain([Requirement::of(GrantType::Assessment, EVERYTHING, RequiredAction::NotDenied)])
                 .collect(),
-            any: vec![of(Act::Update), Requirement::of(GrantType::Trace, EVERYTHING, Act::Update)],
+            any: vec![
+                of(RequiredAction::Update),
+                Requirement::of(GrantType::Trace, EVERYTHING, RequiredAction::Update),
+            ],
         },
-        Action::Delete => then(Requirement::of(GrantType::Assessment, EVERYTHING, Act::Delete).or(
+        Action::Delete => then(Requirement::of(GrantType::Assessment, EVERYTHING, RequiredAction::Delete).or(
             GrantType::Experiment,
             experiment,
-            Act::Update,
+            RequiredAction::Update,
         )),
-        _ => then(in_tier(GrantType::Assessment, experiment, act(action))),
+        _ => then(in_tier(GrantType::Assessment, experiment, required_action(action))),
     }
 }
 
@@ -219,18 +233,20 @@ fn of_scorer(action: Action, kind: Resource, experiment: &str, scorer: &str) -> 
         |action| Requirement::of(GrantType::ScorerVersion, EVERYTHING, action).or(GrantType::Scorer, scorer, action);
     match (action, kind) {
         (Action::Create, _) => Rule::needs([
-            Requirement::of(GrantType::Experiment, experiment, Act::Update),
-            of(Act::NotDenied),
-            Requirement::of(GrantType::ScorerVersion, EVERYTHING, Act::NotDenied),
+            Requirement::of(GrantType::Experiment, experiment, RequiredAction::Update),
+            of(RequiredAction::NotDenied),
+            Requirement::of(GrantType::ScorerVersion, EVERYTHING, RequiredAction::NotDenied),
         ]),
-        (Action::List | Action::Read, _) => Rule::needs([of(Act::Read), version(Act::NotDenied)]),
-        (Action::Delete, Resource::ScorerVersion) => Rule::needs([of(Act::Read), version(Act::Delete)]),
-        (Action::Delete, _) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
-        _ => Rule::needs([of(act(action))]),
+        (Action::List | Action::Read, _) => Rule::needs([of(RequiredAction::Read), version(RequiredAction::NotDenied)]),
+        (Action::Delete, Resource::ScorerVersion) => {
+            Rule::needs([of(RequiredAction::Read), version(RequiredAction::Delete)])
+        }
+        (Action::Delete, _) => Rule::needs([of(RequiredAction::Delete), version(RequiredAction::Delete)]),
+        _ => Rule::needs([of(required_action(action))]),
     }
 }
 
-fn of_model(ask: &Ask, name: &str) -> Rule {
+fn of_model(ask: &AccessCheck, name: &str) -> Rule {
     let is_prompt = matches!(ask.kind, Resource::Prompt | Resource::PromptVersion)
         || ask.stored.as_ref().is_some_and(|stored| stored.is_prompt);
     let (container, tier) = if is_prompt {
@@ -239,28 +255,28 @@ fn of_model(ask: &Ask, name: &str) -> Rule {
         (GrantType::RegisteredModel, GrantType::RegisteredModelVersion)
     };
     let of = |action| Requirement::of(container, name, action);
-    let not_denied = Requirement::of(tier, EVERYTHING, Act::NotDenied);
+    let not_denied = Requirement::of(tier, EVERYTHING, RequiredAction::NotDenied);
     let version = |action| Requirement::of(tier, EVERYTHING, action).or(container, name, action);
     match (ask.kind, ask.action) {
         (Resource::ModelVersion | Resource::PromptVersion, _) if ask.stored.is_none() => Rule::Administrators,
         (Resource::ModelVersion | Resource::PromptVersion, action) => match action {
-            Action::Create => Rule::needs([of(Act::Update), not_denied]),
-            Action::List | Action::Read | Action::Show => Rule::needs([of(Act::Read), not_denied]),
-            _ => Rule::needs([of(Act::Read), version(act(action))]),
+            Action::Create => Rule::needs([of(RequiredAction::Update), not_denied]),
+            Action::List | Action::Read | Action::Show => Rule::needs([of(RequiredAction::Read), not_denied]),
+            _ => Rule::needs([of(RequiredAction::Read), version(required_action(action))]),
         },
-        (_, Action::Delete) => Rule::needs([of(Act::Delete), version(Act::Delete)]),
-        (_, Action::Create) => Rule::needs([of(Act::NotDenied)]),
-        (_, action) => Rule::needs([of(act(action))]),
+        (_, Action::Delete) => Rule::needs([of(RequiredAction::Delete), version(RequiredAction::Delete)]),
+        (_, Action::Create) => Rule::needs([of(RequiredAction::NotDenied)]),
+        (_, action) => Rule::needs([of(required_action(action))]),
     }
 }
 
-const fn act(action: Action) -> Act {
+const fn required_action(action: Action) -> RequiredAction {
     match action {
-        Action::List | Action::Read | Action::Show => Act::Read,
-        Action::Use => Act::Use,
-        Action::Create | Action::Update => Act::Update,
-        Action::Delete => Act::Delete,
-        Action::Manage | Action::Share => Act::Manage,
+        Action::List | Action::Read | Action::Show => RequiredAction::Read,
+        Action::Use => RequiredAction::Use,
+        Action::Create | Action::Update => RequiredAction::Update,
+        Action::Delete => RequiredAction::Delete,
+        Action::Manage | Action::Share => RequiredAction::Manage,
     }
 }
 
@@ -294,23 +310,23 @@ mod tests {
 
     /// Checks whether a user with these grants may perform an action, if the default level is
     /// `READ`.
-    fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guarded) -> bool {
+    fn may(grants: &[(GrantType, &str, Level)], action: Action, kind: Resource, guard: Guard) -> bool {
         let mut all = Grants::default();
         for (kind, pattern, level) in grants {
             all.add(*kind, pattern, *level);
         }
-        let stored = access::Stored {
+        let stored = access::StoredGuard {
             workspace: mlflow_api::Workspace::default(),
             is_prompt: false,
             owner: None,
             id: None,
             home: None,
         };
-        all.meet(&rule_of(&Ask { action, kind, guard, stored: Some(stored) }), Level::Read)
+        all.meet(&rule_of(&AccessCheck { action, kind, guard, stored: Some(stored) }), Level::Read)
     }
 
-    fn seven() -> Guarded {
-        Guarded::Experiment(ExperimentId::from_number(7).unwrap())
+    fn seven() -> Guard {
+        Guard::Experiment(ExperimentId::from_number(7).unwrap())
     }
 
     #[test]
@@ -318,12 +334,12 @@ mod tests {
         let denied = [(GrantType::Run, EVERYTHING, Level::Deny)];
         let (run, model) = (Resource::Run, Resource::LoggedModel);
         for action in [Action::Show, Action::Read] {
-            assert!(!may(&denied, action, run, Guarded::Workspace(run)), "{action:?}");
-            assert!(may(&[], action, run, Guarded::Workspace(run)), "{action:?}");
+            assert!(!may(&denied, action, run, Guard::Workspace(run)), "{action:?}");
+            assert!(may(&[], action, run, Guard::Workspace(run)), "{action:?}");
         }
-        assert!(may(&denied, Action::Show, model, Guarded::Workspace(model)));
+        assert!(may(&denied, Action::Show, model, Guard::Workspace(model)));
         // Reading all traces at once is reserved to administrators.
-        assert!(!may(&[], Action::Read, Resource::Trace, Guarded::Workspace(Resource::Trace)));
+        assert!(!may(&[], Action::Read, Resource::Trace, Guard::Workspace(Resource::Trace)));
     }
 
     #[test]
@@ -337,7 +353,7 @@ mod tests {
 
     #[test]
     fn versions_are_shown_to_those_who_are_not_denied_them() {
-        let name = Guarded::RegisteredModel(RegisteredModelName::named("m"));
+        let name = Guard::RegisteredModel(RegisteredModelName::named("m"));
         let shows =
             |grants: &[(GrantType, &str, Level)]| may(grants, Action::Show, Resource::ModelVersion, name.clone());
         assert!(shows(&[]) && shows(&[(GrantType::PromptVersion, EVERYTHING, Level::Deny)]));

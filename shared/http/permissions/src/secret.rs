@@ -9,19 +9,19 @@ use rand::RngExt;
 use sha2::{Digest, Sha256};
 
 /// Length of a secret in bytes. Long enough that it cannot be guessed.
-const LENGTH: usize = 32;
+const SECRET_BYTES: usize = 32;
 /// Prefix of every token, so that leaked tokens are recognized.
-const TOKEN: &str = "mlflow-token_";
+const TOKEN_PREFIX: &str = "mlflow-token_";
 
 /// A secret with the name of its user. The table stores its digest in the user's partition. The
 /// name is not trusted until the digest has been found there.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
+pub struct UserSecret {
     user: UserName,
-    secret: [u8; LENGTH],
+    secret: [u8; SECRET_BYTES],
 }
 
-impl Secret {
+impl UserSecret {
     /// Creates a random secret.
     #[must_use]
     pub fn new(user: UserName) -> Self {
@@ -38,7 +38,7 @@ impl Secret {
     /// Returns the token that a client sends.
     #[must_use]
     pub fn token(&self) -> String {
-        format!("{TOKEN}{}", self.cookie())
+        format!("{TOKEN_PREFIX}{}", self.cookie())
     }
 
     /// Parses the value of a session cookie.
@@ -52,7 +52,7 @@ impl Secret {
     /// Parses a token.
     #[must_use]
     pub fn of_token(text: &str) -> Option<Self> {
-        Self::of_cookie(text.strip_prefix(TOKEN)?)
+        Self::of_cookie(text.strip_prefix(TOKEN_PREFIX)?)
     }
 
     /// Returns the user.
@@ -68,7 +68,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for UserSecret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_tuple("Secret").field(&self.user).finish()
     }
@@ -80,18 +80,18 @@ mod tests {
 
     #[test]
     fn a_secret_is_read_as_it_was_written() {
-        let secret = Secret::new(UserName::named("anné b").unwrap());
-        assert_eq!(Secret::of_cookie(&secret.cookie()), Some(secret.clone()));
-        assert_eq!(Secret::of_token(&secret.token()), Some(secret.clone()));
+        let secret = UserSecret::new(UserName::named("anné b").unwrap());
+        assert_eq!(UserSecret::of_cookie(&secret.cookie()), Some(secret.clone()));
+        assert_eq!(UserSecret::of_token(&secret.token()), Some(secret.clone()));
         assert_eq!((secret.digest().len(), secret.digest().contains('#')), (43, false));
-        assert_ne!(secret.digest(), Secret::new(secret.user().clone()).digest());
+        assert_ne!(secret.digest(), UserSecret::new(secret.user().clone()).digest());
         assert!(
             secret.cookie().chars().all(|character| character.is_ascii_alphanumeric() || "-_.".contains(character))
         );
         for wrong in
             ["", ".", "YW5u", "YW5u.YW5u", "mlflow-token_YW5u.", &secret.token(), &format!("{}A", secret.cookie())]
         {
-            assert_eq!(Secret::of_cookie(wrong), None, "{wrong}");
+            assert_eq!(UserSecret::of_cookie(wrong), None, "{wrong}");
         }
         assert!(!format!("{secret:?}").contains(&secret.cookie()));
     }

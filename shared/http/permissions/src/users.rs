@@ -9,7 +9,7 @@ use mlflow_api::{Result, UserName};
 use table::{Item, Table};
 
 use crate::passwords::PasswordHash;
-use crate::place::Place;
+use crate::workspace_ref::WorkspaceRef;
 
 /// A user's account, as stored in the user's item.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ pub struct RoleGrant {
 impl RoleGrant {
     /// Returns the grant's form in the role's item. The client-controlled part comes last.
     #[must_use]
-    pub fn written(&self) -> String {
+    pub fn to_text(&self) -> String {
         format!("{} {} {} {}", self.level, self.kind.name(), self.resource, self.pattern)
     }
 
@@ -118,8 +118,8 @@ pub fn role_grants(role: &Item) -> Result<Vec<RoleGrant>> {
 ///
 /// # Errors
 /// An internal error if the role's item cannot be parsed.
-pub(crate) fn role_grants_in(role: &Item, place: &Place) -> Result<Vec<RoleGrant>> {
-    if Place::of_role(role).as_ref() == Some(place) { role_grants(role) } else { Ok(Vec::new()) }
+pub(crate) fn role_grants_in(role: &Item, place: &WorkspaceRef) -> Result<Vec<RoleGrant>> {
+    if WorkspaceRef::of_role(role).as_ref() == Some(place) { role_grants(role) } else { Ok(Vec::new()) }
 }
 
 /// Returns the key of a role.
@@ -142,7 +142,7 @@ mod tests {
             pattern: pattern.to_owned(),
         };
         for grant in [grant("", "*"), grant("01H", "a name with blanks"), grant("", " ")] {
-            assert_eq!(RoleGrant::read("7", &grant.written()), Some(grant));
+            assert_eq!(RoleGrant::read("7", &grant.to_text()), Some(grant));
         }
         assert_eq!(RoleGrant::read("7", "EDIT nothing  x"), None);
     }

@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mlflow_api::content_disposition::attachment_disposition;
 
 /// Reads a byte range of a file as a stream.
-type Read = Box<dyn FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send>;
+type RangeReader = Box<dyn FnOnce(Range<u64>) -> BoxStream<'static, io::Result<Bytes>> + Send>;
 
 /// A file that is sent as a stream.
 pub struct Attachment {
@@ -28,18 +28,18 @@ pub struct Attachment {
     content_type: &'static str,
     length: u64,
     tag: String,
-    read: Read,
+    read: RangeReader,
 }
 
 /// The part of a file that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     Whole,
     Part(Range<u64>),
     /// Nothing, because the client's copy is up to date.
     Unchanged,
     /// A range outside of the file.
-    Beyond,
+    OutOfRange,
 }
 
 impl Attachment {
@@ -59,11 +59,11 @@ impl Attachment {
     /// Returns the response to a request with these headers.
     pub(crate) fn into_response(self, asked: &HeaderMap) -> Response {
         let length = self.length;
-        let (status, range) = match of_request(asked, &self.tag, length) {
-            Asked::Whole => (StatusCode::OK, Some(0..length)),
-            Asked::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
-            Asked::Unchanged => (StatusCode::NOT_MODIFIED, None),
-            Asked::Beyond => (StatusCode::RANGE_NOT_SATISFIABLE, None),
+        let (status, range) = match requested_range(asked, &self.tag, length) {
+            RequestedRange::Whole => (StatusCode::OK, Some(0..length)),
+            RequestedRange::Part(range) => (StatusCode::PARTIAL_CONTENT, Some(range)),
+            RequestedRange::Unchanged => (StatusCode::NOT_MODIFIED, None),
+            RequestedRange::OutOfRange => (StatusCode::RANGE_NOT_SATISFIABLE, None),
         };
         let mut response = Response::default();
         *response.status_mut() = status;
@@ -103,25 +103,25 @@ impl fmt::Debug for Attachment {
 
 /// Returns the part that a request asks for, of a file with this tag and length. A request for
 /// several ranges, or with an invalid header, receives the whole file.
-fn of_request(headers: &HeaderMap, tag: &str, length: u64) -> Asked {
+fn requested_range(headers: &HeaderMap, tag: &str, length: u64) -> RequestedRange {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_known = |tags: &str| {
         let mut tags = tags.split(',').map(|known| known.trim().trim_start_matches("W/"));
         tags.any(|known| known == "*" || known == tag)
     };
     if text(IF_NONE_MATCH).is_some_and(is_known) {
-        return Asked::Unchanged;
+        return RequestedRange::Unchanged;
     }
     let is_other = headers.contains_key(IF_RANGE) && text(IF_RANGE) != Some(tag);
     let Some(Ok(ranges)) = text(RANGE).filter(|_| !is_other).map(http_range_header::parse_range_header) else {
-        return Asked::Whole;
+        return RequestedRange::Whole;
     };
     if ranges.ranges.len() != 1 {
-        return Asked::Whole;
+        return RequestedRange::Whole;
     }
     match ranges.validate(length).as_deref() {
-        Ok([part]) => Asked::Part(*part.start()..part.end() + 1),
-        _ => Asked::Beyond,
+        Ok([part]) => RequestedRange::Part(*part.start()..part.end() + 1),
+        _ => RequestedRange::OutOfRange,
     }
 }
 
@@ -133,28 +133,30 @@ mod tests {
     fn requests_ask_for_all_or_for_a_part() {
         let asked = |headers: &[(HeaderName, &'static str)]| {
             let headers = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value)));
-            of_request(&headers.collect(), "\"t\"", 10)
+            requested_range(&headers.collect(), "\"t\"", 10)
         };
         for (range, expected) in [
-            ("bytes=0-", Asked::Part(0..10)),
-            ("bytes=3-5", Asked::Part(3..6)),
-            ("bytes=-4", Asked::Part(6..10)),
-            ("bytes=9-99", Asked::Part(9..10)),
-            ("bytes=10-", Asked::Beyond),
-            ("bytes=20-30", Asked::Beyond),
-            ("bytes=0-1,3-4", Asked::Whole),
-            ("bytes=x", Asked::Whole),
-            ("lines=1-2", Asked::Whole),
+            ("bytes=0-", RequestedRange::Part(0..10)),
+            ("bytes=3-5", RequestedRange::Part(3..6)),
+            ("bytes=-4", RequestedRange::Part(6..10)),
+            ("bytes=9-99", RequestedRange::Part(9..10)),
+            ("bytes=10-", RequestedRange::OutOfRange),
+            ("bytes=20-30", RequestedRange::OutOfRange),
+            ("bytes=0-1,3-4", RequestedRange::Whole),
+            ("bytes=x", RequestedRange::Whole),
+            ("lines=1-2", RequestedRange::Whole),
         ] {
             assert_eq!(asked(&[(RANGE, range)]), expected, "{range}");
         }
-        assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, "\"t\"")]), Asked::Part(3..10));
+        assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, "\"t\"")]), RequestedRange::Part(3..10));
         for other in ["\"u\"", "W/\"t\"", "Sun, 22 Nov 2026 04:00:00 GMT"] {
-            assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, other)]), Asked::Whole, "{other}");
+            assert_eq!(asked(&[(RANGE, "bytes=3-"), (IF_RANGE, other)]), RequestedRange::Whole, "{other}");
         }
-        for (known, expected) in
-            [("\"u\", W/\"t\"", Asked::Unchanged), ("*", Asked::Unchanged), ("\"u\"", Asked::Whole)]
-        {
+        for (known, expected) in [
+            ("\"u\", W/\"t\"", RequestedRange::Unchanged),
+            ("*", RequestedRange::Unchanged),
+            ("\"u\"", RequestedRange::Whole),
+        ] {
             assert_eq!(asked(&[(IF_NONE_MATCH, known)]), expected, "{known}");
         }
     }

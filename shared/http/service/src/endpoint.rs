@@ -3,27 +3,27 @@
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
-use access::{Arrived, Authorizer, Identity, Needs, Permission, Scope};
+use access::{Authorizer, Identity, Needs, Permission, RequestHead, Scope};
 use mlflow_api::{Error, Request, Result};
 use table::Table;
 use tokio::sync::Semaphore;
 
-use crate::answer::{Answer, IntoAnswer};
-use crate::incoming::{BodyStream, Incoming};
+use crate::body_memory::BodyMemory;
+use crate::endpoint_response::{EndpointResponse, IntoEndpointResponse};
+use crate::incoming_request::{BodyStream, IncomingRequest};
 use crate::request_line::note_caller;
-use crate::room::BodyRoom;
 
 /// Minimum size of bodies that are parsed on another thread, in bytes. An async worker has to serve
 /// other requests.
-const READ_ASIDE: usize = 256 << 10;
+const MIN_BACKGROUND_PARSE_BYTES: usize = 256 << 10;
 
 /// Limit on bodies that are parsed concurrently. Parsing one may take some hundred MB, and keeps a
 /// processor busy.
-static TURNS: LazyLock<Semaphore> =
+static PARSE_PERMITS: LazyLock<Semaphore> =
     LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(0, NonZero::get).max(4)));
 
 /// The store of a function.
-pub trait Store: Clone + Send + Sync + 'static {
+pub trait DomainStore: Clone + Send + Sync + 'static {
     /// Returns the table in which the router looks up the entities that a request names.
     fn table(&self) -> &Table;
 
@@ -35,7 +35,7 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     /// Removes expired entities from a scope, even though they are still in the table. Applied to
     /// all requests.
-    fn only_shown(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
+    fn hide_expired(&self, scope: Scope) -> impl Future<Output = Result<Scope>> + Send {
         std::future::ready(Ok(scope))
     }
 }
@@ -44,9 +44,9 @@ pub trait Store: Clone + Send + Sync + 'static {
 /// request, authorizes its needs, and lets it act.
 pub trait Endpoint: Sized + Send + 'static {
     /// The store of the function.
-    type Store: Store;
+    type Store: DomainStore;
     /// The response of the endpoint.
-    type Answer: IntoAnswer;
+    type Answer: IntoEndpointResponse;
 
     /// Parses the request, with fields and checks in MLflow's order. Afterwards, ids are typed.
     ///
@@ -65,9 +65,9 @@ pub trait Endpoint: Sized + Send + 'static {
 /// body as a stream, after the caller has been authenticated and authorized.
 pub trait Upload: Sized + Send + 'static {
     /// The store of the function.
-    type Store: Store;
+    type Store: DomainStore;
     /// The response of the endpoint.
-    type Answer: IntoAnswer;
+    type Answer: IntoEndpointResponse;
 
     /// Parses the request without its body.
     ///
@@ -89,46 +89,46 @@ pub trait Upload: Sized + Send + 'static {
 
 /// The parts that all requests to a function share.
 #[derive(Clone)]
-pub struct Frame<S> {
+pub struct FunctionContext<S> {
     pub(crate) store: S,
     pub(crate) authorizer: Arc<dyn Authorizer>,
 }
 
-impl<S: Store> Frame<S> {
+impl<S: DomainStore> FunctionContext<S> {
     /// Creates a frame whose authorizer decides what callers may do. Every frame has one.
-    pub fn guarded(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
+    pub fn new(store: S, authorizer: Arc<dyn Authorizer>) -> Self {
         Self { store, authorizer }
     }
 }
 
 /// Handles a request to an endpoint, given its headers and its body.
 pub(crate) async fn serve<E: Endpoint>(
-    frame: Frame<E::Store>,
+    frame: FunctionContext<E::Store>,
     permission: Permission,
-    incoming: Incoming,
-) -> Result<Answer> {
-    let identity = frame.authenticate(permission, &incoming.arrived).await?;
-    let (request, room) = incoming.whole().await?;
-    answer::<E>(frame, permission, identity, request, room).await
+    incoming: IncomingRequest,
+) -> Result<EndpointResponse> {
+    let identity = frame.authenticate(permission, &incoming.head).await?;
+    let (request, room) = incoming.read_body().await?;
+    call_endpoint::<E>(frame, permission, identity, request, room).await
 }
 
 /// Handles a call of an endpoint, given an authenticated caller and a complete request.
 pub(crate) async fn call<E: Endpoint>(
-    frame: Frame<E::Store>,
+    frame: FunctionContext<E::Store>,
     permission: Permission,
     identity: Identity,
     request: Request,
-) -> Result<Answer> {
-    answer::<E>(frame, permission, identity, request, BodyRoom::none()).await
+) -> Result<EndpointResponse> {
+    call_endpoint::<E>(frame, permission, identity, request, BodyMemory::none()).await
 }
 
-async fn answer<E: Endpoint>(
-    frame: Frame<E::Store>,
+async fn call_endpoint<E: Endpoint>(
+    frame: FunctionContext<E::Store>,
     permission: Permission,
     identity: Identity,
     request: Request,
-    room: BodyRoom,
-) -> Result<Answer> {
+    room: BodyMemory,
+) -> Result<EndpointResponse> {
     let (endpoint, _room) = read::<E>(request, room).await?;
     let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store.for_request(&scope)).await?.into_answer()
@@ -136,28 +136,28 @@ async fn answer<E: Endpoint>(
 
 /// Handles a request to an endpoint that takes its body as a stream.
 pub(crate) async fn serve_upload<E: Upload>(
-    frame: Frame<E::Store>,
+    frame: FunctionContext<E::Store>,
     permission: Permission,
-    incoming: Incoming,
-) -> Result<Answer> {
-    let identity = frame.authenticate(permission, &incoming.arrived).await?;
+    incoming: IncomingRequest,
+) -> Result<EndpointResponse> {
+    let identity = frame.authenticate(permission, &incoming.head).await?;
     let endpoint = E::read(&incoming.request)?;
     let scope = frame.enter(identity, permission, &endpoint.needs()).await?;
     endpoint.act(&scope, &frame.store.for_request(&scope), incoming.stream()?).await?.into_answer()
 }
 
-impl<S: Store> Frame<S> {
+impl<S: DomainStore> FunctionContext<S> {
     /// Authenticates the sender of a request to a route with this permission. Open routes skip
     /// this.
-    pub(crate) async fn authenticate(&self, permission: Permission, arrived: &Arrived) -> Result<Identity> {
+    pub(crate) async fn authenticate(&self, permission: Permission, arrived: &RequestHead) -> Result<Identity> {
         match permission {
-            Permission::Open => Ok(Identity::somebody()),
+            Permission::Open => Ok(Identity::anonymous()),
             _ => self.authorizer.authenticate(arrived).await.inspect(|identity| note_caller(&identity.caller)),
         }
     }
 
     /// Checks whether a route with this permission and a constant response may respond.
-    pub(crate) async fn constant(&self, permission: Permission, arrived: &Arrived) -> Result<()> {
+    pub(crate) async fn authorize_constant(&self, permission: Permission, arrived: &RequestHead) -> Result<()> {
         let identity = self.authenticate(permission, arrived).await?;
         self.enter(identity, permission, &Needs::nothing()).await.map(drop)
     }
@@ -170,17 +170,17 @@ impl<S: Store> Frame<S> {
             )));
         }
         let scope = Scope::enter(&self.authorizer, identity, self.store.table(), needs).await?;
-        self.store.only_shown(scope).await
+        self.store.hide_expired(scope).await
     }
 }
 
 /// Parses an endpoint from a request, and returns it with the memory reservation.
-async fn read<E: Endpoint>(request: Request, room: BodyRoom) -> Result<(E, BodyRoom)> {
+async fn read<E: Endpoint>(request: Request, room: BodyMemory) -> Result<(E, BodyMemory)> {
     // A compressed body may expand a thousandfold.
-    if request.body.len() < READ_ASIDE && request.header("content-encoding").is_none() {
+    if request.body.len() < MIN_BACKGROUND_PARSE_BYTES && request.header("content-encoding").is_none() {
         return Ok((E::read(&request)?, room));
     }
-    let turn = TURNS.acquire().await.map_err(Error::internal)?;
+    let turn = PARSE_PERMITS.acquire().await.map_err(Error::internal)?;
     let read = move || {
         // The permit and the reservation are held until parsing ends, even if the client
         // disconnects.

@@ -10,11 +10,11 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use serde_json::value::RawValue;
 use url::Url;
 
-use crate::answer::error_response;
-use crate::router::protected;
+use crate::endpoint_response::error_response;
+use crate::router::with_browser_headers;
 
 /// Characters that a URI's query cannot contain. Clients do not have to escape them.
-const NOT_IN_QUERIES: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
+const ESCAPED_QUERY_CHARACTERS: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>');
 
 /// Handles events of API Gateway until the sandbox ends.
 ///
@@ -30,11 +30,11 @@ pub async fn run_lambda(router: Router) -> Result<(), lambda_http::Error> {
             "The request is invalid: its host is malformed, its headers contain control characters, or it is too long.";
         error_response(&Error::new(ErrorCode::BadRequest, message))
     };
-    let mut refusing = Adapter::from(protected(Router::new().fallback(refuse)));
+    let mut refusing = Adapter::from(with_browser_headers(Router::new().fallback(refuse)));
     let mut serving = Adapter::from(router);
     let handler = service_fn(move |event: LambdaEvent<Box<RawValue>>| {
         let (payload, context) = event.into_parts();
-        match readable(payload.get()) {
+        match parse_event(payload.get()) {
             Some(request) => serving.call(LambdaEvent::new(LambdaRequest::ApiGatewayV2(request), context)),
             None => refusing
                 .call(LambdaEvent::new(LambdaRequest::ApiGatewayV2(ApiGatewayV2httpRequest::default()), context)),
@@ -45,10 +45,10 @@ pub async fn run_lambda(router: Router) -> Result<(), lambda_http::Error> {
 
 /// Parses an event that `lambda_http` can convert to a request, or returns `None`. Adds the escapes
 /// that the client has omitted in the query.
-fn readable(event: &str) -> Option<ApiGatewayV2httpRequest> {
+fn parse_event(event: &str) -> Option<ApiGatewayV2httpRequest> {
     let mut request: ApiGatewayV2httpRequest = serde_json::from_str(event).ok()?;
     if let Some(query) = &mut request.raw_query_string {
-        *query = utf8_percent_encode(query, NOT_IN_QUERIES).to_string();
+        *query = utf8_percent_encode(query, ESCAPED_QUERY_CHARACTERS).to_string();
     }
     let header = |name: http::HeaderName| request.headers.get(name).and_then(|value| value.to_str().ok());
     let host = header(http::header::HOST).or(request.request_context.domain_name.as_deref()).unwrap_or("localhost");
@@ -83,7 +83,7 @@ mod tests {
 
     /// Returns the decoded query that a router receives.
     async fn query(event: &Value) -> Option<Vec<(String, String)>> {
-        let request = readable(&event.to_string())?;
+        let request = parse_event(&event.to_string())?;
         let request: lambda_http::Request = LambdaRequest::ApiGatewayV2(request).into();
         let echo = |request: Request| async move { request.uri().query().unwrap_or_default().to_owned() };
         let answer = Router::new().route("/{*path}", get(echo)).oneshot(request.map(|_| Body::empty())).await.unwrap();
@@ -121,6 +121,6 @@ mod tests {
         }
         let long = "x".repeat(70_000);
         assert_eq!(query(&event(&long, ("accept", "*/*"))).await, None);
-        assert!(readable("{}").is_none());
+        assert!(parse_event("{}").is_none());
     }
 }

@@ -5,7 +5,7 @@
 //! run.
 //!
 //! 1. In a Lambda, `lambda_event.rs` repairs or rejects events that `lambda_http` would panic on.
-//!    `lambda.rs` rejects a path that `lambda_http` has parsed into a different one. `front.rs`
+//!    `lambda.rs` rejects a path that `lambda_http` has parsed into a different one. `path_normalization.rs`
 //!    strips duplicate leading slashes, redirects paths with duplicate slashes inside, and answers
 //!    `OPTIONS`.
 //! 2. The router finds the route. Most routes exist under both `/api/2.0/mlflow/…` and
@@ -15,14 +15,14 @@
 //! 3. **Authenticate**: the authorizer receives the method, the path, the headers, and what the
 //!    server or the gateway knows about the sender. It returns the caller, the workspace, and the
 //!    restrictions of the credentials, or responds with 401. Open routes skip this step.
-//!    `signed_in` does the same for the page.
+//!    `require_sign_in` does the same for the page.
 //! 4. **Read** ([`Endpoint::read`]): a body is limited to 32 MB and 500,000 JSON values. Large
 //!    bodies of all requests share 64 MB. Up to 16 MB of decompressed bodies are processed at the
 //!    same time, or one longer body (`room.rs`). Long bodies are parsed on other threads.
 //! 5. **Authorize** ([`Endpoint::needs`]): [`access::Scope::enter`] resolves the needs and consults
 //!    the authorizer. A route declares the least permission that its endpoint needs. A request
 //!    whose needs do not include that permission is answered with 500.
-//! 6. [`Store::only_shown`] hides entities that clients may no longer see: currently, expired
+//! 6. [`Store::hide_expired`] hides entities that clients may no longer see: currently, expired
 //!    traces.
 //! 7. **Act** ([`Endpoint::act`]): one or two calls of the store, with the entities that the scope
 //!    grants.
@@ -34,33 +34,33 @@
 //!    status, duration, requests and units of the table, and a hash of the caller. A Lambda logs
 //!    it.
 
-mod answer;
 mod attachment;
-mod calls;
+mod body_memory;
 mod endpoint;
-mod front;
-mod incoming;
-mod lambda;
+mod endpoint_response;
+mod hsts;
+mod incoming_request;
+mod internal_calls;
 mod lambda_event;
+mod lambda_limits;
+mod path_normalization;
 mod request_line;
-mod room;
 mod route;
 mod router;
-mod signed_in;
-mod transport;
-mod workspaces;
+mod router_authentication;
+mod workspace_rejection;
 
-pub use answer::{Answer, FileUrl, IntoAnswer, html_not_found};
 pub use attachment::Attachment;
-pub use calls::{Call, Calls};
-pub use endpoint::{Endpoint, Frame, Store, Upload};
-pub use front::front;
-pub use incoming::BodyStream;
-pub use lambda::{Aside, LongAnswer, within_lambda, within_lambda_or_aside};
+pub use endpoint::{DomainStore, Endpoint, FunctionContext, Upload};
+pub use endpoint_response::{EndpointResponse, FileUrl, IntoEndpointResponse, html_not_found};
+pub use hsts::with_hsts;
+pub use incoming_request::BodyStream;
+pub use internal_calls::{InternalCall, InternalCalls};
 pub use lambda_event::run_lambda;
-pub use request_line::{RequestLine, log, told, told_work};
+pub use lambda_limits::{LongResponse, ResponseOffload, within_lambda, within_lambda_or_offload};
+pub use path_normalization::normalize_paths;
+pub use request_line::{RequestLine, log, log_requests, log_work};
 pub use route::{Paths, Route};
-pub use router::{joined, no_rows, router};
-pub use signed_in::signed_in;
-pub use transport::kept_to_tls;
-pub use workspaces::without_workspaces;
+pub use router::{empty_router, join_routers, router};
+pub use router_authentication::require_sign_in;
+pub use workspace_rejection::reject_workspaces;

@@ -22,7 +22,7 @@ pub struct RequestLine {
     /// matched, because paths chosen by unauthenticated clients are not logged.
     pub route: Option<Arc<str>>,
     /// Status of the response. `None` if the client disconnected before, or for work without a
-    /// request ([`told_work`]).
+    /// request ([`log_work`]).
     pub status: Option<StatusCode>,
     /// Time from the first byte of the request until the response was ready, without sending it.
     pub time: Duration,
@@ -34,27 +34,27 @@ pub struct RequestLine {
 
 tokio::task_local! {
     /// Notes that the route takes for the log line of the request.
-    static NOTED: Arc<Noted>;
+    static NOTED: Arc<RequestNotes>;
 }
 
 #[derive(Default)]
-struct Noted {
+struct RequestNotes {
     route: OnceLock<Arc<str>>,
     caller: OnceLock<String>,
 }
 
 /// Wraps a router so that `tell` is called with the log entry of each request.
-pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 'static) -> Router {
+pub fn log_requests(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 'static) -> Router {
     router.layer(from_fn(move |request: Request, next: Next| {
-        let mut telling = Telling {
+        let mut telling = RequestReporter {
             begin: Moment::now(),
-            noted: Arc::default(),
+            notes: Arc::default(),
             meter: Meter::default(),
             status: None,
-            tell: tell.clone(),
+            report: tell.clone(),
         };
         async move {
-            let answering = NOTED.scope(Arc::clone(&telling.noted), next.run(request));
+            let answering = NOTED.scope(Arc::clone(&telling.notes), next.run(request));
             let answer = telling.meter.clone().counting(answering).await;
             telling.answered(answer.status());
             answer
@@ -66,7 +66,7 @@ pub fn told(router: Router, tell: impl Fn(&RequestLine) + Clone + Send + Sync + 
 /// request. `name` takes the place of the route. If the line is not logged, consumption is not
 /// measured either. In that case, the embedded engine also writes batches with deletions in one
 /// piece.
-pub async fn told_work<F: Future>(name: &str, work: F) -> F::Output {
+pub async fn log_work<F: Future>(name: &str, work: F) -> F::Output {
     if !tracing::enabled!(target: "request", tracing::Level::INFO) {
         return work.await;
     }
@@ -106,7 +106,7 @@ pub(crate) fn note_caller(caller: &Caller) {
     }
 }
 
-fn note(what: impl FnOnce(&Noted)) {
+fn note(what: impl FnOnce(&RequestNotes)) {
     // Outside of `told`, for example in tests, there is no log entry.
     let _ = NOTED.try_with(|noted| what(noted));
 }
@@ -118,28 +118,28 @@ fn hash(name: &str) -> String {
 }
 
 /// Reports the request when dropped: after the response, or when the client disconnects.
-struct Telling<T: Fn(&RequestLine)> {
+struct RequestReporter<T: Fn(&RequestLine)> {
     begin: Moment,
-    noted: Arc<Noted>,
+    notes: Arc<RequestNotes>,
     meter: Meter,
     status: Option<StatusCode>,
-    tell: T,
+    report: T,
 }
 
-impl<T: Fn(&RequestLine)> Telling<T> {
+impl<T: Fn(&RequestLine)> RequestReporter<T> {
     fn answered(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 }
 
-impl<T: Fn(&RequestLine)> Drop for Telling<T> {
+impl<T: Fn(&RequestLine)> Drop for RequestReporter<T> {
     fn drop(&mut self) {
-        (self.tell)(&RequestLine {
-            route: self.noted.route.get().cloned(),
+        (self.report)(&RequestLine {
+            route: self.notes.route.get().cloned(),
             status: self.status,
             time: self.begin.age(),
             usage: self.meter.take(),
-            caller: self.noted.caller.get().cloned(),
+            caller: self.notes.caller.get().cloned(),
         });
     }
 }
@@ -148,7 +148,7 @@ impl<T: Fn(&RequestLine)> Drop for Telling<T> {
 mod tests {
     use std::sync::Mutex;
 
-    use access::{AdmitEverybody, Needs, Permission, Resource, Scope, Target, User};
+    use access::{AllowAll, Needs, Permission, Resource, Scope, Target, User};
     use axum::body::Body;
     use mlflow_api::{Result, RunId};
     use serde_json::{Value, json};
@@ -156,12 +156,12 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::{Endpoint, Frame, Route, Store, router};
+    use crate::{DomainStore, Endpoint, FunctionContext, Route, router};
 
     #[derive(Clone)]
     struct Reading(Table);
 
-    impl Store for Reading {
+    impl DomainStore for Reading {
         fn table(&self) -> &Table {
             &self.0
         }
@@ -199,7 +199,7 @@ mod tests {
         let lines = Arc::<Mutex<Vec<RequestLine>>>::default();
         let kept = Arc::clone(&lines);
         let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
-        let app = told(router(vec![route], &Frame::guarded(Reading(table), Arc::new(AdmitEverybody))), tell);
+        let app = log_requests(router(vec![route], &FunctionContext::new(Reading(table), Arc::new(AllowAll))), tell);
         for path in paths {
             let request = Request::get(*path).body(Body::empty()).unwrap();
             app.clone().oneshot(request).await.unwrap();
@@ -226,7 +226,7 @@ mod tests {
         let kept = Arc::clone(&lines);
         let never = || std::future::pending::<&str>();
         let tell = move |line: &RequestLine| kept.lock().unwrap().push(line.clone());
-        let app = told(Router::new().route("/", axum::routing::get(never)), tell);
+        let app = log_requests(Router::new().route("/", axum::routing::get(never)), tell);
         let mut answering = Box::pin(app.oneshot(Request::get("/").body(Body::empty()).unwrap()));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(answering.as_mut().poll(&mut context).is_pending());
@@ -237,7 +237,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_is_told_as_a_hash() {
-        let noted = Arc::<Noted>::default();
+        let noted = Arc::<RequestNotes>::default();
         let user = User {
             name: mlflow_api::UserName::named("ann").unwrap(),
             id: 1,

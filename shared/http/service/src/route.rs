@@ -3,22 +3,24 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use access::{Arrived, Identity, Permission};
+use access::{Identity, Permission, RequestHead};
 use futures::future::BoxFuture;
 use mlflow_api::{Request, Result};
 
-use crate::answer::{Answer, COME_BACK_AFTER};
-use crate::endpoint::{Endpoint, Frame, Store, Upload, call, serve, serve_upload};
-use crate::incoming::Incoming;
+use crate::endpoint::{DomainStore, Endpoint, FunctionContext, Upload, call, serve, serve_upload};
+use crate::endpoint_response::{EndpointResponse, RETRY_AFTER_SECONDS};
+use crate::incoming_request::IncomingRequest;
 
 /// Maximum size of a form from an unauthenticated client, in bytes.
-const LONGEST_FORM: usize = 8 << 10;
+const MAX_FORM_BYTES: usize = 8 << 10;
 
-type Handler<S> = Arc<dyn Fn(Frame<S>, Incoming) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+type Handler<S> =
+    Arc<dyn Fn(FunctionContext<S>, IncomingRequest) -> BoxFuture<'static, Result<EndpointResponse>> + Send + Sync>;
 
 /// A handler for calls within the server, with a known caller and a complete request. Not available
 /// for endpoints that take a stream.
-type Calling<S> = Arc<dyn Fn(Frame<S>, Identity, Request) -> BoxFuture<'static, Result<Answer>> + Send + Sync>;
+type CallHandler<S> =
+    Arc<dyn Fn(FunctionContext<S>, Identity, Request) -> BoxFuture<'static, Result<EndpointResponse>> + Send + Sync>;
 
 /// The paths under which an endpoint is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +50,18 @@ pub struct Route<S> {
     /// The permission that the route requires.
     pub permission: Permission,
     /// Range of `Retry-After` for throttled clients, in seconds.
-    pub(crate) come_back_after: RangeInclusive<u16>,
+    pub(crate) retry_after: RangeInclusive<u16>,
     pub(crate) handler: Handler<S>,
-    pub(crate) calling: Option<Calling<S>>,
+    pub(crate) call_handler: Option<CallHandler<S>>,
 }
 
-impl<S: Store> Route<S> {
+impl<S: DomainStore> Route<S> {
     /// Creates the route of an endpoint. `permission` is the least that the endpoint needs; it
     /// documents the table of routes.
     #[must_use]
     pub fn to<E: Endpoint<Store = S>>(method: &'static str, path: &'static str, permission: Permission) -> Self {
         let handler: Handler<S> = Arc::new(move |frame, incoming| Box::pin(serve::<E>(frame, permission, incoming)));
-        let calling: Calling<S> =
+        let calling: CallHandler<S> =
             Arc::new(move |frame, identity, request| Box::pin(call::<E>(frame, permission, identity, request)));
         Self::new(method, path, Paths::V2, permission, handler, Some(calling))
     }
@@ -77,15 +79,15 @@ impl<S: Store> Route<S> {
     #[must_use]
     pub fn open<F, Answering>(method: &'static str, path: &'static str, answer: F) -> Self
     where
-        F: Fn(S, Arrived, Request) -> Answering + Send + Sync + 'static,
-        Answering: Future<Output = Result<Answer>> + Send + 'static,
+        F: Fn(S, RequestHead, Request) -> Answering + Send + Sync + 'static,
+        Answering: Future<Output = Result<EndpointResponse>> + Send + 'static,
     {
         let answer = Arc::new(answer);
         let handler: Handler<S> = Arc::new(move |frame, incoming| {
             let answer = Arc::clone(&answer);
             Box::pin(async move {
-                let arrived = incoming.arrived.clone();
-                let request = incoming.short(LONGEST_FORM).await?;
+                let arrived = incoming.head.clone();
+                let request = incoming.read_short_body(MAX_FORM_BYTES).await?;
                 answer(frame.store, arrived, request).await
             })
         });
@@ -95,14 +97,14 @@ impl<S: Store> Route<S> {
     /// Creates a route that always responds with the same text.
     #[must_use]
     pub fn text(path: &'static str, permission: Permission, text: &'static str) -> Self {
-        Self::constant("GET", path, Paths::Bare, permission, move || Answer::Text(text))
+        Self::constant("GET", path, Paths::Bare, permission, move || EndpointResponse::Text(text))
     }
 
     /// Creates a route that always responds with the same JSON to authenticated callers. For
     /// endpoints of the user interface.
     #[must_use]
     pub fn json(method: &'static str, path: &'static str, paths: Paths, json: &'static str) -> Self {
-        Self::constant(method, path, paths, Permission::SignedIn, move || Answer::Json(json.into()))
+        Self::constant(method, path, paths, Permission::SignedIn, move || EndpointResponse::Json(json.into()))
     }
 
     fn constant(
@@ -110,13 +112,13 @@ impl<S: Store> Route<S> {
         path: &'static str,
         paths: Paths,
         permission: Permission,
-        answer: impl Fn() -> Answer + Send + Sync + 'static,
+        answer: impl Fn() -> EndpointResponse + Send + Sync + 'static,
     ) -> Self {
         let answer = Arc::new(answer);
         let handler: Handler<S> = Arc::new(move |frame, incoming| {
             let answer = Arc::clone(&answer);
             Box::pin(async move {
-                frame.constant(permission, &incoming.arrived).await?;
+                frame.authorize_constant(permission, &incoming.head).await?;
                 Ok(answer())
             })
         });
@@ -129,15 +131,15 @@ impl<S: Store> Route<S> {
         paths: Paths,
         permission: Permission,
         handler: Handler<S>,
-        calling: Option<Calling<S>>,
+        calling: Option<CallHandler<S>>,
     ) -> Self {
-        Self { method, path, paths, permission, come_back_after: COME_BACK_AFTER, handler, calling }
+        Self { method, path, paths, permission, retry_after: RETRY_AFTER_SECONDS, handler, call_handler: calling }
     }
 
     /// Sets the range of `Retry-After` in seconds, for clients that give up earlier than MLflow's.
     #[must_use]
-    pub fn coming_back_after(mut self, seconds: RangeInclusive<u16>) -> Self {
-        self.come_back_after = seconds;
+    pub fn with_retry_after(mut self, seconds: RangeInclusive<u16>) -> Self {
+        self.retry_after = seconds;
         self
     }
 

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use access::{Arrived, Authorizer};
+use access::{Authorizer, RequestHead};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
@@ -17,33 +17,33 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{Predicate, SizeAbove};
 
-use crate::answer::{error_response, error_with_retry, html_method_not_allowed, html_unknown_path};
-use crate::endpoint::{Frame, Store};
-use crate::incoming::Incoming;
+use crate::endpoint::{DomainStore, FunctionContext};
+use crate::endpoint_response::{error_response, error_with_retry, html_method_not_allowed, html_unknown_path};
+use crate::incoming_request::IncomingRequest;
 use crate::request_line::note_route;
 use crate::route::Route;
-use crate::signed_in::OPEN;
-use crate::workspaces::without_workspaces;
+use crate::router_authentication::PUBLIC_PATH_PREFIXES;
+use crate::workspace_rejection::reject_workspaces;
 
 /// Minimum size of a compressed response, in bytes. Applies to clients that accept gzip.
-const COMPRESS_FROM: u64 = 4 << 10;
+const MIN_COMPRESSED_BYTES: u64 = 4 << 10;
 /// Compression level. For a page of 100 runs, level 4 takes 2.4 ms of CPU time. The usual level 6
 /// takes 4.3 ms and makes the response only 2 % smaller.
-const COMPRESSION: CompressionLevel = CompressionLevel::Precise(4);
+const COMPRESSION_LEVEL: CompressionLevel = CompressionLevel::Precise(4);
 
 /// Builds the router of a function: its routes, MLflow's 404 for all other paths, and a response
 /// even if code panics.
-pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
+pub fn router<S: DomainStore>(routes: Vec<Route<S>>, frame: &FunctionContext<S>) -> Router {
     let mut app = Router::new();
     for route in routes {
         for path in route.full_paths() {
             let (frame, handler) = (frame.clone(), route.handler.clone());
-            let come_back_after = route.come_back_after.clone();
+            let come_back_after = route.retry_after.clone();
             let told: Arc<str> = format!("{} {path}", route.method).into();
             let serve = move |request: HttpRequest| async move {
                 note_route(&told);
                 let headers = request.headers().clone();
-                let answer = match Incoming::read(request).await {
+                let answer = match IncomingRequest::read(request).await {
                     Ok(incoming) => handler(frame, incoming).await,
                     Err(error) => Err(error),
                 };
@@ -59,10 +59,10 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
     let app = app
         .fallback(move |request: HttpRequest| unknown(Arc::clone(&authorizer), request))
         .method_not_allowed_fallback(|| async { html_method_not_allowed() });
-    let app = if frame.authorizer.has_workspaces() { app } else { without_workspaces(app) };
-    let compressing = CompressionLayer::new().gzip(true).quality(COMPRESSION);
-    protected(
-        app.layer(compressing.compress_when(SizeAbove::new(COMPRESS_FROM).and(is_no_file)))
+    let app = if frame.authorizer.has_workspaces() { app } else { reject_workspaces(app) };
+    let compressing = CompressionLayer::new().gzip(true).quality(COMPRESSION_LEVEL);
+    with_browser_headers(
+        app.layer(compressing.compress_when(SizeAbove::new(MIN_COMPRESSED_BYTES).and(is_compressible)))
             .layer(CatchPanicLayer::custom(panicked)),
     )
 }
@@ -72,22 +72,22 @@ pub fn router<S: Store>(routes: Vec<Route<S>>, frame: &Frame<S>) -> Router {
 /// does not have.
 async fn unknown(authorizer: Arc<dyn Authorizer>, request: HttpRequest) -> Response {
     let (parts, _) = request.into_parts();
-    if OPEN.iter().any(|open| parts.uri.path().starts_with(open)) {
+    if PUBLIC_PATH_PREFIXES.iter().any(|open| parts.uri.path().starts_with(open)) {
         return html_unknown_path();
     }
-    match authorizer.authenticate(&Arrived::of(&parts)).await {
+    match authorizer.authenticate(&RequestHead::of(&parts)).await {
         Err(error) if error.code == ErrorCode::Unauthenticated => error_response(&error),
         _ => html_unknown_path(),
     }
 }
 
 /// Builds a router without routes.
-pub fn no_rows() -> Router {
+pub fn empty_router() -> Router {
     Router::new().fallback(|| async { html_unknown_path() })
 }
 
 /// Merges the routers of several functions. The first one answers unknown paths.
-pub fn joined(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
+pub fn join_routers(first: Router, others: impl IntoIterator<Item = Router>) -> Router {
     others.into_iter().fold(first, |joined, other| joined.merge(other.reset_fallback()))
 }
 
@@ -103,7 +103,7 @@ fn method_filter(method: &str) -> MethodFilter {
 
 /// Excludes files from compression. Most are already compressed, and clients could not request a
 /// range of a compressed response.
-fn is_no_file(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+fn is_compressible(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(CONTENT_DISPOSITION)
 }
 
@@ -117,7 +117,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
 
 /// Adds headers for browsers to each response: the content type must not be guessed, and the
 /// response must not be cached.
-pub(crate) fn protected(router: Router) -> Router {
+pub(crate) fn with_browser_headers(router: Router) -> Router {
     router.layer(axum::middleware::map_response(protect))
 }
 
@@ -134,7 +134,8 @@ mod tests {
     use std::sync::Arc;
 
     use access::{
-        AdmitEverybody, Arrived, Ask, Authorizer, Identity, Needs, Permission, Read, Resource, Scope, Visible,
+        AccessCheck, AllowAll, Authorizer, AuthorizerItems, Identity, Needs, Permission, RequestHead, Resource, Scope,
+        Visibility,
     };
     use bytes::Bytes;
     use futures::future::BoxFuture;
@@ -147,16 +148,16 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
-    use crate::incoming::LONGEST_BODY;
+    use crate::incoming_request::MAX_BODY_BYTES;
     use crate::{BodyStream, Endpoint, Paths, Upload};
 
     #[derive(Clone)]
-    struct Echoing {
+    struct EchoStore {
         prefix: &'static str,
         table: Table,
     }
 
-    impl Store for Echoing {
+    impl DomainStore for EchoStore {
         fn table(&self) -> &Table {
             &self.table
         }
@@ -174,7 +175,7 @@ mod tests {
     }
 
     impl Endpoint for Echo {
-        type Store = Echoing;
+        type Store = EchoStore;
         type Answer = Value;
 
         fn read(request: &Request) -> Result<Self> {
@@ -187,7 +188,7 @@ mod tests {
             Needs::nothing()
         }
 
-        async fn act(self, _: &Scope, store: &Echoing) -> Result<Value> {
+        async fn act(self, _: &Scope, store: &EchoStore) -> Result<Value> {
             match self.fail.as_deref() {
                 None => Ok(json!({ "prefix": store.prefix, "body": self.body, "name": self.name })),
                 Some("panic") => panic!("of the test"),
@@ -200,7 +201,7 @@ mod tests {
     struct Arguments;
 
     impl Endpoint for Arguments {
-        type Store = Echoing;
+        type Store = EchoStore;
         type Answer = Value;
 
         fn read(request: &Request) -> Result<Self> {
@@ -212,7 +213,7 @@ mod tests {
             Needs::nothing()
         }
 
-        async fn act(self, _: &Scope, _: &Echoing) -> Result<Value> {
+        async fn act(self, _: &Scope, _: &EchoStore) -> Result<Value> {
             Ok(json!({}))
         }
     }
@@ -221,7 +222,7 @@ mod tests {
     struct Count;
 
     impl Upload for Count {
-        type Store = Echoing;
+        type Store = EchoStore;
         type Answer = Value;
 
         fn read(request: &Request) -> Result<Self> {
@@ -233,16 +234,16 @@ mod tests {
             Needs::nothing()
         }
 
-        async fn act(self, _: &Scope, _: &Echoing, body: BodyStream) -> Result<Value> {
+        async fn act(self, _: &Scope, _: &EchoStore, body: BodyStream) -> Result<Value> {
             let length = body.length;
             let read = body.chunks.try_fold(0, |read, chunk| async move { Ok(read + chunk.len()) }).await?;
             Ok(json!({ "length": length, "read": read }))
         }
     }
 
-    fn frame() -> Frame<Echoing> {
+    fn frame() -> FunctionContext<EchoStore> {
         let engine = embedded_engine::Engine::memory().unwrap();
-        Frame::guarded(Echoing { prefix: "p", table: Table::new(engine.client(), "none") }, Arc::new(AdmitEverybody))
+        FunctionContext::new(EchoStore { prefix: "p", table: Table::new(engine.client(), "none") }, Arc::new(AllowAll))
     }
 
     #[tokio::test]
@@ -257,7 +258,7 @@ mod tests {
         assert_eq!(&body[..], br#"{"length":null,"read":41943040}"#);
         let response = app.oneshot(put(Body::from("four"))).await.unwrap();
         assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], br#"{"length":4,"read":4}"#);
-        let closed = router(routes(), &Frame::guarded(frame().store, Arc::new(Closed)));
+        let closed = router(routes(), &FunctionContext::new(frame().store, Arc::new(Closed)));
         let unread =
             futures::stream::poll_fn(|_| -> std::task::Poll<Option<std::io::Result<Bytes>>> { panic!("is read") });
         let response = closed.oneshot(put(Body::from_stream(unread))).await.unwrap();
@@ -328,17 +329,22 @@ mod tests {
     struct Closed;
 
     impl Authorizer for Closed {
-        fn authenticate<'a>(&'a self, _: &'a Arrived) -> BoxFuture<'a, Result<Identity>> {
+        fn authenticate<'a>(&'a self, _: &'a RequestHead) -> BoxFuture<'a, Result<Identity>> {
             let error = Error::new(ErrorCode::Unauthenticated, "Who are you?");
             Box::pin(async { Err(error.with_header("www-authenticate", "Basic realm=\"mlflow\"")) })
         }
 
-        fn authorize<'a>(&'a self, _: &'a Identity, asked: &'a [Ask], _: &'a Read) -> BoxFuture<'a, Result<Vec<bool>>> {
+        fn authorize<'a>(
+            &'a self,
+            _: &'a Identity,
+            asked: &'a [AccessCheck],
+            _: &'a AuthorizerItems,
+        ) -> BoxFuture<'a, Result<Vec<bool>>> {
             Box::pin(async { Ok(vec![false; asked.len()]) })
         }
 
-        fn visible<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visible>> {
-            Box::pin(async { Ok(Visible::Everything) })
+        fn visibility<'a>(&'a self, _: &'a Identity) -> BoxFuture<'a, Result<Visibility>> {
+            Box::pin(async { Ok(Visibility::Everything) })
         }
     }
 
@@ -351,11 +357,11 @@ mod tests {
             Route::text("/health", Permission::Open, "OK"),
             Route::to::<Echo>("GET", "open", Permission::Open),
         ];
-        let app = router(routes, &Frame::guarded(frame().store, Arc::new(Closed)));
+        let app = router(routes, &FunctionContext::new(frame().store, Arc::new(Closed)));
         let page = Router::new()
             .route("/", axum::routing::get(|| async { "page" }))
             .route("/static-files/{name}", axum::routing::get(|| async { "file" }));
-        let app = app.merge(crate::signed_in(page, Arc::new(Closed)));
+        let app = app.merge(crate::require_sign_in(page, Arc::new(Closed)));
         for (method, path, expected) in [
             ("GET", "/api/2.0/mlflow/things/get?fail=panic", StatusCode::UNAUTHORIZED),
             ("GET", "/version", StatusCode::UNAUTHORIZED),
@@ -397,7 +403,7 @@ mod tests {
     fn answers_may_carry_headers_several_of_one_name() {
         let cookie = |value| (http::header::SET_COOKIE, http::HeaderValue::from_static(value));
         let [first, second] = [cookie("a=1"), cookie("b=2")];
-        let answer = crate::Answer::Empty.with_header(first.0, first.1).with_header(second.0, second.1);
+        let answer = crate::EndpointResponse::Empty.with_header(first.0, first.1).with_header(second.0, second.1);
         let response = answer.into_response(&HeaderMap::new());
         let cookies: Vec<_> = response.headers().get_all(http::header::SET_COOKIE).iter().collect();
         assert_eq!(cookies, ["a=1", "b=2"]);
@@ -407,7 +413,7 @@ mod tests {
     async fn joined_routers_answer_for_each_other() {
         let routes = |path| vec![Route::to::<Echo>("GET", path, Permission::SignedIn)];
         let frame = frame();
-        let app = joined(router(routes("a"), &frame), [router(routes("b"), &frame), router(routes("c"), &frame)]);
+        let app = join_routers(router(routes("a"), &frame), [router(routes("b"), &frame), router(routes("c"), &frame)]);
         for (method, path, expected) in [
             ("GET", "/api/2.0/mlflow/a", StatusCode::OK),
             ("GET", "/ajax-api/2.0/mlflow/c", StatusCode::OK),
@@ -441,7 +447,7 @@ mod tests {
         let (status, _, body) = call("GET", "/api/2.0/mlflow/things/get?fail=panic", Body::empty()).await;
         assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
         assert!(body.contains("INTERNAL_ERROR") && !body.contains("of the test"));
-        let (status, _, _) = call("POST", "/api/2.0/mlflow/things/get", Body::from(vec![0; LONGEST_BODY + 1])).await;
+        let (status, _, _) = call("POST", "/api/2.0/mlflow/things/get", Body::from(vec![0; MAX_BODY_BYTES + 1])).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
-use local_guard::Allowed;
+use local_guard::AllowedNames;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -46,7 +46,7 @@ impl Server {
         let address = listener.local_addr()?;
         let access_key = AccessKey::random();
         let app = Router::new().fallback(answer).with_state((engine, access_key.clone()));
-        let app = local_guard::guarded(app, Allowed::new(&address.ip().to_string(), &[]));
+        let app = local_guard::protect(app, AllowedNames::new(&address.ip().to_string(), &[]));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
             let stopped = async {

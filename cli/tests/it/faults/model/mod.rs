@@ -6,8 +6,8 @@
 //! `MODEL_SECONDS` sets the duration, and `MODEL_SEED` the first seed. A failure is shrunk to fewer
 //! steps, and printed with its seed.
 
+mod client_reads;
 mod expiry;
-mod look;
 mod operation;
 mod state;
 mod traces;
@@ -33,8 +33,8 @@ use state::State;
 
 use crate::faults::expiry::{is_kept, remove as remove_expired};
 use crate::faults::packing::{STEP, counts, indexer, timed};
-use crate::faults::sweep::course;
-use crate::faults::{removal, whole};
+use crate::faults::write_faults::faulty_write;
+use crate::faults::{removal, trace_invariants};
 
 /// Number of possible states above which a client has to read.
 const MOST_STATES: usize = 200;
@@ -98,7 +98,7 @@ impl Lab {
         let client = |number| {
             let faults = FaultInjector::new(site.engine.http_client());
             let table = faulty(&faults);
-            let api = if number == 0 { course::api_with_journal(&table) } else { course::api(&table) };
+            let api = if number == 0 { faulty_write::api_with_journal(&table) } else { faulty_write::api(&table) };
             (faults, api)
         };
         let clients = (0..3).map(client).collect();
@@ -123,7 +123,7 @@ impl Lab {
     async fn ends(&mut self) -> Result<(), String> {
         self.look().await?;
         self.reads_traces().await;
-        whole::check_cut_off(&self.site, |_| true).await
+        trace_invariants::check_cut_off(&self.site, |_| true).await
     }
 
     /// Records that traces are about to be read if at least one of them is read from a block,
@@ -143,12 +143,12 @@ impl Lab {
             Step::Tick => self.tick().await,
             Step::Pack => self.pack().await,
             Step::Search(which) if self.ids.keys().any(|name| name.starts_with('e')) => {
-                let found = look::search(&self.clients[0].1, &self.ids, *which).await?;
+                let found = client_reads::search(&self.clients[0].1, &self.ids, *which).await?;
                 // Runs of experiments without a known id are not searched.
                 let known = |state: &State| {
                     let mut state = state.clone();
                     state.runs.retain(|_, run| self.ids.contains_key(&format!("e{}", run.experiment)));
-                    look::should_find(&state, *which)
+                    client_reads::should_find(&state, *which)
                 };
                 let states = self.states.iter().filter(|state| known(state) == found).cloned().collect();
                 self.narrow(states, || format!("found {found:?}"))
@@ -176,7 +176,7 @@ impl Lab {
         // Ids of records are dropped, because deleted records have none. Other ids are kept,
         // including those of deleted entities.
         self.ids.retain(|name, _| !name.contains('/'));
-        let found = look::at(&self.clients[0].1, &mut self.ids).await?;
+        let found = client_reads::at(&self.clients[0].1, &mut self.ids).await?;
         let states = self.states.iter().filter(|state| state.visible() == found).cloned().collect();
         self.narrow(states, || format!("found {found:?}"))
     }
@@ -246,7 +246,7 @@ impl Lab {
             faults.trouble_at(fault.trouble, fault.nth, fault.calls);
             let outcome = removal::all(&faulty(faults)).await;
             faults.work_again();
-            let found = look::at(&self.clients[1].1, &mut self.ids).await?;
+            let found = client_reads::at(&self.clients[1].1, &mut self.ids).await?;
             let states = self.states.iter().filter(|state| state.is_being_removed(&found)).cloned().collect();
             self.narrow(states, || format!("found {found:?} after {outcome:?}"))?;
         }
@@ -278,14 +278,14 @@ impl Lab {
             let outcome = remove_expired(&faulty(faults), &Artifacts::default()).await;
             faults.work_again();
             self.look().await.map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
-            whole::check_cut_off(&self.site, is_kept(&self.site).await)
+            trace_invariants::check_cut_off(&self.site, is_kept(&self.site).await)
                 .await
                 .map_err(|wrong| format!("after {outcome:?}: {wrong}"))?;
         }
         remove_expired(&self.site.table, &Artifacts::default()).await?;
         let left = std::mem::take(&mut self.states).into_iter().map(State::expired);
         self.states = left.flat_map(State::cleared_up).collect();
-        whole::check_cut_off(&self.site, |_| true).await?;
+        trace_invariants::check_cut_off(&self.site, |_| true).await?;
         self.look().await
     }
 
@@ -338,7 +338,7 @@ impl Lab {
         }
         if told.iter().any(|(_, heard)| matches!(heard, Heard::Nothing)) {
             // If a deletion had no response, processes may still rely on cached state.
-            runtime::clock::sleep(course::LEASE).await;
+            runtime::clock::sleep(faulty_write::LEASE).await;
         }
         if told.iter().any(|(op, _)| op.is_of_retention()) {
             // Processes rely on cached retention settings.

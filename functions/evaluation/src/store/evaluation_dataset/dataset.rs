@@ -55,7 +55,7 @@ impl Store {
         if let Some(user) = &new.user {
             item = item.with(CREATED_BY, text(user)).with(UPDATED_BY, text(user));
         }
-        let item = self.along.owned(in_workspace(item, workspace));
+        let item = self.along.with_owner(in_workspace(item, workspace));
         let (item, tag_rows) =
             entities::documents::new_document(item, &new.tags, |tag| rows::EvaluationDatasetTag::key(&id, tag));
         let user = new.user.as_deref();
@@ -64,7 +64,7 @@ impl Store {
         // Lists may contain a dataset whose creation fails: such entries are ignored.
         let mut before = lists.split_off(lists.len().min(TRANSACTION - 3));
         lists.push(listed(workspace_key(workspace, &id), &new.name, user));
-        let check = self.along.is_open(workspace);
+        let check = self.along.workspace_open_condition(workspace);
         let has_check = check.is_some();
         let lists = lists.into_iter().map(|row| Write::Put(row, Condition::Always));
         let mut others: Vec<_> = check.into_iter().chain(lists).collect();

@@ -1,6 +1,6 @@
 //! Deleting scorers and their versions.
 
-use access::Guarded;
+use access::Guard;
 use entities::attributes::VERSION;
 use entities::documents::content;
 use key_schema::{Key, rows};
@@ -52,7 +52,7 @@ impl Store {
             Write::Delete(rows::ScorerOnlineConfig::key(&found.experiment, &found.id), Condition::Always),
             Write::Delete(listed, Condition::Always),
         ];
-        writes.extend(self.along.deleted(&Guarded::Scorer(found.experiment, scorer.name.clone())));
+        writes.extend(self.along.writes_of_deletion(&Guard::Scorer(found.experiment, scorer.name.clone())));
         // Versions cannot be found without their scorer, so most of them may be deleted afterwards.
         let mut keys: Vec<_> = versions.iter().filter_map(Item::key).collect();
         let mut rest = keys.split_off(keys.len().min(DELETED_TOGETHER));

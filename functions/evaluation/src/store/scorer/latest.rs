@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use access::{Granted, Guarded, Resource, Visible};
+use access::{Granted, Guard, Resource, Visibility};
 use entities::attributes::NAME;
 use entities::read_all;
 use futures::future::try_join_all;
@@ -27,7 +27,7 @@ impl Store {
     pub async fn scorer_list(
         &self,
         experiment: &Granted<ExperimentId>,
-        visible: &Visible,
+        visible: &Visibility,
     ) -> Result<Vec<wire::Scorer>> {
         let experiment = self.scorer_experiment(**experiment).await?;
         self.scorers_of(&[experiment], visible).await
@@ -39,10 +39,10 @@ impl Store {
     pub async fn scorer_list_of(
         &self,
         experiments: &[Granted<ExperimentId>],
-        visible: &Visible,
+        visible: &Visibility,
     ) -> Result<Vec<wire::Scorer>> {
         let mut once: BTreeSet<_> = experiments.iter().map(|experiment| **experiment).collect();
-        if let Some(few) = visible.few(Resource::Scorer) {
+        if let Some(few) = visible.enumerate_guards(Resource::Scorer) {
             let shown: BTreeSet<_> = few.iter().filter_map(experiment_of).collect();
             once.retain(|experiment| shown.contains(experiment));
         }
@@ -50,7 +50,7 @@ impl Store {
     }
 
     /// Returns the scorers of the given experiments, ignoring experiments that are not active.
-    async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>, visible: &Visible) -> Result<Vec<wire::Scorer>> {
+    async fn scorers_of_active(&self, once: BTreeSet<ExperimentId>, visible: &Visibility) -> Result<Vec<wire::Scorer>> {
         let states = self.experiments.states(&once.into_iter().collect::<Vec<_>>()).await?;
         let active = states.into_iter().filter(|(_, state)| state.stage == LifecycleStage::Active);
         self.scorers_of(&active.map(|(id, _)| id).collect::<Vec<_>>(), visible).await
@@ -60,8 +60,8 @@ impl Store {
     /// workspace. Takes a request per MB of the list of scorers, and two for each experiment that
     /// has a visible one. If the visible scorers are few and known by name, one request per 100 of
     /// them replaces the list.
-    pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visible) -> Result<Vec<wire::Scorer>> {
-        let rows = match visible.few(Resource::Scorer) {
+    pub async fn scorer_list_all(&self, workspace: &Workspace, visible: &Visibility) -> Result<Vec<wire::Scorer>> {
+        let rows = match visible.enumerate_guards(Resource::Scorer) {
             Some(few) => self.scorers_listed(workspace, few).await?,
             None => self.table.query(Query::of(rows::WorkspaceScorer::all(&workspace.as_str().into()))).await?,
         };
@@ -70,22 +70,22 @@ impl Store {
             Some((experiment, row.get(NAME)?.to_owned()))
         };
         let listed = read_all(&rows, "a place in the list of scorers", place)?.into_iter();
-        let shown = listed.filter(|(experiment, name)| visible.shows(&Guarded::Scorer(*experiment, name.clone())));
+        let shown = listed.filter(|(experiment, name)| visible.shows(&Guard::Scorer(*experiment, name.clone())));
         self.scorers_of_active(shown.map(|(experiment, _)| experiment).collect(), visible).await
     }
 
     /// Returns the rows of these scorers, and of all scorers of these experiments, in the list of
     /// the workspace. Scorers and experiments of other workspaces have no rows in it. Takes one
     /// request per 100 scorers, and one per experiment.
-    async fn scorers_listed(&self, workspace: &Workspace, few: Vec<Guarded>) -> Result<Vec<Item>> {
+    async fn scorers_listed(&self, workspace: &Workspace, few: Vec<Guard>) -> Result<Vec<Item>> {
         let workspace = Name::from(workspace.as_str());
         let (mut keys, mut experiments) = (Vec::new(), Vec::new());
         for guarded in few {
             match guarded {
-                Guarded::Scorer(experiment, name) => {
+                Guard::Scorer(experiment, name) => {
                     keys.push(rows::WorkspaceScorer::key(&workspace, &experiment, &Name::from(name.as_str())));
                 }
-                Guarded::Experiment(experiment) => experiments.push(experiment),
+                Guard::Experiment(experiment) => experiments.push(experiment),
                 _ => {}
             }
         }
@@ -100,7 +100,7 @@ impl Store {
         Ok(listed)
     }
 
-    async fn scorers_of(&self, experiments: &[ExperimentId], visible: &Visible) -> Result<Vec<wire::Scorer>> {
+    async fn scorers_of(&self, experiments: &[ExperimentId], visible: &Visibility) -> Result<Vec<wire::Scorer>> {
         let mut experiments = experiments.to_vec();
         experiments.sort_unstable();
         let size = ListSize::default();
@@ -113,12 +113,12 @@ impl Store {
     async fn scorers_of_one(
         &self,
         experiment: ExperimentId,
-        visible: &Visible,
+        visible: &Visibility,
         size: &ListSize,
     ) -> Result<Vec<wire::Scorer>> {
         let is_shown = |found: &&Found| {
             let name = found.item.get(NAME).unwrap_or_default().to_owned();
-            visible.shows(&Guarded::Scorer(experiment, name))
+            visible.shows(&Guard::Scorer(experiment, name))
         };
         let mut pages =
             std::pin::pin!(entities::listing::pages(&self.table, Query::of(rows::Scorer::all(&experiment))));
@@ -136,9 +136,9 @@ impl Store {
 }
 
 /// Returns the experiment of a guarded entity, if it is a scorer or an experiment.
-fn experiment_of(guarded: &Guarded) -> Option<ExperimentId> {
+fn experiment_of(guarded: &Guard) -> Option<ExperimentId> {
     match guarded {
-        Guarded::Experiment(experiment) | Guarded::Scorer(experiment, _) => Some(*experiment),
+        Guard::Experiment(experiment) | Guard::Scorer(experiment, _) => Some(*experiment),
         _ => None,
     }
 }

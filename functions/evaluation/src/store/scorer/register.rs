@@ -1,6 +1,6 @@
 //! Registering scorers.
 
-use access::{Guarded, Resource};
+use access::{Guard, Resource};
 use entities::attributes::{CREATED, NAME, VERSION};
 use entities::documents::content;
 use entities::{if_closed, now_ms};
@@ -63,9 +63,9 @@ impl Store {
                 let listed =
                     rows::WorkspaceScorer::key(&workspace.as_str().into(), &experiment, &scorer.name.as_str().into());
                 others.push(Write::Put(Item::new(listed).with(NAME, text(&scorer.name)), Condition::Always));
-                let guarded = Guarded::Scorer(experiment, scorer.name.clone());
-                others.extend(self.along.is_open(workspace));
-                others.extend(self.along.created(Resource::Scorer, &guarded, id.as_str(), &scorer.name));
+                let guarded = Guard::Scorer(experiment, scorer.name.clone());
+                others.extend(self.along.workspace_open_condition(workspace));
+                others.extend(self.along.writes_of_creation(Resource::Scorer, &guarded, id.as_str(), &scorer.name));
             }
             let parts = packed.part_keys();
             self.table.write_many(packed.parts, &[]).await?;
@@ -84,7 +84,9 @@ impl Store {
                 // referenced.
                 Err(Failure::Cancelled(reasons)) => {
                     self.table.write_many(Vec::new(), &parts).await?;
-                    let check = reasons.get(3).filter(|_| found.is_none() && self.along.is_open(workspace).is_some());
+                    let check = reasons
+                        .get(3)
+                        .filter(|_| found.is_none() && self.along.workspace_open_condition(workspace).is_some());
                     if let Some(closed) = if_closed(workspace, check) {
                         return Err(closed);
                     }

@@ -4,7 +4,7 @@
 mod searches;
 mod series;
 
-use access::{AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
+use access::{AllowAll, Granted, Identity, Needs, Scope, Target, Visibility};
 use embedded_engine::Engine;
 use mlflow_api::registry::{ModelVersion, Models};
 use mlflow_api::{RegisteredModelName, Workspace};
@@ -52,8 +52,8 @@ async fn bench_on(engine: &Engine) -> Bench<Store> {
 /// Returns the name as it is granted to a call.
 async fn named(store: &Store, name: &str) -> Granted<RegisteredModelName> {
     let name = RegisteredModelName::named(name);
-    let (table, needs) = (service::Store::table(store), Needs::update(Target::RegisteredModel(name.clone())));
-    let scope = Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap();
+    let (table, needs) = (service::DomainStore::table(store), Needs::update(Target::RegisteredModel(name.clone())));
+    let scope = Scope::enter(&AllowAll::shared(), Identity::anonymous(), table, &needs).await.unwrap();
     scope.registered_model(&name).unwrap()
 }
 
@@ -100,12 +100,12 @@ fn search(filter: &str, order_by: &[&str], page_token: &str) -> Search {
 }
 
 async fn search_models(store: &Store, search: &Search) -> Models {
-    store.model_search(&Workspace::default(), &Visible::Everything, search).await.unwrap()
+    store.model_search(&Workspace::default(), &Visibility::Everything, search).await.unwrap()
 }
 
 async fn search_versions(store: &Store, filter: &str) -> usize {
     let search = search(filter, &[], "");
-    let page = store.version_search(&Workspace::default(), &Visible::Everything, &search).await.unwrap();
+    let page = store.version_search(&Workspace::default(), &Visibility::Everything, &search).await.unwrap();
     page.model_versions.len()
 }
 

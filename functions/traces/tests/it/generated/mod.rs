@@ -6,7 +6,7 @@ mod whole;
 
 use std::time::Duration;
 
-use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target};
+use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target};
 use artifact_store::Artifacts;
 use embedded_engine::Engine;
 use entities::StoredTrace;
@@ -82,9 +82,9 @@ async fn scope(store: &Store, target: Target) -> Scope {
 }
 
 async fn scope_of(store: &Store, targets: Vec<Target>) -> Scope {
-    let (table, needs) = (service::Store::table(store), Needs::of(Action::Update, targets));
-    let scope = Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await.unwrap();
-    service::Store::only_shown(store, scope).await.unwrap()
+    let (table, needs) = (service::DomainStore::table(store), Needs::of(Action::Update, targets));
+    let scope = Scope::enter(&AllowAll::shared(), Identity::anonymous(), table, &needs).await.unwrap();
+    service::DomainStore::hide_expired(store, scope).await.unwrap()
 }
 
 async fn granted(store: &Store, number: u32) -> Granted<StoredTrace> {

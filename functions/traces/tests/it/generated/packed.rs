@@ -63,7 +63,7 @@ async fn fill(bench: &Bench<Store>, experiment: ExperimentId) {
     export(&bench.store, experiment, 1, 0..10).await;
     start(&bench.store, experiment, 1, None).await;
     let document = granted(&bench.store, 1).await.item().clone();
-    let table = service::Store::table(&bench.store);
+    let table = service::DomainStore::table(&bench.store);
     // Removes the trace that created the day, and the template of all others.
     for trace in [1_u32, 1_000] {
         let trace = granted(&bench.store, trace).await;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use access::{Guarded, Visible};
+use access::{Guard, Visibility};
 use entities::listing::{Page, Reading, add_listed, within_time};
 use entities::read_all;
 use key_schema::index::{ExperimentsByChange, ExperimentsByStage};
@@ -79,14 +79,14 @@ impl TimeList {
     pub(super) async fn page(
         &self,
         wanted: &Wanted<'_>,
-        visible: &Visible,
+        visible: &Visibility,
         page_size: usize,
         mut reading: Reading,
     ) -> Result<Page<SortKey>> {
         let mut page = Page::new(page_size);
         let mut query = self.query(wanted.workspace, wanted.after.as_ref());
         let may_refuse = !wanted.filter.predicates.is_empty();
-        let refuses_none = !may_refuse && matches!(visible, Visible::Everything);
+        let refuses_none = !may_refuse && matches!(visible, Visibility::Everything);
         // An experiment that is changed between two pages of the list may be on both.
         let (mut entries, mut seen) = (Vec::new(), HashSet::new());
         let (mut entries_read, mut experiments_read) = (0, 0);
@@ -122,7 +122,7 @@ impl TimeList {
 }
 
 /// Checks whether an experiment may be on the page, as far as its entry in the list shows.
-fn is_wanted(wanted: &Wanted<'_>, visible: &Visible, entry: &Listed) -> bool {
+fn is_wanted(wanted: &Wanted<'_>, visible: &Visibility, entry: &Listed) -> bool {
     let is_behind = || wanted.after.as_ref().is_none_or(|after| wanted.order.key(entry) > *after);
-    entry.may_pass(&wanted.filter) && visible.shows(&Guarded::Experiment(entry.id)) && is_behind()
+    entry.may_pass(&wanted.filter) && visible.shows(&Guard::Experiment(entry.id)) && is_behind()
 }

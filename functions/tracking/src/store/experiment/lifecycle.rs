@@ -1,6 +1,6 @@
 //! Creating, reading, renaming, deleting and restoring experiments.
 
-use access::{Granted, Guarded, Resource};
+use access::{Granted, Guard, Resource};
 use entities::attributes::{
     CREATED, EXPERIMENT, LAST_NUMBER, LOCATION, NAME, NONCE, REVISION, STAGE, STAGE_VERSION, TAG_ROWS, TAGS, UPDATED,
 };
@@ -151,16 +151,16 @@ impl Store {
             .with(STAGE_VERSION, number(0))
             // The indexer receives the removal of items that have this attribute from the stream.
             .with(REVISION, number(1));
-        let item = self.along.owned(in_workspace(item, workspace));
+        let item = self.along.with_owner(in_workspace(item, workspace));
         let (item, tag_rows) =
             entities::documents::new_document(item, &new.tags, |tag| rows::ExperimentTag::key(&id, tag));
         let name = name_row(workspace, id, &new.name, created, created);
         let mut others = vec![Write::Put(name, Condition::item_missing())];
-        let has_check = self.along.is_open(workspace).map(|check| others.push(check)).is_some();
+        let has_check = self.along.workspace_open_condition(workspace).map(|check| others.push(check)).is_some();
         others.extend(with);
-        others.extend(self.along.created(
+        others.extend(self.along.writes_of_creation(
             Resource::Experiment,
-            &Guarded::Experiment(id),
+            &Guard::Experiment(id),
             &id.to_string(),
             &id.to_string(),
         ));
@@ -253,7 +253,7 @@ impl Store {
                     let row = name_row(workspace, id, new_name, created, now);
                     writes.push(Write::Put(row, Condition::item_missing()));
                     writes.push(Write::Delete(name_key(workspace, old_name), is_name_of(id)));
-                    writes.extend(self.along.is_open(workspace));
+                    writes.extend(self.along.workspace_open_condition(workspace));
                 }
                 Ok(Plan::Write(writes, ()))
             })
@@ -318,7 +318,7 @@ impl Store {
                     LifecycleStage::Active => {
                         writes.push(Write::Check(rows::ExperimentRemoval::key(&id), Condition::item_missing()));
                     }
-                    LifecycleStage::Deleted => writes.extend(self.along.deleted(&Guarded::Experiment(id))),
+                    LifecycleStage::Deleted => writes.extend(self.along.writes_of_deletion(&Guard::Experiment(id))),
                 }
                 Ok(Plan::Write(writes, ()))
             })

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use access::{Guarded, Resource, Visible};
+use access::{Guard, Resource, Visibility};
 use entities::attributes::NAME;
 use entities::listing::{Reading, fill};
 use entities::read_all;
@@ -47,7 +47,7 @@ impl Store {
     pub async fn experiment_search(
         &self,
         workspace: &Workspace,
-        visible: &Visible,
+        visible: &Visibility,
         search: &ExperimentSearch,
     ) -> Result<Experiments> {
         limits::max_results(search.max_results)?;
@@ -59,7 +59,7 @@ impl Store {
         let reading = Reading::default();
         let store = Self { table: reading.of(&self.table), ..self.clone() };
         let mut wanted = Wanted { store, workspace, filter, order, after, view: search.view, in_order: true };
-        let few = visible.few(Resource::Experiment);
+        let few = visible.enumerate_guards(Resource::Experiment);
         let list = TimeList::of(search.view, &wanted.filter, &wanted.order).filter(|_| few.is_none());
         let page = if let Some(list) = list {
             list.page(&wanted, visible, page_size, reading).await?
@@ -87,7 +87,7 @@ impl Store {
     async fn experiments_listed(
         &self,
         workspace: &Workspace,
-        visible: &Visible,
+        visible: &Visibility,
         view: ViewType,
         filter: &ExperimentFilter,
     ) -> Result<Vec<Listed>> {
@@ -103,8 +103,7 @@ impl Store {
         let (mut listed, mut seen) = (Vec::new(), HashSet::new());
         while let Some(rows) = pages.try_next().await? {
             let mut may_pass = read_all(&rows, "the name of an experiment", Listed::by_creation)?;
-            may_pass
-                .retain(|one| one.is_in(view) && visible.shows(&Guarded::Experiment(one.id)) && one.may_pass(filter));
+            may_pass.retain(|one| one.is_in(view) && visible.shows(&Guard::Experiment(one.id)) && one.may_pass(filter));
             listed.extend(may_pass.into_iter().filter(|one| seen.insert(one.id)));
         }
         Ok(listed)
@@ -116,12 +115,12 @@ impl Store {
     async fn experiments_of(
         &self,
         workspace: &Workspace,
-        few: &[Guarded],
+        few: &[Guard],
         view: ViewType,
         filter: &ExperimentFilter,
     ) -> Result<Vec<Listed>> {
-        let key = |guarded: &Guarded| match guarded {
-            Guarded::Experiment(experiment) => Some(rows::Experiment::key(experiment)),
+        let key = |guarded: &Guard| match guarded {
+            Guard::Experiment(experiment) => Some(rows::Experiment::key(experiment)),
             _ => None,
         };
         let items = self.table.get_many(&few.iter().filter_map(key).collect::<Vec<_>>()).await?;

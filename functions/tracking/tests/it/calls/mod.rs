@@ -4,7 +4,7 @@
 
 use std::ops::Deref;
 
-use access::{Action, AdmitEverybody, Granted, Identity, Needs, Scope, Target, Visible};
+use access::{Action, AllowAll, Granted, Identity, Needs, Scope, Target, Visibility};
 use entities::{ModelLocation, RunLocation};
 use mlflow_api::inputs::{DatasetInput, DatasetSummary, ModelInput};
 use mlflow_api::logged_models::{LoggedModel, LoggedModels, ModelStatus};
@@ -44,9 +44,9 @@ impl Deref for Calls {
 
 impl Calls {
     pub(crate) async fn scope(&self, targets: impl IntoIterator<Item = Target>) -> Result<Scope> {
-        let table = service::Store::table(&self.0);
+        let table = service::DomainStore::table(&self.0);
         let needs = Needs::of(Action::List, targets);
-        Scope::enter(&AdmitEverybody::shared(), Identity::somebody(), table, &needs).await
+        Scope::enter(&AllowAll::shared(), Identity::anonymous(), table, &needs).await
     }
 
     pub(crate) async fn run(&self, run: &str) -> Result<Granted<RunLocation>> {
@@ -187,7 +187,7 @@ impl Calls {
     }
 
     pub(crate) async fn experiment_search(&self, search: &ExperimentSearch) -> Result<Experiments> {
-        self.0.experiment_search(&Workspace::default(), &Visible::Everything, search).await
+        self.0.experiment_search(&Workspace::default(), &Visibility::Everything, search).await
     }
 
     pub(crate) async fn experiment_rename(&self, id: ExperimentId, name: &str) -> Result<()> {

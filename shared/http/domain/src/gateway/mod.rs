@@ -1,26 +1,26 @@
 //! The sender of a request according to API Gateway. This information is part of the event, not of
 //! headers that a client could forge.
 
-use access::{Entry, GatewayIdentity};
+use access::{ConnectionInfo, GatewayIdentity};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::map_request;
 use lambda_http::request::RequestContext;
 
 /// Wraps a router for a Lambda, so that its requests carry the gateway's facts about the sender.
-pub(crate) fn entered(router: Router) -> Router {
-    router.layer(map_request(enter))
+pub(crate) fn with_connection_info(router: Router) -> Router {
+    router.layer(map_request(add_connection_info))
 }
 
-async fn enter(mut request: Request) -> Request {
-    let entry = request.extensions().get().map(entry_of).unwrap_or_default();
+async fn add_connection_info(mut request: Request) -> Request {
+    let entry = request.extensions().get().map(connection_info).unwrap_or_default();
     request.extensions_mut().insert(entry);
     request
 }
 
 /// Returns the facts in the request context of an event.
-fn entry_of(context: &RequestContext) -> Entry {
-    let RequestContext::ApiGatewayV2(context) = context else { return Entry::default() };
+fn connection_info(context: &RequestContext) -> ConnectionInfo {
+    let RequestContext::ApiGatewayV2(context) = context else { return ConnectionInfo::default() };
     let iam = context.authorizer.as_ref().and_then(|authorizer| authorizer.iam.as_ref());
     let gateway = iam.and_then(|iam| {
         // After the colon comes the name of the role session, which the caller chose.
@@ -29,7 +29,7 @@ fn entry_of(context: &RequestContext) -> Entry {
     });
     let peer = context.http.source_ip.as_deref().and_then(|address| address.parse().ok());
     // The gateway accepts only TLS.
-    Entry { peer, gateway, is_secure: true }
+    ConnectionInfo { peer, gateway, is_secure: true }
 }
 
 #[cfg(test)]
@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
 
-    async fn entry(authorizer: Value) -> Entry {
+    async fn entry(authorizer: Value) -> ConnectionInfo {
         let event = json!({
             "version": "2.0", "routeKey": "$default", "rawPath": "/health", "rawQueryString": "",
             "headers": { "x-amzn-request-context": "forged" }, "isBase64Encoded": false,
@@ -54,12 +54,12 @@ mod tests {
             },
         });
         let request = lambda_http::request::from_str(&event.to_string()).unwrap();
-        let found = Arc::<Mutex<Option<Entry>>>::default();
+        let found = Arc::<Mutex<Option<ConnectionInfo>>>::default();
         let kept = Arc::clone(&found);
         let keep = move |request: Request| async move {
-            *kept.lock().unwrap() = request.extensions().get::<Entry>().cloned();
+            *kept.lock().unwrap() = request.extensions().get::<ConnectionInfo>().cloned();
         };
-        let app = entered(Router::new().route("/health", get(keep)));
+        let app = with_connection_info(Router::new().route("/health", get(keep)));
         app.oneshot(request.map(|_| Body::empty())).await.unwrap();
         let entry = found.lock().unwrap().take();
         entry.unwrap()
@@ -77,7 +77,7 @@ mod tests {
             arn: "arn:aws:sts::123456789012:assumed-role/train/chosen".to_owned(),
             user: "AROAX".to_owned(),
         };
-        assert_eq!(entry(iam).await, Entry { peer, gateway: Some(signed), is_secure: true });
-        assert_eq!(entry(json!({})).await, Entry { peer, gateway: None, is_secure: true });
+        assert_eq!(entry(iam).await, ConnectionInfo { peer, gateway: Some(signed), is_secure: true });
+        assert_eq!(entry(json!({})).await, ConnectionInfo { peer, gateway: None, is_secure: true });
     }
 }

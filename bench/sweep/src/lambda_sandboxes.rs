@@ -1,0 +1,138 @@
+//! Sandboxes of a function, as in Lambda: each serves one call at a time, and has leases of its
+//! own.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::Duration;
+
+use access::{AllowAll, Authorizer};
+use artifact_store::Artifacts;
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use http::Request;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use rand::RngExt;
+use runtime::clock::Moment;
+use serde_json::Value;
+use table::{Meter, Table, Usage};
+
+use crate::Result;
+
+/// Artifact root of the experiments. Nothing is stored there.
+pub(crate) const ARTIFACT_ROOT: &str = "s3://bucket/artifacts";
+
+/// The load model has no users.
+fn authorizer() -> Arc<dyn Authorizer> {
+    Arc::new(AllowAll)
+}
+
+/// Returns the router of the tracking function.
+pub(crate) fn tracking(table: Table) -> Router {
+    ::tracking::router(&::tracking::store::Store::new(table, ARTIFACT_ROOT), authorizer())
+}
+
+/// Returns the router of the traces function.
+pub(crate) fn traces(table: Table) -> Router {
+    ::traces::router(&::traces::store::Store::new(table, Artifacts::below(ARTIFACT_ROOT)), authorizer())
+}
+
+/// A call by a client.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientCall {
+    /// Full path.
+    pub(crate) path: String,
+    pub(crate) content_type: &'static str,
+    /// The experiment, if it is given in a header.
+    pub(crate) experiment: Option<String>,
+    pub(crate) body: Bytes,
+}
+
+impl ClientCall {
+    /// Returns a call of a path below `/api/2.0/mlflow/`.
+    pub(crate) fn json(path: &str, body: &Value) -> Self {
+        let (path, body) = (format!("/api/2.0/mlflow/{path}"), Bytes::from(body.to_string()));
+        Self { path, content_type: "application/json", experiment: None, body }
+    }
+
+    fn request(&self) -> Result<Request<Body>> {
+        let request = Request::post(&self.path).header(CONTENT_TYPE, self.content_type);
+        let named = self.experiment.iter();
+        let request = named.fold(request, |request, name| request.header("x-mlflow-experiment-id", name));
+        Ok(request.body(Body::from(self.body.clone()))?)
+    }
+}
+
+/// All sandboxes of a function.
+pub(crate) struct LambdaSandboxes {
+    table: Table,
+    function: fn(Table) -> Router,
+    idle: RefCell<Vec<Sandbox>>,
+    started: Cell<u32>,
+}
+
+struct Sandbox {
+    router: Router,
+    meter: Meter,
+}
+
+/// A response, with the cost and duration of the call.
+pub(crate) struct CallResponse {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+    /// Pause before a retry that the response requests.
+    pub(crate) retry_after: Option<Duration>,
+    /// Consumption of the call.
+    pub(crate) usage: Usage,
+    /// Consumption of the start of the sandbox, if a new one was needed.
+    pub(crate) cold_start: Option<Usage>,
+    pub(crate) lasted: Duration,
+}
+
+impl LambdaSandboxes {
+    pub(crate) fn new(table: Table, function: fn(Table) -> Router) -> Self {
+        Self { table, function, idle: RefCell::default(), started: Cell::default() }
+    }
+
+    /// Returns the number of sandboxes that were started.
+    pub(crate) fn started(&self) -> u32 {
+        self.started.get()
+    }
+
+    /// Calls any idle sandbox, or starts a new one.
+    pub(crate) async fn call(&self, asked: &ClientCall) -> Result<CallResponse> {
+        let begin = Moment::now();
+        let (sandbox, cold_start) = match self.take_idle() {
+            Some(sandbox) => (sandbox, None),
+            None => self.start().await?,
+        };
+        let response = tower::ServiceExt::oneshot(sandbox.router.clone(), asked.request()?).await?;
+        let status = response.status().as_u16();
+        let seconds = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let is_json = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json");
+        let body = to_bytes(response.into_body(), usize::MAX).await?;
+        let body = if is_json { serde_json::from_slice(&body)? } else { Value::Null };
+        let (usage, lasted) = (sandbox.meter.take(), begin.age());
+        self.idle.borrow_mut().push(sandbox);
+        let retry_after = seconds.map(Duration::from_secs);
+        Ok(CallResponse { status, body, retry_after, usage, cold_start, lasted })
+    }
+
+    fn take_idle(&self) -> Option<Sandbox> {
+        let mut idle = self.idle.borrow_mut();
+        if idle.is_empty() {
+            return None;
+        }
+        let any = rand::rng().random_range(0..idle.len());
+        Some(idle.swap_remove(any))
+    }
+
+    async fn start(&self) -> Result<(Sandbox, Option<Usage>)> {
+        self.started.set(self.started.get() + 1);
+        let meter = Meter::default();
+        let table = self.table.metered(meter.clone());
+        entities::layout::check(&table).await?;
+        let router = (self.function)(table);
+        let usage = meter.take();
+        Ok((Sandbox { router, meter }, Some(usage)))
+    }
+}

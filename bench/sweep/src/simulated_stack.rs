@@ -1,0 +1,207 @@
+//! The environment of the jobs: sandboxes over a table within limits, and the indexer.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use embedded_engine::limits::{Limits, Throughput};
+use embedded_engine::{Engine, client_over};
+use entities::attributes::SHARDS as SHARDS_OF_DAY;
+use futures::task::LocalSpawnExt;
+use futures_executor::LocalSpawner;
+use key_schema::{Ascending, rows};
+use mlflow_api::{ExperimentId, Workspace};
+use rand::RngExt;
+use runtime::clock::Moment;
+use serde_json::{Value, json};
+use table::{Condition, Item, Table, number};
+use tempfile::TempDir;
+
+use crate::call_counts::{CallCounts, CallKind};
+use crate::executor::{BusyCounter, sleep_until};
+use crate::indexing_lag::IndexingLag;
+use crate::lambda_sandboxes::{self, ARTIFACT_ROOT, ClientCall, LambdaSandboxes};
+use crate::load::Load;
+use crate::network;
+use crate::partitions::{PartitionKind, PartitionMeter};
+use crate::stream_delivery::{SHARD_COUNT, StreamDelivery};
+use crate::{Failure, Result};
+
+const TABLE: &str = "mlflow";
+/// Maximum number of times that MLflow's client sends a request, including the first.
+const MAX_ATTEMPTS: u32 = 8;
+
+pub(crate) struct SimulatedStack {
+    begin: Moment,
+    spawner: LocalSpawner,
+    busy: BusyCounter,
+    engine: Engine,
+    limits: Limits,
+    /// The indexer's handle to the table.
+    table: Table,
+    pub(crate) sandboxes: LambdaSandboxes,
+    /// Id of the only experiment.
+    pub(crate) experiment: String,
+    pub(crate) tally: RefCell<CallCounts>,
+    pub(crate) lag: IndexingLag,
+    pub(crate) partitions: PartitionMeter,
+    feed: StreamDelivery,
+    /// The failure of a task that should not have failed.
+    failure: RefCell<Option<Failure>>,
+    _directory: TempDir,
+}
+
+impl SimulatedStack {
+    /// Creates a table with one experiment and no runs.
+    pub(crate) async fn new(
+        spawner: LocalSpawner,
+        busy: BusyCounter,
+        throughput: Throughput,
+        load: Load,
+    ) -> Result<Rc<Self>> {
+        let begin = Moment::now();
+        // A database in memory is limited to a gigabyte, so the engine uses a directory: in memory
+        // if possible, so that nothing waits for a disk.
+        let in_memory = Path::new("/dev/shm");
+        let directory = if in_memory.is_dir() { tempfile::tempdir_in(in_memory)? } else { tempfile::tempdir()? };
+        let engine = Engine::open(directory.path())?;
+        let limits = Limits::with_clock(&engine, move || begin.age());
+        let table = Table::new(client_over(network::with_latency(limits.http_client(), busy.clone())), TABLE);
+        let created = busy.during(Table::new(engine.client(), TABLE).create_if_missing()).await;
+        created.map_err(|failure| format!("{failure:?}"))?;
+        let store = tracking::store::Store::new(table.clone(), ARTIFACT_ROOT);
+        store.experiment_create_default(&Workspace::default()).await.map_err(|error| error.to_string())?;
+        let tracking = LambdaSandboxes::new(table.clone(), lambda_sandboxes::tracking);
+        let created = tracking.call(&ClientCall::json("experiments/create", &json!({ "name": "experiment" }))).await?;
+        let sandboxes = match load {
+            Load::Traces { .. } => LambdaSandboxes::new(table.clone(), lambda_sandboxes::traces),
+            _ => tracking,
+        };
+        let experiment = created.body["experiment_id"].as_str().ok_or("the experiment was not created")?.to_owned();
+        if let Load::Traces { partitions, .. } = load {
+            let id = ExperimentId::parse(&experiment).map_err(|error| error.message)?;
+            let yesterday = Ascending(runtime::clock::now_ms().div_euclid(86_400_000) - 1);
+            let row =
+                Item::new(rows::TraceDay::key(&id, &yesterday)).with(SHARDS_OF_DAY, number(i64::from(partitions)));
+            let put = busy.during(Table::new(engine.client(), TABLE).put(row, &Condition::Always)).await;
+            put.map_err(|failure| format!("{failure:?}"))?;
+        }
+        limits.set_throughput(move |_| Some(throughput));
+        Ok(Rc::new(Self {
+            begin,
+            spawner,
+            busy,
+            engine,
+            limits,
+            table,
+            sandboxes,
+            experiment,
+            tally: RefCell::default(),
+            lag: IndexingLag::default(),
+            partitions: PartitionMeter::default(),
+            feed: StreamDelivery::new(begin),
+            failure: RefCell::default(),
+            _directory: directory,
+        }))
+    }
+
+    /// Returns the simulated time since the start.
+    pub(crate) fn now(&self) -> Duration {
+        self.begin.age()
+    }
+
+    pub(crate) async fn sleep_until(&self, until: Duration) {
+        sleep_until(&self.begin, until).await;
+    }
+
+    /// Starts a task. If it fails, the model is aborted.
+    pub(crate) fn spawn(self: &Rc<Self>, task: impl AsyncFnOnce(&Rc<Self>) -> Result<()> + 'static) -> Result<()> {
+        let world = Rc::clone(self);
+        let task = async move {
+            if let Err(failure) = task(&world).await {
+                world.failure.borrow_mut().get_or_insert(failure);
+            }
+        };
+        Ok(self.spawner.spawn_local(task)?)
+    }
+
+    /// Starts delivering the stream to the indexer.
+    pub(crate) async fn begin_feed(self: &Rc<Self>) -> Result<()> {
+        let stream = self.busy.during(self.engine.stream(TABLE)).await?.ok_or("another process reads the stream")?;
+        self.spawn(async |world| world.feed.read(stream, world.busy.clone(), &world.lag).await)?;
+        for shard in 0..SHARD_COUNT {
+            self.spawn(async move |world| world.feed.deliver(shard, &world.table, &world.lag, &world.tally).await)?;
+        }
+        self.spawn(async |world| world.feed.tick(&world.table, &world.tally).await)
+    }
+
+    /// Posts to a path below `/api/2.0/mlflow/` ([`World::send`]).
+    pub(crate) async fn post(&self, call: CallKind, path: &str, body: &Value) -> Result<Option<Value>> {
+        self.send(call, &ClientCall::json(path, body)).await
+    }
+
+    /// Sends a call with the retries of MLflow's client. Returns the response, or `None` if the
+    /// client gives up.
+    pub(crate) async fn send(&self, call: CallKind, asked: &ClientCall) -> Result<Option<Value>> {
+        for attempt in 0..MAX_ATTEMPTS {
+            let answer = self.sandboxes.call(asked).await?;
+            {
+                let mut tally = self.tally.borrow_mut();
+                tally.count(call, answer.status, &answer.usage, answer.lasted);
+                if let Some(usage) = answer.cold_start {
+                    tally.count(CallKind::ColdStart, 200, &usage, Duration::ZERO);
+                }
+            }
+            if answer.status == 200 {
+                return Ok(Some(answer.body));
+            }
+            if answer.status != 429 && answer.status < 500 {
+                return Err(format!("{}: {} {}", asked.path, answer.status, answer.body).into());
+            }
+            let back_off = Duration::from_secs(1 << attempt) + Duration::from_secs_f64(rand::rng().random());
+            runtime::clock::sleep(answer.retry_after.unwrap_or(back_off)).await;
+        }
+        self.tally.borrow_mut().count_given_up(call);
+        Ok(None)
+    }
+
+    /// Lets simulated time pass, and calls `passed` after each second. Returns the number of
+    /// waiting records at the end of each second.
+    pub(crate) async fn advance(&self, time: Duration, passed: &impl Fn()) -> Result<Vec<f64>> {
+        let begin = self.now();
+        let mut queue = Vec::new();
+        for second in 1..=u32::try_from(time.as_secs())? {
+            self.sleep_until(begin + Duration::from_secs(1) * second).await;
+            self.partitions.record_second(&self.limits);
+            queue.push(f64::from(u32::try_from(self.feed.waiting())?));
+            passed();
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Starts a new measurement. Returns the calls up to now.
+    pub(crate) fn reset(&self) -> CallCounts {
+        self.lag.reset();
+        self.partitions.reset(&self.limits);
+        self.tally.take()
+    }
+
+    /// Returns the consumption of partitions since the start of the measurement, and their current
+    /// sizes.
+    pub(crate) async fn kinds(&self) -> Result<BTreeMap<String, PartitionKind>> {
+        let mut kinds = self.partitions.kinds();
+        for (name, partitions) in self.partitions.measured_partitions() {
+            let Some(kind) = kinds.get_mut(&name) else { continue };
+            for partition in partitions {
+                let bytes = self.busy.during(self.limits.collection_bytes(TABLE, &partition)).await?;
+                kind.largest_bytes = kind.largest_bytes.max(Some(bytes));
+            }
+        }
+        Ok(kinds)
+    }
+}

@@ -1,0 +1,199 @@
+//! Follows the stream of a DynamoDB table that no Lambda function consumes.
+//!
+//! Each start begins with the oldest records, which are up to 24 hours old, because no position is
+//! stored. This is safe: a record only identifies a changed entity, and an entity that is already
+//! indexed costs a read. Shards are read in turn. The order of records across shards does not
+//! matter, and the indexer processes one batch at a time.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use embedded_engine::Error;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+use super::stream_client::{StreamClient, StreamError};
+use super::{BACKOFF_STEP, Consumer, ResumePosition, StreamFeed, deliver_all};
+
+/// Pause when no shard had records. Each round costs one request per shard.
+const EMPTY_PAUSE: Duration = Duration::from_secs(2);
+/// Interval at which new shards are discovered. DynamoDB closes a shard after some hours, or under
+/// high write load.
+const DISCOVERY_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Starts delivering the stream to a consumer, which also checks its postponed runs at intervals of
+/// `tick`.
+pub(crate) fn follow(requests: StreamClient, consumer: impl Consumer, tick: Duration) -> StreamFeed {
+    let (stop, mut stopped) = oneshot::channel();
+    let task = tokio::spawn(async move {
+        let mut shards = StreamShards::default();
+        let mut ticked = None::<Instant>;
+        loop {
+            let pause = match shards.round(&requests, &consumer).await {
+                Ok(true) => Duration::ZERO,
+                Ok(false) => EMPTY_PAUSE,
+                Err(refused) => {
+                    tracing::error!(%refused, "the table's stream could not be read");
+                    BACKOFF_STEP * 5
+                }
+            };
+            if ticked.is_none_or(|ticked| ticked.elapsed() >= tick) {
+                ticked = Some(Instant::now());
+                if let Err(trouble) = consumer.tick().await {
+                    tracing::warn!(?trouble, "postponed work could not be checked");
+                }
+            }
+            tokio::select! {
+                biased;
+                _ = &mut stopped => return,
+                () = sleep(pause) => {}
+            }
+        }
+    });
+    StreamFeed { stop, task }
+}
+
+/// Shards of a stream that have more to read.
+#[derive(Default)]
+struct StreamShards {
+    stream: Option<String>,
+    open: BTreeMap<String, Shard>,
+    /// Shards that were read to their end.
+    done: HashSet<String>,
+    last_discovery: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Shard {
+    iterator: Option<String>,
+    /// Sequence number of the last processed record.
+    last: Mutex<Option<String>>,
+}
+
+impl StreamShards {
+    /// Delivers a page of each shard, and returns whether any shard had records.
+    async fn round(&mut self, requests: &StreamClient, consumer: &impl Consumer) -> Result<bool, StreamError> {
+        if self.last_discovery.is_none_or(|looked| looked.elapsed() >= DISCOVERY_INTERVAL) {
+            self.discover_shards(requests).await?;
+            self.last_discovery = Some(Instant::now());
+        }
+        let Some(stream) = self.stream.clone() else { return Ok(false) };
+        let (mut has_read, mut ended, mut failed) = (false, Vec::new(), None);
+        for (name, shard) in &mut self.open {
+            match shard.read(requests, &stream, name, consumer).await {
+                Ok(ReadOutcome::Nothing) => {}
+                Ok(ReadOutcome::Some) => has_read = true,
+                Ok(ReadOutcome::End) => ended.push(name.clone()),
+                // The remaining shards still get their turn.
+                Err(refused) => failed = Some(refused),
+            }
+        }
+        for name in ended {
+            self.open.remove(&name);
+            self.done.insert(name);
+            // The shard was split or succeeded by another one.
+            self.last_discovery = None;
+            has_read = true;
+        }
+        failed.map_or(Ok(has_read), Err)
+    }
+
+    /// Discovers the current shards.
+    async fn discover_shards(&mut self, requests: &StreamClient) -> Result<(), StreamError> {
+        let stream = requests.stream().await?;
+        if stream.is_none() {
+            tracing::warn!("the table has no stream, so nothing is indexed: enable a stream with new and old images");
+        }
+        if stream != self.stream {
+            *self = Self { stream, ..Self::default() };
+        }
+        let Some(stream) = &self.stream else { return Ok(()) };
+        let shards = requests.shards(stream).await?;
+        // The stream drops shards after a day.
+        self.done.retain(|name| shards.contains(name));
+        self.open.retain(|name, _| shards.contains(name));
+        for name in shards {
+            if !self.done.contains(&name) {
+                self.open.entry(name).or_default();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Outcome of reading a shard.
+enum ReadOutcome {
+    Nothing,
+    Some,
+    End,
+}
+
+impl Shard {
+    async fn read(
+        &mut self,
+        requests: &StreamClient,
+        stream: &str,
+        name: &str,
+        consumer: &impl Consumer,
+    ) -> Result<ReadOutcome, StreamError> {
+        let iterator = self.iterator(requests, stream, name).await?;
+        let page = match requests.page(&iterator).await {
+            // The next round requests a new iterator.
+            Err(StreamError::Expired) => return Ok(ReadOutcome::Nothing),
+            Err(StreamError::Trimmed) => {
+                tell_forgotten(name);
+                self.set_last(None);
+                return Ok(ReadOutcome::Nothing);
+            }
+            page => page?,
+        };
+        let Some(last) = page.records.last().map(|record| super::number(record).to_owned()) else {
+            self.iterator = page.next;
+            return Ok(if self.iterator.is_some() { ReadOutcome::Nothing } else { ReadOutcome::End });
+        };
+        let mut records = page.records;
+        records.retain(fts_indexer::is_wanted);
+        let taken = deliver_all(&records, consumer, &*self, BACKOFF_STEP).await;
+        if !taken.map_err(|error| StreamError::Other(error.to_string()))? {
+            // The remaining records are delivered again.
+            return Ok(ReadOutcome::Nothing);
+        }
+        self.set_last(Some(last));
+        self.iterator = page.next;
+        Ok(if self.iterator.is_some() { ReadOutcome::Some } else { ReadOutcome::End })
+    }
+
+    /// Takes the iterator to read with. It is only put back after a successful read.
+    async fn iterator(&mut self, requests: &StreamClient, stream: &str, name: &str) -> Result<String, StreamError> {
+        if let Some(iterator) = self.iterator.take() {
+            return Ok(iterator);
+        }
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match requests.iterator(stream, name, last.as_deref()).await {
+            Err(StreamError::Trimmed) => {
+                tell_forgotten(name);
+                requests.iterator(stream, name, None).await
+            }
+            iterator => iterator,
+        }
+    }
+
+    fn set_last(&self, last: Option<String>) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
+    }
+}
+
+fn tell_forgotten(shard: &str) {
+    tracing::error!(shard, "the stream has trimmed records before they were indexed: run `mlflow-serverless reindex`");
+}
+
+impl ResumePosition for Shard {
+    async fn forget_through(&self, number: &str) -> Result<(), Error> {
+        self.set_last(Some(number.to_owned()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

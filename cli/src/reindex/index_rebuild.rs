@@ -1,0 +1,179 @@
+//! Reindexes runs in portions, and waits until they are indexed.
+//!
+//! Searches read marked runs from their documents. To keep searches fast, only a limited number of
+//! runs is marked at any time, regardless of the size of the table.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+use key_schema::IndexEntry;
+use key_schema::index::RunsByName;
+use mlflow_api::{ExperimentId, RunId};
+use run_index::{RunIndex, Unmarked};
+use runtime::clock::sleep;
+use table::Table;
+
+use super::{ReindexTarget, style};
+use crate::Failure;
+
+/// Maximum time without progress. The indexer may receive changes up to five minutes late, because
+/// they are collected.
+const MAX_STALL: Duration = Duration::from_mins(15);
+/// Pause per waiting run before all waiting runs are checked again.
+const PAUSE_PER_RUN: Duration = Duration::from_millis(1);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+/// Minimum number of runs of one experiment that are marked in succession, if there are other
+/// experiments.
+const MIN_RUNS_PER_EXPERIMENT: usize = 25;
+
+/// State of a rebuild.
+pub(super) struct IndexRebuild<'a> {
+    index: &'a RunIndex,
+    /// Maximum time without progress: [`PATIENCE`] except in tests.
+    pub(super) max_stall: Duration,
+    /// Experiments with runs that are not marked yet.
+    unmarked: VecDeque<Unmarked>,
+    /// Runs that are marked, but not indexed yet.
+    waiting: HashMap<ExperimentId, HashSet<RunId>>,
+    /// Number of runs that were not indexed in time, with one of them as an example. They stay
+    /// marked.
+    pub(super) unindexed_count: usize,
+    pub(super) unindexed_example: Option<RunId>,
+}
+
+/// Reindexes all runs of these experiments, with at most `at_once` of them waiting, and shows the
+/// progress towards the estimated `count`. Returns the number of runs that were indexed or no
+/// longer exist, and the state with the runs that were not indexed.
+pub(super) async fn reindex_experiments<'a>(
+    index: &'a RunIndex,
+    experiments: &[ExperimentId],
+    at_once: usize,
+    count: u64,
+) -> Result<(u64, IndexRebuild<'a>), Failure> {
+    let bar = ProgressBar::new(count).with_style(style("{bar:40} {pos}/{len} runs indexed, {eta} left")?);
+    let mut runs = IndexRebuild::of(index, experiments);
+    runs.finish(at_once, &bar).await?;
+    let indexed = bar.position();
+    bar.finish_and_clear();
+    Ok((indexed, runs))
+}
+
+/// Returns an estimate of the number of runs. For a table, this is DynamoDB's count of active runs,
+/// which may be hours old.
+pub(super) async fn count(table: &Table, index: &RunIndex, part: &ReindexTarget) -> Result<u64, Failure> {
+    let counted = match part {
+        ReindexTarget::Table(_) => table.count_of_index(RunsByName::INDEX.name).await.map(Option::unwrap_or_default),
+        ReindexTarget::Experiment(id, _) => index.count_runs(*id).await,
+    };
+    counted.map_err(|failure| format!("cannot count the runs: {failure:?}").into())
+}
+
+impl<'a> IndexRebuild<'a> {
+    pub(super) fn of(index: &'a RunIndex, experiments: &[ExperimentId]) -> Self {
+        let unmarked = experiments.iter().copied().map(Unmarked::all).collect();
+        Self {
+            index,
+            max_stall: MAX_STALL,
+            unmarked,
+            waiting: HashMap::new(),
+            unindexed_count: 0,
+            unindexed_example: None,
+        }
+    }
+
+    /// Marks all runs, with at most `at_once` of them waiting at any time, and waits until they are
+    /// indexed. Gives up on runs that are not indexed in time.
+    ///
+    /// # Errors
+    /// Two portions in a row were not indexed in time, and there are more runs: apparently no
+    /// indexer is running.
+    pub(super) async fn finish(&mut self, at_once: usize, bar: &ProgressBar) -> Result<(), Failure> {
+        // Time is measured by the sum of pauses, because the machine may be suspended or its clock
+        // adjusted.
+        let (mut silence, mut silent_portions) = (Duration::ZERO, 0);
+        loop {
+            // At least half of the runs are marked together, so that the indexer can read many at
+            // once.
+            if self.waiting() <= at_once / 2 {
+                self.mark(at_once).await?;
+            }
+            let before = self.waiting();
+            if before == 0 {
+                return Ok(());
+            }
+            if silent_portions > 1 {
+                return Err(self.no_progress_failure());
+            }
+            let for_each = PAUSE_PER_RUN * u32::try_from(before).unwrap_or(u32::MAX);
+            let pause = for_each.clamp(MIN_PAUSE, MAX_PAUSE);
+            sleep(pause).await;
+            self.remove_indexed().await?;
+            let indexed = before - self.waiting();
+            if indexed > 0 {
+                (silence, silent_portions) = (Duration::ZERO, 0);
+            } else {
+                silence += pause;
+            }
+            bar.inc(indexed as u64);
+            bar.set_length(bar.length().unwrap_or_default().max(bar.position() + self.waiting() as u64));
+            if silence >= self.max_stall {
+                (silence, silent_portions) = (Duration::ZERO, silent_portions + 1);
+                self.give_up();
+            }
+        }
+    }
+
+    /// Returns the number of runs that are marked and waiting.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.values().map(HashSet::len).sum()
+    }
+
+    /// Marks runs until `at_once` of them are waiting, or all are marked. Takes the experiments in
+    /// turn, because their changes may be in different shards of the stream, each with an indexer
+    /// of its own.
+    pub(super) async fn mark(&mut self, at_once: usize) -> Result<(), Failure> {
+        let share = (at_once / self.unmarked.len().max(1)).max(MIN_RUNS_PER_EXPERIMENT);
+        while self.waiting() < at_once
+            && let Some(mut unmarked) = self.unmarked.pop_front()
+        {
+            let marked = self.index.mark_runs(&mut unmarked, share.min(at_once - self.waiting())).await;
+            let marked = marked.map_err(|failure| format!("cannot mark the runs: {failure:?}"))?;
+            if !marked.is_empty() {
+                self.waiting.entry(unmarked.experiment()).or_default().extend(marked);
+            }
+            if !unmarked.is_empty() {
+                self.unmarked.push_back(unmarked);
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the runs that have been indexed from those that are waiting.
+    async fn remove_indexed(&mut self) -> Result<(), Failure> {
+        for (experiment, runs) in &mut self.waiting {
+            let dropped = self.index.drop_rebuilt(*experiment, runs).await;
+            dropped.map_err(|failure| format!("cannot read the index: {failure:?}"))?;
+        }
+        self.waiting.retain(|_, runs| !runs.is_empty());
+        Ok(())
+    }
+
+    /// Gives up on the runs that are waiting. Perhaps they cannot be indexed, but others can.
+    fn give_up(&mut self) {
+        self.unindexed_count += self.waiting();
+        let one = self.waiting.drain().flat_map(|(_, runs)| runs).next();
+        self.unindexed_example = self.unindexed_example.take().or(one);
+    }
+
+    fn no_progress_failure(&self) -> Failure {
+        let one = self.unindexed_example.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!(
+            "none of {} runs was indexed in time, for example {one}, and there are more. The indexer's log has the reason. \
+             Then run this command again, with a higher --at-once if many runs cannot be indexed",
+            self.unindexed_count
+        )
+        .into()
+    }
+}

@@ -1,0 +1,150 @@
+//! The needs of actions on artifact paths.
+
+use access::{Action, Needs, Resource, Target};
+use artifact_store::ArtifactPath;
+use mlflow_api::{Error, ExperimentId, Result};
+
+use crate::version_directory::{VERSIONS_DIRECTORY as VERSIONS, VersionDirectory};
+
+/// Directory that contains the directories of workspaces.
+const WORKSPACES_DIRECTORY: &str = "workspaces";
+
+/// Returns the needs of an action on a path below `mlflow-artifacts:/`. The first part of the path
+/// names the experiment. The rest shows whether the artifacts belong to runs, logged models or
+/// traces. A path outside of all experiments' directories requires the right to all experiments
+/// (`docs/adr/0021-artifacts.md`), unless it is in the directory of a model version.
+#[must_use]
+pub fn needs(action: Action, path: &ArtifactPath) -> Needs {
+    if let Some((directory, _)) = VersionDirectory::split(path) {
+        return Needs::of_in(action, Resource::ModelVersion, Target::RegisteredModel(directory.name));
+    }
+    let Some(experiment) = experiment_of(path) else {
+        return Needs::of(action, [Target::Any(Resource::Experiment)]);
+    };
+    let kinds = kinds(in_workspace(path).get(1..).unwrap_or_default(), action == Action::Delete);
+    let in_experiment = |needs: Needs, kind: &Resource| needs.and_in(action, *kind, [Target::Experiment(experiment)]);
+    kinds.iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// Returns the needs of a caller who creates an experiment with an artifact location at a path
+/// below `mlflow-artifacts:/`. Because clients choose the ids of traces, the new experiment's files
+/// may be placed among any files of another experiment below that path.
+#[must_use]
+pub fn needs_to_share(path: &ArtifactPath) -> Needs {
+    let Some(experiment) = experiment_of(path) else { return needs(Action::Update, path) };
+    let kinds = [Resource::Experiment, Resource::Run, Resource::LoggedModel, Resource::Trace];
+    let in_experiment = |needs: Needs, kind| needs.and_in(Action::Update, kind, [Target::Experiment(experiment)]);
+    kinds.into_iter().fold(Needs::nothing(), in_experiment)
+}
+
+/// Rejects a path below `model-versions/`, in any workspace. Used by requests that write.
+///
+/// # Errors
+/// `INVALID_PARAMETER_VALUE` for such a path.
+pub fn check_writable(path: &ArtifactPath) -> Result<()> {
+    if in_workspace(path).first().is_some_and(|first| first == VERSIONS) {
+        return Err(Error::invalid(format!(
+            "Invalid path: '{path}'. The artifacts of model versions below '{VERSIONS}' cannot be changed."
+        )));
+    }
+    Ok(())
+}
+
+/// Returns the kinds of entities whose artifacts are at a path in an experiment's directory.
+/// Deleting the path deletes everything below it.
+fn kinds(path: &[String], is_deleted: bool) -> &'static [Resource] {
+    let is_of_run = |path: &[String]| path.get(1).is_some_and(|second| second == "artifacts");
+    match path {
+        [] if is_deleted => &[Resource::Run, Resource::Trace, Resource::LoggedModel],
+        [first, ..] if first == "models" => &[Resource::LoggedModel],
+        [first, ..] if first == "traces" => &[Resource::Trace],
+        // An experiment may keep its artifacts in a directory of another one, and its runs there.
+        _ if is_deleted || is_of_run(path) || path.iter().any(|part| is_run(part)) => &[Resource::Run],
+        _ => &[Resource::Experiment],
+    }
+}
+
+/// Checks whether the name of a directory has the form of a run id that MLflow creates.
+#[must_use]
+pub fn is_run(name: &str) -> bool {
+    name.len() == 32 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Returns the experiment whose directory contains a path. Directory names have the canonical form
+/// of the id: `007` does not belong to experiment 7.
+#[must_use]
+pub fn experiment_of(path: &ArtifactPath) -> Option<ExperimentId> {
+    let first = in_workspace(path).first()?;
+    ExperimentId::parse(first).ok().filter(|experiment| experiment.to_string() == *first)
+}
+
+/// Returns the parts of a path relative to the directory of its workspace.
+#[must_use]
+pub fn in_workspace(path: &ArtifactPath) -> &[String] {
+    match path.parts() {
+        [first, _, rest @ ..] if first == WORKSPACES_DIRECTORY => rest,
+        all => all,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mlflow_api::RegisteredModelName;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_its_experiments_or_everybodys() {
+        let whole = Needs::of(Action::Read, [Target::Any(Resource::Experiment)]);
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let seven = |kind| Needs::of_in(Action::Read, kind, Target::Experiment(ExperimentId::parse("7").unwrap()));
+        for path in ["7", "7/x", "./7//x", "%37/x", "7/x/y/artifacts"] {
+            assert_eq!(of(path), seven(Resource::Experiment), "{path}");
+        }
+        let run = format!("7/{}", "0123456789abcdef".repeat(2));
+        let nested = format!("7/of-another/{}/artifacts/x", "0123456789abcdef".repeat(2));
+        for (path, kind) in [
+            ("7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7/run/artifacts", Resource::Run),
+            ("workspaces/team-a/7", Resource::Experiment),
+            ("7/run/artifacts/x", Resource::Run),
+            (&run, Resource::Run),
+            (&nested, Resource::Run),
+            ("7/models", Resource::LoggedModel),
+            ("7/models/m-1/artifacts/x", Resource::LoggedModel),
+            ("7/traces/tr-1/artifacts/x", Resource::Trace),
+        ] {
+            assert_eq!(of(path), seven(kind), "{path}");
+        }
+        for path in ["", "007/x", "+7/x", " 7/x", "models/x", "workspaces/a", "7 /x", "-7/x", "model-versions"] {
+            assert_eq!(of(path), whole, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_directory_of_a_version_needs_the_version() {
+        let of = |path: &str| needs(Action::Read, &ArtifactPath::parse(path).unwrap());
+        let model = Target::RegisteredModel(RegisteredModelName::named("m"));
+        let version = Needs::of_in(Action::Read, Resource::ModelVersion, model);
+        for path in ["model-versions/bQ/1", "model-versions/bQ/1/x", "model%2dversions/bQ//1/./x"] {
+            assert_eq!(of(path), version, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_artifacts_of_versions_are_not_writable() {
+        for (path, writable) in [("model-versions/x", false), ("workspaces/a/model-versions", false), ("1/x", true)] {
+            assert_eq!(check_writable(&ArtifactPath::parse(path).unwrap()).is_ok(), writable, "{path}");
+        }
+    }
+
+    #[test]
+    fn who_deletes_a_directory_deletes_what_is_below_it() {
+        let of = |path| {
+            let needs = needs(Action::Delete, &ArtifactPath::parse(path).unwrap());
+            needs.iter().map(|need| need.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(of("7"), [Resource::Run, Resource::Trace, Resource::LoggedModel]);
+        assert_eq!((of("7/x"), of("7/traces")), (vec![Resource::Run], vec![Resource::Trace]));
+    }
+}

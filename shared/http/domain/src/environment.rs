@@ -1,0 +1,303 @@
+//! The environment in which domains are mounted.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use access::{AllowAll, Authorizer, WorkspaceAuthorizer};
+use artifact_store::Artifacts;
+use mlflow_api::UserName;
+use mlflow_api::auth::Level;
+use permissions::{SignedRequests, UserAuthorizer};
+use service::InternalCalls;
+use table::Table;
+
+use crate::{EnvironmentSetting, Function, MountFailure};
+
+/// How callers are authenticated (see [`Mode`]).
+const ACCESS_VARIABLE: &str = "ACCESS_MODE";
+/// The user that unmapped IAM principals act as.
+const SIGNED_USER_VARIABLE: &str = "SIGNED_USER";
+/// The level of users without a grant for a resource.
+const DEFAULT_PERMISSION_VARIABLE: &str = "DEFAULT_PERMISSION";
+/// Name of the role that is required to create experiments and models.
+const CREATORS_VARIABLE: &str = "CREATORS";
+/// Name of the access table.
+const ACCESS_TABLE_VARIABLE: &str = "ACCESS_TABLE_NAME";
+/// Whether there are workspaces other than the default one.
+const WORKSPACES_VARIABLE: &str = "WORKSPACES";
+/// Maximum size of an upload, in bytes.
+const MAX_ARTIFACT_SIZE_VARIABLE: &str = "MAX_ARTIFACT_SIZE";
+/// Directory of the layer's files, unless the environment variable `UI_DIRECTORY` overrides it.
+const UI_LAYER_DIRECTORY: &str = "/opt/build";
+
+/// The environment in which domains are mounted, shared by all domains of a process.
+#[derive(Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own about the process")]
+pub struct Environment {
+    /// Authenticates callers and decides what they may do. Required to mount a domain.
+    pub authorizer: Arc<dyn Authorizer>,
+    /// The data table, if the process uses it.
+    pub table: Option<Table>,
+    /// The access table, if users sign in.
+    pub access: Option<Table>,
+    /// The authorizer, if users sign in. It gives access to their grants.
+    pub user_authorizer: Option<UserAuthorizer>,
+    /// Whether there are workspaces other than the default one.
+    pub has_workspaces: bool,
+    /// Whether the table has never been written to.
+    pub is_new_table: bool,
+    /// URI below which new experiments store artifacts.
+    pub artifact_root: String,
+    /// Artifacts that the server stores.
+    pub artifacts: Artifacts,
+    /// Maximum size of an upload in bytes, or `None` for no limit.
+    pub max_artifact_bytes: Option<u64>,
+    /// The working directory. Relative paths from clients on the same machine are resolved against
+    /// it.
+    pub working_directory: Option<String>,
+    /// Files of the user interface.
+    pub ui: Option<UiFiles>,
+    /// Whether responses have to fit into a Lambda's response.
+    pub is_lambda: bool,
+    /// Whether the domain is only called by others. If so, it does not prepare anything itself.
+    pub is_only_called: bool,
+    /// Endpoints of the domains that were mounted before.
+    pub calls: InternalCalls,
+}
+
+/// Location of the user interface's files.
+#[derive(Clone, Debug)]
+pub struct UiFiles {
+    /// Directory with a build of MLflow's user interface; `None` for the build that is embedded in
+    /// the program.
+    pub directory: Option<PathBuf>,
+    /// Origin of the bucket that the page may read files from.
+    pub bucket: Option<String>,
+}
+
+impl Environment {
+    /// Creates an environment with a table in use, without artifacts and without a user interface.
+    #[must_use]
+    pub fn new(authorizer: Arc<dyn Authorizer>, table: Table) -> Self {
+        Self { table: Some(table), ..Self::bare(authorizer) }
+    }
+
+    fn bare(authorizer: Arc<dyn Authorizer>) -> Self {
+        Self {
+            authorizer,
+            table: None,
+            access: None,
+            user_authorizer: None,
+            has_workspaces: false,
+            is_new_table: false,
+            artifact_root: String::new(),
+            artifacts: Artifacts::default(),
+            max_artifact_bytes: None,
+            working_directory: None,
+            ui: None,
+            is_lambda: false,
+            is_only_called: false,
+            calls: InternalCalls::default(),
+        }
+    }
+
+    /// Enables users, who sign in with a name and a password. `default` is the level of users
+    /// without a grant for a resource.
+    #[must_use]
+    pub fn with_users(self, data: Table, access: Table, default: Level) -> Self {
+        let basic = UserAuthorizer::new(data, access.clone(), default);
+        Self { access: Some(access), ..self.with_user_authorizer(basic) }
+    }
+
+    fn with_user_authorizer(self, basic: UserAuthorizer) -> Self {
+        Self { authorizer: Arc::new(basic.clone()), user_authorizer: Some(basic), ..self }
+    }
+
+    /// Requires a role with this name for the creation of experiments, registered models and
+    /// prompts. With `None`, no role is required.
+    #[must_use]
+    pub fn with_creators(self, creators: Option<String>) -> Self {
+        match self.user_authorizer.clone() {
+            Some(basic) => self.with_user_authorizer(basic.with_creators(creators)),
+            None => self,
+        }
+    }
+
+    /// Enables workspaces other than the default one.
+    #[must_use]
+    pub fn with_workspaces(self) -> Self {
+        Self { authorizer: WorkspaceAuthorizer::wrap(self.authorizer), has_workspaces: true, ..self }
+    }
+
+    /// Accepts requests whose signatures a gateway has verified.
+    #[must_use]
+    pub fn with_signed_requests(self, signed: SignedRequests) -> Self {
+        match self.user_authorizer.clone() {
+            Some(basic) => self.with_user_authorizer(basic.with_signed_requests(signed)),
+            None => self,
+        }
+    }
+
+    /// Sets the artifacts that the server stores, and the URI below which new experiments store
+    /// theirs.
+    #[must_use]
+    pub fn with_artifacts(self, root: &str, artifacts: Artifacts) -> Self {
+        Self { artifact_root: root.to_owned(), artifacts, ..self }
+    }
+
+    /// Sets the endpoints that domains may call.
+    #[must_use]
+    pub fn with_calls(self, calls: InternalCalls) -> Self {
+        Self { calls, ..self }
+    }
+
+    /// Returns the data table.
+    ///
+    /// # Errors
+    /// Returns an error if the function has no access to the table.
+    pub fn table(&self) -> Result<&Table, MountFailure> {
+        self.table.as_ref().ok_or_else(|| "this function has no access to the table".into())
+    }
+
+    /// Creates the environment from the environment variables of a Lambda, as far as these
+    /// functions have them: `ACCESS_MODE`, the table ([`Table::from_environment`]), and the
+    /// variable of each [`Setting`]. Checks the table's layout, so that a connection exists before
+    /// the first call. Takes one request, or two if the table is empty.
+    ///
+    /// # Errors
+    /// Returns an error if a variable is missing or invalid, if the table is unreachable, or if it
+    /// has the layout of a later version.
+    pub async fn from_environment(functions: &[&Function]) -> Result<Self, MountFailure> {
+        let mode = AccessMode::of(variable(ACCESS_VARIABLE).as_deref())?;
+        let mut around = Self { is_lambda: true, ..Self::bare(Arc::new(AllowAll)) };
+        if mode != AccessMode::None {
+            let data = Table::from_environment().await?;
+            let access =
+                variable(ACCESS_TABLE_VARIABLE).ok_or("the environment variable ACCESS_TABLE_NAME is not set")?;
+            let access = data.beside(access);
+            around = around.with_users(data, access, default_level(variable(DEFAULT_PERMISSION_VARIABLE).as_deref())?);
+            around = around.with_creators(variable(CREATORS_VARIABLE));
+            if mode == AccessMode::Both {
+                around = around.with_signed_requests(signed_requests(variable(SIGNED_USER_VARIABLE).as_deref())?);
+            }
+        }
+        if has_workspaces(variable(WORKSPACES_VARIABLE).as_deref())? {
+            around = around.with_workspaces();
+        }
+        let have = |setting| functions.iter().any(|function| function.settings.contains(&setting));
+        if have(EnvironmentSetting::Artifacts) {
+            around.artifact_root =
+                variable("ARTIFACT_ROOT").ok_or("the environment variable ARTIFACT_ROOT is not set")?;
+            around.artifacts = Artifacts::from_environment(&around.artifact_root);
+        }
+        if have(EnvironmentSetting::MaxArtifactSize) {
+            around.max_artifact_bytes = max_artifact_bytes(variable(MAX_ARTIFACT_SIZE_VARIABLE).as_deref())?;
+        }
+        if have(EnvironmentSetting::ArtifactsOrigin) {
+            let directory = variable("UI_DIRECTORY").unwrap_or_else(|| UI_LAYER_DIRECTORY.to_owned());
+            around.ui = Some(UiFiles { directory: Some(directory.into()), bucket: variable("ARTIFACTS_ORIGIN") });
+        }
+        if functions.iter().any(|function| function.table.is_some()) {
+            let table = Table::from_environment().await?;
+            around.is_new_table = !entities::layout::check(&table).await?;
+            around.table = Some(table);
+        }
+        Ok(around)
+    }
+}
+
+/// Returns the value of a variable, if it is set and not empty.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// How callers are authenticated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AccessMode {
+    /// Not by the server. The gateway has admitted every caller.
+    None,
+    /// Users have names and passwords.
+    Basic,
+    /// Depending on the gateway. One admits callers that sign requests, and users sign in at the
+    /// other. The gateway itself reports which one a request came through.
+    Both,
+}
+
+impl AccessMode {
+    /// Parses the mode. There is no default, so that a function admits everyone only if that was
+    /// configured explicitly.
+    fn of(variable: Option<&str>) -> Result<Self, String> {
+        match variable {
+            Some("none") => Ok(Self::None),
+            Some("basic") => Ok(Self::Basic),
+            Some("both") => Ok(Self::Both),
+            Some(other) => Err(format!("{ACCESS_VARIABLE} must be none, basic or both, not {other}")),
+            None => Err(format!("the environment variable {ACCESS_VARIABLE} is not set")),
+        }
+    }
+}
+
+/// Checks whether workspaces are enabled. They are disabled if the variable is missing.
+fn has_workspaces(variable: Option<&str>) -> Result<bool, String> {
+    match variable {
+        None | Some("off") => Ok(false),
+        Some("on") => Ok(true),
+        Some(other) => Err(format!("{WORKSPACES_VARIABLE} must be on or off, not {other}")),
+    }
+}
+
+/// Parses the level. `NO_PERMISSIONS` if the variable is missing or empty.
+fn default_level(variable: Option<&str>) -> Result<Level, String> {
+    let Some(name) = variable else { return Ok(Level::NoPermissions) };
+    let level = Level::from_name(name).filter(|level| *level != Level::Deny);
+    level.ok_or_else(|| {
+        format!("{DEFAULT_PERMISSION_VARIABLE} must be READ, USE, EDIT, MANAGE or NO_PERMISSIONS, not {name}")
+    })
+}
+
+/// Parses the user that unmapped principals act as.
+fn signed_requests(variable: Option<&str>) -> Result<SignedRequests, String> {
+    let user = variable
+        .map(|name| UserName::named(name).ok_or(format!("{SIGNED_USER_VARIABLE} is not a valid user name: {name}")));
+    Ok(SignedRequests { unmapped_user: user.transpose()? })
+}
+
+/// Parses the limit. There is none if the variable is missing or empty.
+fn max_artifact_bytes(variable: Option<&str>) -> Result<Option<u64>, String> {
+    let Some(bytes) = variable else { return Ok(None) };
+    // An invalid limit must not be treated as no limit.
+    bytes.parse().map(Some).map_err(|_| format!("{MAX_ARTIFACT_SIZE_VARIABLE} is not a number of bytes: {bytes}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_number_or_not_there() {
+        assert_eq!((max_artifact_bytes(None), max_artifact_bytes(Some("1048576"))), (Ok(None), Ok(Some(1 << 20))));
+        for wrong in ["-1", "1 MB", "1.5", "99999999999999999999"] {
+            assert_eq!(
+                max_artifact_bytes(Some(wrong)),
+                Err(format!("MAX_ARTIFACT_SIZE is not a number of bytes: {wrong}"))
+            );
+        }
+    }
+
+    #[test]
+    fn workspaces_are_on_or_off() {
+        assert_eq!((has_workspaces(None), has_workspaces(Some("on"))), (Ok(false), Ok(true)));
+        assert!(has_workspaces(Some("true")).is_err());
+    }
+
+    #[test]
+    fn nobody_is_admitted_unless_it_is_said() {
+        let modes = ["none", "basic", "both"].map(|mode| AccessMode::of(Some(mode)));
+        assert_eq!(modes, [Ok(AccessMode::None), Ok(AccessMode::Basic), Ok(AccessMode::Both)]);
+        let refusal = |mode| AccessMode::of(mode).err();
+        assert_eq!(refusal(None).as_deref(), Some("the environment variable ACCESS_MODE is not set"));
+        assert_eq!(refusal(Some("NONE")).as_deref(), Some("ACCESS_MODE must be none, basic or both, not NONE"));
+        assert_eq!((default_level(None), default_level(Some("READ"))), (Ok(Level::NoPermissions), Ok(Level::Read)));
+        assert!(default_level(Some("DENY")).is_err() && default_level(Some("read")).is_err());
+    }
+}

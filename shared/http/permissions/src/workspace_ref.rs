@@ -1,0 +1,157 @@
+//! The workspaces that roles and grants belong to.
+//!
+//! A workspace that is created after another one with the same name was deleted is a different
+//! workspace. Roles and grants therefore store the id of their workspace in addition to its name,
+//! and apply only while the workspace with that name has that id. Entities of a workspace that was
+//! created by version 0.1.0 have no workspace id, and never belong to a workspace that was created
+//! later (`docs/adr/0064-identity-of-workspaces.md`).
+
+use std::collections::HashMap;
+
+use access::AuthorizerItems;
+use entities::{WorkspaceIdentity, workspace_key};
+use key_schema::attributes::{IN_WORKSPACE, WORKSPACE_ID};
+use mlflow_api::Workspace;
+use table::{Item, TableKey, text};
+
+/// Separator between the name of a workspace and its id. Names cannot contain it.
+const ID_SEPARATOR: char = '@';
+
+/// The workspace that a role or a grant belongs to, as stored with the role or grant.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkspaceRef {
+    /// Name of the workspace.
+    pub workspace: Workspace,
+    /// Id of the workspace. `None` for the default workspace, and for one that version 0.1.0
+    /// created.
+    pub id: Option<String>,
+}
+
+impl WorkspaceRef {
+    /// Returns the place of entities that are created in a workspace now. `identity` is `None` for
+    /// the default workspace.
+    #[must_use]
+    pub fn new(workspace: &Workspace, identity: Option<&WorkspaceIdentity>) -> Self {
+        let id = identity.and_then(WorkspaceIdentity::id).map(str::to_owned);
+        Self { workspace: workspace.clone(), id }
+    }
+
+    /// Reads the place of a role from its item. Returns `None` if the item names no valid
+    /// workspace.
+    #[must_use]
+    pub fn of_role(role: &Item) -> Option<Self> {
+        let workspace = Workspace::stored(role.get(IN_WORKSPACE)?).ok()?;
+        Some(Self { workspace, id: role.get(WORKSPACE_ID).map(str::to_owned) })
+    }
+
+    /// Adds this place to the item of a role.
+    #[must_use]
+    pub fn with_role(&self, role: Item) -> Item {
+        let role = role.with(IN_WORKSPACE, text(self.workspace.as_str()));
+        match &self.id {
+            Some(id) => role.with(WORKSPACE_ID, text(id)),
+            None => role,
+        }
+    }
+
+    /// Returns the prefix under which names of roles in this place are claimed. It is unique to the
+    /// workspace.
+    #[must_use]
+    pub fn claim_prefix(&self) -> &str {
+        self.id.as_deref().unwrap_or(self.workspace.as_str())
+    }
+
+    /// Returns the stored form of a text about a grant in this place. Neither types nor ids contain
+    /// a `/`.
+    #[must_use]
+    pub fn grant_text(&self, text: &str) -> String {
+        match &self.id {
+            Some(id) => format!("{}{ID_SEPARATOR}{id}/{text}", self.workspace),
+            None if self.workspace == Workspace::default() => text.to_owned(),
+            None => format!("{}/{text}", self.workspace),
+        }
+    }
+
+    /// Splits a stored text about a grant into its place and the text without it.
+    #[must_use]
+    pub fn split_grant_text(text: &str) -> Option<(Self, &str)> {
+        let Some((place, text)) = text.split_once('/') else {
+            return Some((Self { workspace: Workspace::default(), id: None }, text));
+        };
+        Some((Self::parse(place)?, text))
+    }
+
+    /// Parses the text form of a place.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (workspace, id) = match text.split_once(ID_SEPARATOR) {
+            Some((workspace, id)) => (workspace, Some(id.to_owned())),
+            None => (text, None),
+        };
+        Some(Self { workspace: Workspace::parse(workspace).ok()?, id })
+    }
+
+    /// Returns the current place of a workspace, from the items that were read. Returns `None` if
+    /// the workspace does not exist.
+    pub(crate) fn current(workspace: &Workspace, read: &AuthorizerItems) -> Option<Self> {
+        if *workspace == Workspace::default() {
+            return Some(Self::new(workspace, None));
+        }
+        let item = read.get(&TableKey::here(workspace_key(workspace)))?;
+        Some(Self::new(workspace, Some(&WorkspaceIdentity::of(item)?)))
+    }
+}
+
+impl std::fmt::Display for WorkspaceRef {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.id {
+            Some(id) => write!(formatter, "{}{ID_SEPARATOR}{id}", self.workspace),
+            None => self.workspace.fmt(formatter),
+        }
+    }
+}
+
+/// The places that exist, among those that were looked up.
+#[derive(Clone, Debug, Default)]
+pub struct WorkspaceRefs(HashMap<Workspace, WorkspaceRef>);
+
+impl WorkspaceRefs {
+    /// Returns the current places of workspaces, from the items that were read.
+    pub(crate) fn current(workspaces: impl Iterator<Item = Workspace>, read: &AuthorizerItems) -> Self {
+        let current = |workspace: Workspace| Some((workspace.clone(), WorkspaceRef::current(&workspace, read)?));
+        Self(workspaces.filter_map(current).collect())
+    }
+
+    /// Checks whether a place exists: there is a workspace with its name and id.
+    #[must_use]
+    pub fn has(&self, place: &WorkspaceRef) -> bool {
+        self.0.get(&place.workspace) == Some(place)
+    }
+
+    /// Checks whether there is a workspace with this name.
+    #[must_use]
+    pub fn has_named(&self, workspace: &Workspace) -> bool {
+        self.0.contains_key(workspace)
+    }
+}
+
+/// Returns the key of a workspace's item. The default workspace has none.
+pub(crate) fn item_key(workspace: &Workspace) -> Option<TableKey> {
+    (*workspace != Workspace::default()).then(|| TableKey::here(workspace_key(workspace)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_granted_is_read_as_written() {
+        for (workspace, id) in [("default", None), ("team-a", None), ("team-a", Some("01J"))] {
+            let place = WorkspaceRef { workspace: Workspace::parse(workspace).unwrap(), id: id.map(str::to_owned) };
+            let text = place.grant_text("experiment");
+            assert_eq!(WorkspaceRef::split_grant_text(&text), Some((place.clone(), "experiment")), "{text}");
+            assert_eq!(WorkspaceRef::parse(&place.to_string()), Some(place));
+        }
+        assert_eq!(WorkspaceRef::split_grant_text("Team/x"), None);
+    }
+}
